@@ -1,0 +1,21 @@
+"""Wire protocol, version 1 (`docs/protocol.md`): messages, packets and the reasons for which a session ends."""
+
+from reactor_trio.protocol.packet import KEYFRAME as KEYFRAME
+from reactor_trio.protocol.packet import Packet as Packet
+from reactor_trio.protocol.packet import decode_packet as decode_packet
+from reactor_trio.protocol.packet import encode_packet as encode_packet
+from reactor_trio.protocol.packet import packet_head as packet_head
+from reactor_trio.protocol.reasons import CLOSE_CODES as CLOSE_CODES
+from reactor_trio.protocol.reasons import EndReason as EndReason
+from reactor_trio.protocol.reasons import close_code as close_code
+from reactor_trio.protocol.text import PROTOCOL as PROTOCOL
+from reactor_trio.protocol.text import SUBPROTOCOL as SUBPROTOCOL
+from reactor_trio.protocol.text import ClientText as ClientText
+from reactor_trio.protocol.text import Color as Color
+from reactor_trio.protocol.text import ServerText as ServerText
+from reactor_trio.protocol.text import TrackInfo as TrackInfo
+from reactor_trio.protocol.text import Welcome as Welcome
+from reactor_trio.protocol.text import decode_client_text as decode_client_text
+from reactor_trio.protocol.text import decode_server_text as decode_server_text
+from reactor_trio.protocol.text import encode_client_text as encode_client_text
+from reactor_trio.protocol.text import encode_server_text as encode_server_text

@@ -1,0 +1,32 @@
+"""Why a session or connection ended: one closed set of words for the wire, the log and the metrics."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+EndReason = Literal[
+    "done", "client_left", "unclaimed", "expired", "idle", "taken_over", "revoked", "draining",
+    "protocol_error", "too_slow", "flood",
+    "too_big",
+    "model_error", "model_restarting", "replica_failed",
+    "no_room",
+]  # fmt: skip
+
+#: WebSocket close code of each reason (RFC 6455 section 7.4.1); what is not named here is a server going away, 1001.
+CLOSE_CODES: dict[EndReason, int] = {
+    "protocol_error": 1008,
+    "too_slow": 1008,
+    "flood": 1008,
+    "too_big": 1009,
+    "model_error": 1011,
+    "model_restarting": 1011,
+    "replica_failed": 1011,
+    "no_room": 1013,
+}
+
+END_REASONS: tuple[EndReason, ...] = get_args(EndReason)
+
+
+def close_code(reason: EndReason) -> int:
+    """The WebSocket close code that goes with `reason`."""
+    return CLOSE_CODES.get(reason, 1001)

@@ -1,0 +1,117 @@
+"""Text messages: one JSON object `{"type": str, "data": object, "id": int?, "n": int?}` in either direction.
+
+A type that starts with `reactor.` is the runtime's own; every other one is a model's command (client to server) or
+message (server to client). `id` stands on a command and on its one answer; `n` numbers what the server says in a session,
+from 1, the welcome.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from reactor_trio.errors import ProtocolError
+
+PROTOCOL = 1
+SUBPROTOCOL = "reactor.v1"
+
+_MAX_ID = 2**63 - 1
+
+
+class ClientText(msgspec.Struct):
+    """A text message from the client; `data` stays undecoded until its type says what it must be."""
+
+    type: str
+    data: msgspec.Raw = msgspec.Raw(b"{}")
+    id: int | None = None
+
+
+class ServerText(msgspec.Struct, omit_defaults=True):
+    """A text message from the server."""
+
+    type: str
+    data: Any = {}
+    id: int | None = None
+    n: int | None = None
+
+
+class Color(msgspec.Struct, frozen=True):
+    """How sample values mean colour, in the words of WebCodecs' `VideoColorSpace`."""
+
+    matrix: str = "rgb"
+    primaries: str = "bt709"
+    transfer: str = "iec61966-2-1"
+    full_range: bool = True
+
+
+class TrackInfo(msgspec.Struct, frozen=True):
+    """All that is needed to decode a track without guessing; sizes are null until the first frame is known."""
+
+    index: int
+    name: str
+    kind: Literal["video", "audio"]
+    direction: Literal["out", "in"]
+    codec: str | None
+    codec_string: str | None = None
+    width: int | None = None
+    height: int | None = None
+    pixel_format: str | None = None
+    color: Color | None = None
+    sample_rate: int | None = None
+
+
+class Welcome(msgspec.Struct):
+    """Data of `reactor.welcome`, the first message of a session."""
+
+    session_id: str
+    protocol: int
+    name: str
+    role: str
+    heartbeat: float
+    resume_token: str | None
+    upload_token: str | None
+    schema: dict[str, Any]
+    tracks: list[TrackInfo]
+
+
+_encoder = msgspec.json.Encoder()
+_client_text = msgspec.json.Decoder(ClientText)
+_server_text = msgspec.json.Decoder(ServerText)
+
+
+def encode_server_text(message: ServerText) -> str:
+    """`message` as JSON text. Raises TypeError if its data cannot be JSON."""
+    return _encoder.encode(message).decode()
+
+
+def decode_server_text(text: str) -> ServerText:
+    """The server's message in `text`. Raises ProtocolError."""
+    try:
+        return _server_text.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ProtocolError(f"not a message of the protocol: {error}") from None
+
+
+def encode_client_text(type: str, data: dict[str, Any], id: int | None = None) -> str:  # noqa: A002 - the wire's words
+    """A command or a runtime message of the client as JSON text. Raises TypeError if `data` cannot be JSON."""
+    message: dict[str, Any] = {"type": type, "data": data}
+    if id is not None:
+        message["id"] = id
+    return _encoder.encode(message).decode()
+
+
+def decode_client_text(text: str) -> ClientText:
+    """The client's message in `text`, its data undecoded. Raises ProtocolError with a readable reason."""
+    try:
+        message = _client_text.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ProtocolError(f"not a message of the protocol: {readable(error)}") from None
+    if message.id is not None and not -_MAX_ID <= message.id <= _MAX_ID:
+        raise ProtocolError("id: expected a 64-bit integer")
+    return message
+
+
+def readable(error: BaseException) -> str:
+    """A msgspec error in plain text: `Expected float <= 2.0 - at $.brightness`."""
+    return str(error).replace("`", "")
