@@ -1,0 +1,72 @@
+# Sourced by the scripts beside it: finds a Python, makes the virtual environment, installs into it.
+# PYTHON names the interpreter to use, REACTOR_VENV the folder of the environment (default: .venv).
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=${REACTOR_VENV:-$root/.venv}
+
+stop() {
+    echo "$(basename "$0"): $*" >&2
+    exit 1
+}
+
+find_python() {
+    local candidate without_venv=
+    # 3.11 first: some package indexes have the CPU build of torch, which the tests need, for it alone.
+    for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3}; do
+        "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || continue
+        if "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+        without_venv=$candidate
+    done
+    [ -z "$without_venv" ] ||
+        stop "$without_venv cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv"
+    stop "needs Python 3.11 to 3.13, found none${PYTHON:+ in PYTHON=$PYTHON}; install one or name it: PYTHON=/path/to/python $0"
+}
+
+# install_package demo | test: the package itself in editable form, for `test` with all that the tests need.
+install_package() {
+    local python wanted=$1 what=$root mark
+    [ "$wanted" = demo ] || what="$root[$wanted]"
+    if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        python=$(find_python)
+        echo "making $venv with $python"
+        "$python" -m venv --clear "$venv"
+    fi
+    mark=$(cksum <"$root/pyproject.toml")
+    # What the tests need includes what the demo needs.
+    for done in "$venv/installed-$wanted" "$venv/installed-test"; do
+        [ "$(cat "$done" 2>/dev/null)" != "$mark" ] || return 0
+    done
+    echo "installing reactor-trio for $wanted"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$what"
+    echo "$mark" >"$venv/installed-$wanted"
+}
+
+# need_program PACKAGE COMMAND...: one of the commands must exist; as root the system's package manager brings it.
+need_program() {
+    local package=$1 install
+    shift
+    has_program "$@" && return
+    if command -v apt-get >/dev/null; then install="apt-get install -y --no-install-recommends $package"
+    elif command -v dnf >/dev/null; then install="dnf install -y $package"
+    elif command -v apk >/dev/null; then install="apk add $package"
+    elif command -v pacman >/dev/null; then install="pacman -S --noconfirm $package"
+    elif command -v zypper >/dev/null; then install="zypper --non-interactive install $package"
+    else stop "needs $package, and this system's package manager is unknown; install $package and run again"
+    fi
+    [ "$(id -u)" = 0 ] || stop "needs $package; install it and run again: sudo $install"
+    echo "installing $package"
+    case $install in apt-get*) apt-get update -qq ;; esac
+    DEBIAN_FRONTEND=noninteractive $install >/dev/null || stop "could not install $package: $install"
+    has_program "$@" || stop "$install brought none of: $*"
+}
+
+has_program() {
+    local name
+    for name in "$@"; do
+        command -v "$name" >/dev/null && return
+    done
+    return 1
+}

@@ -1,0 +1,36 @@
+"""The command line: `reactor init`, `run`, `schema` and `client`.
+
+Exit codes: 0 all went well, 1 the model failed, 2 a mistake in the command line or the manifest, 70 the runtime itself
+failed. An error is one line on stderr; `--debug` adds the traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from reactor_trio.cli.arguments import parse
+from reactor_trio.cli.terminal import Terminal
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Carry out one command line (without the program's name; None takes it from `sys.argv`), return the exit code.
+
+    Raises SystemExit for `--help` and `--version` only.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    terminal = Terminal()
+    folder = None
+    # Known before parsing, because the parser's own errors and the import of a command can fail too.
+    debug = "--debug" in arguments
+    try:
+        options = parse(arguments)
+        folder = getattr(options, "path", None)
+        code: int = options.carry_out(options, terminal)
+        return code
+    except KeyboardInterrupt:
+        return 130
+    except (Exception, BaseExceptionGroup) as error:
+        return terminal.explain(error, debug=debug, folder=folder)

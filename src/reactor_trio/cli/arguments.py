@@ -1,0 +1,130 @@
+"""What each command takes. A command's own module is imported only when it is carried out."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NoReturn
+
+from reactor_trio.cli.terminal import Terminal, UsageError
+
+__all__ = ["build_parser", "parse"]
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse prints its usage and exits; here every error is one line, told in one place."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Options of one command line. Raises UsageError; SystemExit(0) for `--help` and `--version`."""
+    options = build_parser().parse_args(arguments)
+    options.arguments = arguments
+    return options
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line as one parser (`docs/cli.md` is checked against it)."""
+    parser = _Parser(prog="reactor", description="Serve a generative video model to browsers.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"reactor-trio {_version()}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    init = commands.add_parser("init", help="write a new project that runs", allow_abbrev=False)
+    init.add_argument("name", metavar="NAME", help="the project's new folder; its last part becomes the model's name")
+    init.add_argument("--template", metavar="T", default="gradient", help="gradient (default) or run_loop")
+    init.set_defaults(carry_out=_init)
+
+    run = commands.add_parser("run", help="load the model and serve it", allow_abbrev=False)
+    _add_project(run)
+    run.add_argument(
+        "--set", action="append", default=[], metavar="KEY.SUB=VALUE", dest="overrides",
+        help="override a value of config.yml, typed as YAML (repeatable)",
+    )  # fmt: skip
+    run.add_argument("--host", help="address to listen on (default: runtime.host, 127.0.0.1)")
+    run.add_argument("--port", type=_port, help="port to listen on, 0 for any free one (default: runtime.port, 8080)")
+    run.add_argument("--reload", action="store_true", help="restart when a .py, .yml or .yaml file changes")
+    run.add_argument("--json-logs", action="store_true", help="log one JSON object a line")
+    run.set_defaults(carry_out=_run)
+
+    schema = commands.add_parser("schema", help="print what the model takes and gives as JSON", allow_abbrev=False)
+    _add_project(schema)
+    schema.add_argument("--out", type=Path, metavar="F", help="write to this file instead of stdout")
+    schema.set_defaults(carry_out=_schema)
+
+    client = commands.add_parser("client", help="watch a server without a browser", allow_abbrev=False)
+    client.add_argument("url", metavar="URL", help="the URL that reactor run printed, or its ws:// form")
+    client.add_argument("--record", type=Path, metavar="F", help="write what is received to this video file")
+    client.add_argument(
+        "--send", action="append", default=[], metavar="COMMAND=VALUE",
+        help="send a command first, e.g. set_brightness=0.5 (repeatable)",
+    )  # fmt: skip
+    client.add_argument("--seconds", type=_seconds, metavar="N", help="leave after so long (default: Ctrl-C)")
+    _add_debug(client)
+    client.set_defaults(carry_out=_client)
+    return parser
+
+
+def _add_project(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--path", type=Path, default=Path(), help="the project's folder (default: this one)")
+    _add_debug(parser)
+
+
+def _add_debug(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--debug", action="store_true", help="show tracebacks and log more")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def _version() -> str:
+    try:
+        return version("reactor-trio")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _init(options: argparse.Namespace, terminal: Terminal) -> int:
+    from reactor_trio.cli.init import init
+
+    return init(options.name, options.template, terminal)
+
+
+def _run(options: argparse.Namespace, terminal: Terminal) -> int:
+    if options.reload:
+        from reactor_trio.cli.reload import run_reloading
+
+        return run_reloading(options.path, options.arguments, terminal)
+    from reactor_trio.cli.run import run
+
+    return run(
+        options.path, terminal, host=options.host, port=options.port, overrides=options.overrides,
+        debug=options.debug, json_logs=options.json_logs,
+    )  # fmt: skip
+
+
+def _schema(options: argparse.Namespace, terminal: Terminal) -> int:
+    from reactor_trio.cli.schema import schema
+
+    return schema(options.path, options.out, terminal)
+
+
+def _client(options: argparse.Namespace, terminal: Terminal) -> int:
+    from reactor_trio.cli.client import client
+
+    return client(options.url, options.record, options.send, options.seconds, terminal)

@@ -1,0 +1,79 @@
+"""`reactor client`: watch a server without a browser and print what arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+
+from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
+from reactor_trio.errors import CommandError, ManifestError, ProtocolError, ReactorError, SessionEnded
+from reactor_trio.server.manifest import parse_value
+
+__all__ = ["client", "command_of", "full_url"]
+
+
+def client(url: str, record: Path | None, send: Sequence[str], seconds: float | None, terminal: Terminal) -> int:
+    """Watch `url` until the session ends, `seconds` have passed or Ctrl-C; returns the exit code. Raises UsageError."""
+    from reactor_trio.client.headless import watch
+
+    target = full_url(url)
+    commands = [command_of(text) for text in send]
+    recording = None if record is None else str(record)
+    try:
+        anyio.run(
+            partial(watch, target, record=recording, send=commands, seconds=seconds, report=terminal.say),
+            backend="trio",
+        )
+    except KeyboardInterrupt:
+        return OK
+    except (Exception, BaseExceptionGroup) as error:
+        for leaf in leaves(error):
+            if isinstance(leaf, KeyboardInterrupt):
+                return OK
+            if isinstance(leaf, SessionEnded | ProtocolError):
+                terminal.fail(f"{target}: {leaf}")
+                return FAILED
+            if isinstance(leaf, CommandError):
+                raise UsageError(f"--send: {leaf}") from error
+            if isinstance(leaf, ReactorError):
+                raise UsageError(f"{target}: {leaf}") from error
+            if isinstance(leaf, OSError):
+                raise UsageError(f"{target}: cannot connect: {leaf.strerror or leaf}; does the server run?") from error
+        raise
+    return OK
+
+
+def command_of(text: str) -> tuple[str, dict[str, Any]]:
+    """The command that `--send` means: `set_x=0.5` (a field), `jump={x: 1, y: 2}` (arguments) or `reset` (none)."""
+    name, equals, value_text = text.partition("=")
+    if not name.isidentifier():
+        raise UsageError(f"--send {text}: expected set_field=value, command={{argument: value}} or command")
+    if not equals:
+        return name, {}
+    try:
+        value = parse_value(value_text)
+    except ManifestError as error:
+        raise UsageError(f"--send {text}: {error}") from error
+    if isinstance(value, dict):
+        return name, value
+    if not name.startswith("set_"):
+        raise UsageError(f"--send {text}: {name} is no set_ command, so name its arguments: {name}={{argument: value}}")
+    return name, {name.removeprefix("set_"): value}
+
+
+def full_url(url: str) -> str:
+    """What a person gives, with a scheme: the printed `http://` URL, a `ws://` one, or just `host:port`."""
+    full = url if "://" in url else f"ws://{url}"
+    try:
+        parts = urlsplit(full)
+        usable = parts.scheme in ("http", "https", "ws", "wss") and parts.hostname is not None and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError(f"{url!r} is not a URL such as http://127.0.0.1:8080/ or ws://127.0.0.1:8080/ws")
+    return full

@@ -1,0 +1,33 @@
+"""`reactor schema`: what the model takes and gives, as `GET /schema` answers it, without running `load`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+from reactor_trio.cli.terminal import OK, Terminal, UsageError
+from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.protocol import PROTOCOL
+from reactor_trio.server.manifest import load_manifest
+
+__all__ = ["schema"]
+
+
+def schema(path: Path, out: Path | None, terminal: Terminal) -> int:
+    """Print the schema of the project in `path` or write it to `out`. Raises ManifestError and UsageError."""
+    manifest = load_manifest(path)
+    # What the author's module prints while it is imported must not end up in the JSON.
+    with contextlib.redirect_stdout(sys.stderr):
+        model = manifest.model
+    document = {"name": manifest.name, "protocol": PROTOCOL, **declaration_of(model).schema()}
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    if out is None:
+        terminal.say(text)
+        return OK
+    try:
+        out.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out: cannot write {out}: {error.strerror}") from error
+    return OK

@@ -1,0 +1,122 @@
+"""What the command line says: plain lines on stdout, one line for an error on stderr, and a live line on a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TextIO
+
+import trio
+
+from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
+
+__all__ = ["FAILED", "INTERNAL", "OK", "USAGE", "Terminal", "UsageError", "leaves"]
+
+OK, FAILED, USAGE, INTERNAL = 0, 1, 2, 70
+
+
+class UsageError(ReactorError):
+    """The command line asks for something that cannot be done; the message says what to do instead."""
+
+
+class Terminal:
+    """Standard output and error. A reader that has gone away (`reactor run | head -1`) silences it, no more."""
+
+    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self._out = sys.stdout if out is None else out
+        self._err = sys.stderr if err is None else err
+        self._live_width = 0
+
+    def say(self, line: str) -> None:
+        """Print one line on stdout, at once, in place of the live line if there is one."""
+        erase = "\r" + " " * self._live_width + "\r" if self._live_width else ""
+        self._live_width = 0
+        self._write(self._out, f"{erase}{line}\n")
+
+    def live(self, text: str) -> None:
+        """Show `text` in the live line; only sensible on a terminal."""
+        self._write(self._out, "\r" + text.ljust(self._live_width))
+        self._live_width = len(text)
+
+    def fail(self, line: str) -> None:
+        """Print one line on stderr that says what went wrong."""
+        if self._live_width:
+            self._write(self._out, "\n")
+            self._live_width = 0
+        self._write(self._err, f"reactor: {line}\n")
+
+    @asynccontextmanager
+    async def loading(self, name: str) -> AsyncIterator[None]:
+        """Around a load: on a terminal a line that counts the seconds, elsewhere one line before and one after."""
+        begin = trio.current_time()
+        if not self._out.isatty():
+            self.say(f"loading {name} ...")
+            yield
+        else:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._count_seconds, name, begin)
+                yield
+                nursery.cancel_scope.cancel()
+        self.say(f"loaded {name} in {trio.current_time() - begin:.1f} s")
+
+    async def _count_seconds(self, name: str, begin: float) -> None:
+        while True:
+            self.live(f"loading {name} ... {trio.current_time() - begin:.0f} s")
+            await trio.sleep(1)
+
+    def explain(self, error: BaseException, *, debug: bool = False, folder: Path | None = None) -> int:
+        """Tell an error in one line (and its traceback under `debug`); returns the exit code it stands for.
+
+        Of an exception group the error that says most is told: whose fault it is, if any of them says so.
+        """
+        if debug:
+            self._write(self._err, "".join(traceback.format_exception(error)))
+        errors = list(leaves(error))
+        for kinds, code in (((ManifestError, DeclarationError, UsageError), USAGE), ((ModelFailed,), FAILED)):
+            for leaf in errors:
+                if isinstance(leaf, kinds):
+                    self.fail(_model_failure(leaf, folder) if code == FAILED else _one_line(str(leaf)))
+                    return code
+        told = "; ".join(f"{type(leaf).__name__}: {_one_line(str(leaf))}" for leaf in errors)
+        self.fail(f"the runtime itself failed: {told}" + ("" if debug else " (--debug shows the traceback)"))
+        return INTERNAL
+
+    @staticmethod
+    def _write(stream: TextIO, text: str) -> None:
+        try:
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            # Nobody reads any more. The server goes on, and so do print() in the model and Python's own flush at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors in an exception group, however deep; an error that is no group is its own only leaf."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+
+
+def _model_failure(error: BaseException, folder: Path | None) -> str:
+    from reactor_trio.server.manifest import author_location
+
+    line = _one_line(str(error)) or "the model failed"
+    cause = error.__cause__
+    if cause is None:
+        return line
+    text = _one_line(str(cause))
+    if type(cause).__name__ not in line or text not in line:
+        line += f": {type(cause).__name__}: {text}"
+    where = author_location(cause, folder.resolve()) if folder is not None else None
+    return f"{line} ({where})" if where else line
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

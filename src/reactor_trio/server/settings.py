@@ -1,0 +1,128 @@
+"""Everything under `runtime:` of `reactor.yaml`, with defaults and bounds.
+
+The bounds stand in the types, so that a value is checked in one place whoever gives it: the manifest, the command line
+or an embedding program that calls `parse_settings` with a mapping. Nothing here opens a file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from reactor_trio.errors import ManifestError
+
+__all__ = ["CodecSettings", "LimitSettings", "Settings", "parse_settings", "parse_struct"]
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+SecondsOrOff = Annotated[float, Meta(ge=0, le=86_400)]
+Rate = Annotated[float, Meta(gt=0, le=1000)]
+Count = Annotated[int, Meta(ge=1)]
+Bytes = Annotated[int, Meta(ge=1024)]
+
+
+class CodecSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How frames are encoded for clients that do not take them raw."""
+
+    jpeg_quality: Annotated[int, Meta(ge=1, le=100)] = 80
+
+
+class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one client may use before it is refused or closed. Sizes in bytes, times in seconds."""
+
+    text_message: Bytes = 256 * 1024
+    client_binary: Bytes = 4 * 1024 * 1024
+    http_head: Bytes = 16 * 1024
+    connections: Count = 64
+    commands_per_second: Count = 200
+    pending_commands: Count = 256
+    unanswered_commands: Count = 1024
+    handshake: Seconds = 10.0
+    ping_interval: Seconds = 10.0
+    silence: Seconds = 20.0
+    stall: Seconds = 15.0
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The server's settings; `reactor.yaml.example` says what each one does.
+
+    Rates are frames per second, times seconds. `fps`, `max_fps` and `buffer_size` left at None mean the model's own.
+    The constructor itself checks only that this version supports what is asked for; bounds and types are checked by
+    `parse_settings`.
+    """
+
+    host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    fps: Rate | None = None
+    max_fps: Rate | None = None
+    buffer_size: Count | None = None
+    max_sessions: Count = 1
+    queue: Annotated[int, Meta(ge=0)] = 16
+    resume_window: SecondsOrOff = 0.0
+    codec: CodecSettings = CodecSettings()
+    auth: Any = None
+    origins: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    slow_client: Literal["drop", "hold"] = "drop"
+    drain_grace: SecondsOrOff = 2.0
+    limits: LimitSettings = LimitSettings()
+    stuck_after: Seconds = 5.0
+    watchdog: SecondsOrOff = 10.0
+
+    def __post_init__(self) -> None:
+        for key, default in (("max_sessions", 1), ("resume_window", 0), ("auth", None)):
+            value = getattr(self, key)
+            if value != default:
+                raise ManifestError(f"runtime.{key}: {value!r} is not supported by this version yet; leave the key out")
+        if self.limits.silence <= self.limits.ping_interval:
+            raise ManifestError(
+                f"runtime.limits.silence: {self.limits.silence:g} s must be longer than ping_interval "
+                f"({self.limits.ping_interval:g} s), or every quiet client counts as lost"
+            )
+
+
+def parse_settings(values: Mapping[str, object]) -> Settings:
+    """Check a mapping in the shape of the manifest's `runtime:` section and make `Settings` of it.
+
+    Raises `ManifestError` naming the first key that is unknown, has a wrong type or is out of bounds.
+    """
+    return parse_struct(values, Settings, "runtime")
+
+
+def parse_struct(values: object, kind: type[T], path: str = "") -> T:
+    """Make a `kind` of plain values; errors name keys by their full dotted path, which starts with `path`."""
+    checked = _check(values, kind, path)
+    try:
+        return msgspec.convert(checked, kind)
+    except msgspec.ValidationError as error:
+        text, _, where = str(error).partition(" - at `$")
+        raise ManifestError(f"{path}{where.rstrip('`')}".lstrip(".") + f": {text}") from None
+
+
+def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, object]:
+    """Refuse unknown keys and non-finite numbers, which msgspec reports without a hint or lets pass."""
+    if not isinstance(values, Mapping):
+        raise ManifestError(f"{path or 'the file'}: expected a mapping, got {type(values).__name__}")
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    checked: dict[str, object] = {}
+    for key, value in values.items():
+        here = f"{path}.{key}".lstrip(".")
+        if key not in fields:
+            near = difflib.get_close_matches(str(key), fields, n=1)
+            hint = f"did you mean {f'{path}.{near[0]}'.lstrip('.')}?" if near else f"known keys: {', '.join(fields)}"
+            raise ManifestError(f"{here}: unknown key; {hint}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ManifestError(f"{here}: expected a finite number, got {value}")
+        section = fields[key]
+        if isinstance(section, type) and issubclass(section, msgspec.Struct):
+            # `limits:` with every line below it commented out reads as null and means "all defaults".
+            checked[key] = _check({} if value is None else value, section, here)
+        else:
+            checked[key] = value
+    return checked

@@ -1,0 +1,81 @@
+"""A stand-in for the server, so that the command line is tested without one, and a way to run it as a process.
+
+Run as a script it is `reactor` with that stand-in: `python cli_doubles.py BEHAVIOUR run --path ...`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+import reactor_trio
+from reactor_trio.errors import ModelFailed
+
+SOURCE = str(Path(reactor_trio.__file__).parents[1])  # not only where the package is installed
+
+
+@dataclass
+class Serving:
+    url: str
+    port: int
+
+
+def stand_in(behaviour: str) -> types.ModuleType:
+    """A module with a `serve` that does one thing; each signal is sent from inside, so that nothing races."""
+
+    async def serve(manifest, *, debug=False, drain=None, task_status=trio.TASK_STATUS_IGNORED):
+        port = manifest.settings.port or 4321
+        if behaviour == "taken":
+            raise OSError(98, "Address already in use")
+        if behaviour == "load_fails":
+            try:
+                manifest.model().load(manifest.config)
+            except Exception as error:
+                raise ModelFailed("load() failed") from error
+        if behaviour == "signal_while_loading":
+            os.kill(os.getpid(), signal.SIGTERM)
+            await trio.sleep_forever()
+        await trio.lowlevel.checkpoint()
+        task_status.started(Serving(f"http://{manifest.settings.host}:{port}/", port))
+        await trio.testing.wait_all_tasks_blocked()  # the caller has printed its line
+        if behaviour == "run_returns":
+            raise ModelFailed("run() returned, so there is no model to serve")
+        if behaviour == "bug":
+            raise AssertionError("two sessions in one room")
+        if behaviour not in ("waits", "stubborn"):
+            os.kill(os.getpid(), signal.SIGINT if behaviour == "interrupted" else signal.SIGTERM)
+        await drain.wait()
+        if behaviour == "two_signals":
+            os.kill(os.getpid(), signal.SIGTERM)
+        if behaviour in ("two_signals", "stubborn"):
+            await trio.sleep_forever()
+
+    module = types.ModuleType("reactor_trio.server.serve")
+    module.serve = serve
+    return module
+
+
+def reactor(*arguments, behaviour=None, stdout=subprocess.PIPE, path="", **named) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a process of its own; without a behaviour the installed one."""
+    program = ["-m", "reactor_trio"] if behaviour is None else [__file__, behaviour]
+    return subprocess.run(
+        [sys.executable, *program, *map(str, arguments)], env=os.environ | {"PYTHONPATH": f"{path}:{SOURCE}"},
+        stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False, **named,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    import trio.testing
+
+    sys.modules["reactor_trio.server.serve"] = stand_in(sys.argv[1])
+    from reactor_trio.cli import main, reload
+
+    reload.PROGRAM = (__file__, sys.argv[1])
+    sys.exit(main(sys.argv[2:]))

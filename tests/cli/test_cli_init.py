@@ -1,0 +1,102 @@
+"""`reactor init`: what it writes runs, and nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_doubles import reactor
+
+from reactor_trio.cli import main
+from reactor_trio.cli.init import PLACEHOLDER, template_names
+from reactor_trio.interface import ReactorModel, ReactorPipeline
+from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.server.manifest import load_manifest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def test_the_example_is_byte_for_byte_what_init_writes():
+    assert main(["init", "gradient"]) == 0
+    assert files(Path("gradient")) == files(EXAMPLES / "gradient")
+    assert set(files(Path("gradient"))) == {
+        "README.md", "config.yml", "pipeline.py", "reactor.yaml", "requirements.txt",
+    }  # fmt: skip
+
+
+def test_t119_what_init_writes_is_the_models_of_the_tutorial():
+    assert reactor("init", "demo").returncode == 0
+    manifest = load_manifest(Path("demo"))
+    assert (manifest.name, manifest.config) == ("demo", {"width": 640, "height": 480, "chunk_size": 4})
+    assert issubclass(manifest.model, ReactorPipeline)
+    assert manifest.model.buffer_size == 8
+    assert [track["name"] for track in declaration_of(manifest.model).schema()["tracks"]] == ["main_video"]
+
+
+def test_t119_the_gradient_moves_and_follows_brightness():
+    main(["init", "demo"])
+    render_batch = __import__(load_manifest(Path("demo")).model.__module__).render_batch
+    batch, following = render_batch(640, 480, 4, 0, 1.0)
+    assert (batch.shape, batch.dtype, following) == ((4, 480, 640, 3), np.uint8, 4)
+    assert all(not np.array_equal(one, other) for one, other in itertools.pairwise(batch))
+    light = [render_batch(64, 48, 1, 0, brightness)[0].mean() for brightness in (0.0, 0.5, 1.0, 2.0)]
+    assert light[0] == 0
+    assert light == sorted(set(light))
+    # An hour of frames later the numbers are still in range, and odd sizes fit.
+    assert render_batch(63, 47, 2, 10**6, 1.0)[0].shape == (2, 47, 63, 3)
+    # Not a jump from frame to frame: it is a film.
+    assert np.abs(batch[0].astype(int) - batch[1]).max() < 16
+
+
+@pytest.mark.parametrize("template", template_names())
+def test_each_template_loads_and_leaves_no_placeholder(template):
+    assert main(["init", "mine", "--template", template]) == 0
+    manifest = load_manifest(Path("mine"))
+    assert manifest.name == "mine"
+    assert issubclass(manifest.model, ReactorModel)
+    manifest.model().load(manifest.config)
+    assert not any(PLACEHOLDER.encode() in content for content in files(Path("mine")).values())
+
+
+def test_t120_an_existing_folder_is_refused_and_nothing_is_written(capsys):
+    Path("demo").mkdir()
+    assert main(["init", "demo"]) == 2
+    assert capsys.readouterr().err == "reactor: demo exists already; nothing was written\n"
+    assert list(Path("demo").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["init", "file"], "file exists already; nothing was written"),
+        (["init", "file/below"], "cannot make file/below: "),
+        (["init", "my model"], "'my model': a project's name is made of letters"),
+        (["init", "."], "'.': a project's name is made of letters"),
+        (["init", "demo", "--template", "none"], "no template 'none'; there are: gradient, run_loop"),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused_in_one_line(arguments, message, capsys):
+    Path("file").write_text("kept")
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"reactor: {message}")
+    assert error.count("\n") == 1
+    assert Path("file").read_text() == "kept"
+    assert [path.name for path in Path().iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["2048", "true", "1e3", "nested/deep/demo"])
+def test_any_name_becomes_the_models_name_as_text(name):
+    assert main(["init", name]) == 0
+    assert load_manifest(Path(name)).name == Path(name).name

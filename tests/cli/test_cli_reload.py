@@ -1,0 +1,85 @@
+"""`reactor run --reload`: a supervisor and a child, with real files and signals, over a stand-in for the server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+from cli_doubles import SOURCE, reactor
+from cli_doubles import __file__ as program
+
+READY = "my-model is ready: http://127.0.0.1:4321/\n"
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "reactor.yaml").write_text("model: pipeline:MyModel\nname: my-model\n")
+    (tmp_path / "pipeline.py").write_text("")
+    return tmp_path
+
+
+@contextmanager
+def reloading(project, behaviour):
+    """The supervisor as a process, its output as an iterator of lines; its end is the test's to bring about."""
+    command = [sys.executable, program, behaviour, "run", "--path", str(project), "--port", "0", "--reload"]
+    with subprocess.Popen(
+        command, env=os.environ | {"PYTHONPATH": SOURCE}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process, iter(process.stdout)
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def until(lines, wanted):
+    seen = []
+    for line in lines:
+        seen.append(line)
+        if line == wanted or line.startswith(wanted):
+            return seen
+    raise AssertionError(f"never came: {wanted!r} in {seen}")
+
+
+def test_a_changed_source_file_drains_the_server_and_starts_it_anew(project):
+    with reloading(project, "waits") as (process, lines):
+        until(lines, READY)
+        (project / "notes.txt").write_text("not watched")
+        (project / "pipeline.py").write_text("x = 1\n")
+        seen = until(lines, READY)
+        assert seen[0] == "pipeline.py changed, restarting\n"
+        assert seen[1] == "draining my-model; a second signal ends at once\n"
+        process.send_signal(signal.SIGINT)
+        assert list(lines) == ["draining my-model; a second signal ends at once\n"]
+        assert process.wait() == 0
+
+
+def test_a_server_that_fails_waits_for_the_next_change(project):
+    (project / "reactor.yaml").write_text("modl: pipeline:MyModel\n")
+    with reloading(project, "waits") as (process, lines):
+        until(lines, "the server ended with code 2; waiting for a change in ")
+        (project / "reactor.yaml").write_text("model: pipeline:MyModel\nname: my-model\n")
+        until(lines, READY)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+
+
+def test_a_second_signal_takes_the_server_along(project):
+    with reloading(project, "stubborn") as (process, lines):
+        until(lines, READY)
+        process.send_signal(signal.SIGTERM)
+        until(lines, "draining my-model")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 128 + signal.SIGTERM
+        assert list(lines) == []  # the end of file: no process holds the pipe any more
+
+
+def test_without_watchfiles_the_remedy_is_told(project, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['watchfiles'] = None\n")
+    done = reactor("run", "--path", project, "--reload", path=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "reactor: --reload needs the package watchfiles: pip install 'reactor-trio[reload]'\n"

@@ -1,0 +1,171 @@
+"""`reactor run`: what it prints, its exit codes and its signals, over a stand-in for the server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+
+import pytest
+from cli_doubles import reactor
+
+from reactor_trio.cli.logs import JsonFormatter, TextFormatter
+
+MODEL = """\
+from reactor_trio.interface import ReactorModel
+
+class MyModel(ReactorModel):
+    def load(self, config):
+        raise RuntimeError(f"no weights\\nfor {config}")
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "reactor.yaml").write_text("model: pipeline:MyModel\nname: my-model\n")
+    (tmp_path / "pipeline.py").write_text(MODEL)
+    return tmp_path
+
+
+def run(project, behaviour, *arguments):
+    return reactor("run", "--path", project, *arguments, behaviour=behaviour)
+
+
+@pytest.mark.parametrize("behaviour", ["terminated", "interrupted"])
+def test_one_signal_drains_and_exits_0(project, behaviour):
+    done = run(project, behaviour, "--port", "0")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "loading my-model ..."
+    assert lines[1].startswith("loaded my-model in ")
+    assert lines[2:] == [
+        "my-model is ready: http://127.0.0.1:4321/",
+        "draining my-model; a second signal ends at once",
+    ]
+    assert done.stderr == ""
+
+
+def test_a_second_signal_ends_at_once(project):
+    assert run(project, "two_signals").returncode == 128 + signal.SIGTERM
+
+
+def test_a_signal_while_the_model_loads_ends_at_once_with_0(project):
+    done = run(project, "signal_while_loading")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "loading my-model ...\n", "")
+
+
+def test_host_and_port_of_the_command_line_win(project):
+    (project / "reactor.yaml").write_text("model: pipeline:MyModel\nruntime: {host: 127.0.0.2, port: 9000}\n")
+    assert "ready: http://127.0.0.2:9000/\n" in run(project, "terminated").stdout
+    done = run(project, "terminated", "--host", "127.0.0.3", "--port", "9001")
+    assert "ready: http://127.0.0.3:9001/\n" in done.stdout
+
+
+def test_t114_a_load_that_raises_is_one_line_with_the_authors_line_and_exit_code_1(project):
+    done = run(project, "load_fails", "--set", "width=3")
+    assert done.returncode == 1
+    assert done.stderr == "reactor: load() failed: RuntimeError: no weights for {'width': 3} (pipeline.py:5)\n"
+    assert "ready" not in done.stdout
+
+
+def test_debug_shows_the_traceback_above_the_line(project):
+    done = run(project, "load_fails", "--debug")
+    assert done.returncode == 1
+    assert 'raise RuntimeError(f"no weights' in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("reactor: load() failed: RuntimeError: no weights")
+
+
+def test_a_model_that_ends_while_it_serves_is_exit_code_1(project):
+    done = run(project, "run_returns")
+    assert (done.returncode, done.stderr) == (1, "reactor: run() returned, so there is no model to serve\n")
+
+
+def test_a_taken_port_is_exit_code_2_and_says_what_to_do(project):
+    done = run(project, "taken")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "reactor: cannot listen on 127.0.0.1:8080: Address already in use; stop what uses it or choose another with "
+        "--host and --port (0 picks a free port)\n"
+    )
+
+
+def test_a_bug_of_the_runtime_is_exit_code_70(project):
+    done = run(project, "bug")
+    assert done.returncode == 70
+    assert done.stderr == (
+        "reactor: the runtime itself failed: AssertionError: two sessions in one room (--debug shows the traceback)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--port", "65536"], "reactor: argument --port: '65536' is not a port (0 to 65535); see reactor run"),
+        (["run", "--port", "-1"], "reactor: argument --port"),
+        (["run", "--set", "width"], "reactor: --set width: expected key.sub=value"),
+        (["run", "--por", "1"], "reactor: unrecognized arguments: --por 1"),
+        (["run", "extra"], "reactor: unrecognized arguments: extra"),
+        (["serve"], "reactor: argument COMMAND: invalid choice: 'serve'"),
+        ([], "reactor: the following arguments are required: COMMAND"),
+        (["client"], "reactor: the following arguments are required: URL"),
+        (["client", "ftp://a"], "reactor: 'ftp://a' is not a URL such as http://127.0.0.1:8080/"),
+        (["client", "http://a:99999"], "reactor: 'http://a:99999' is not a URL"),
+        (["client", "ws://127.0.0.1:1", "--send", "a b=1"], "reactor: --send a b=1: expected set_field=value"),
+        (["client", "ws://127.0.0.1:1", "--send", "jump=1"], "reactor: --send jump=1: jump is no set_ command"),
+        (["client", "ws://127.0.0.1:1", "--send", "set_x=[1"], "reactor: --send set_x=[1: the value is not valid YAML"),
+        (["client", "ws://127.0.0.1:1", "--seconds", "0"], "reactor: argument --seconds: '0' is not a number of"),
+        (["client", "127.0.0.1:1"], "reactor: ws://127.0.0.1:1: cannot connect: "),
+    ],
+)
+def test_a_mistake_in_the_command_line_is_one_line_and_exit_code_2(project, arguments, message):
+    done = reactor(*arguments, cwd=project)
+    assert done.returncode == 2
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_t118_a_missing_class_is_one_line_and_exit_code_2(project):
+    (project / "reactor.yaml").write_text("model: pipeline:MyModle\n")
+    done = reactor("schema", "--path", project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("pipeline.py has no class MyModle; did you mean pipeline:MyModel?\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_does_not_stop_the_server(project):
+    reading, writing = os.pipe()
+    os.close(reading)  # the first line already breaks the pipe
+    done = reactor("run", "--path", project, behaviour="terminated", stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- logs -------------------------------------------------------------------------------------------------------------
+
+
+def record(message, *arguments, **named):
+    return logging.getLogger("reactor_trio.session").makeRecord(
+        "reactor_trio.session", logging.WARNING, __file__, 1, message, arguments, **named
+    )
+
+
+def test_a_readable_log_line_carries_the_models_name():
+    line = TextFormatter("100%-mine").format(record("step took %d ms", 7, exc_info=None))
+    assert line[8:] == " WARNING 100%-mine: step took 7 ms"
+
+
+def test_a_json_log_line_carries_name_extras_and_traceback():
+    try:
+        raise ValueError("deep")
+    except ValueError:
+        failing = record("failed", exc_info=sys.exc_info(), extra={"session_id": "s1", "odd": 1j})
+    line = json.loads(JsonFormatter("mine").format(failing))
+    assert line.pop("traceback").endswith("ValueError: deep")
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "level": "WARNING", "model": "mine", "logger": "reactor_trio.session", "message": "failed",
+        "session_id": "s1", "odd": "1j",
+    }  # fmt: skip

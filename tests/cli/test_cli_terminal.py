@@ -1,0 +1,61 @@
+"""The live line of a load, in virtual time, and which error of a group is told."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+import trio
+
+from reactor_trio.cli.terminal import FAILED, INTERNAL, USAGE, Terminal
+from reactor_trio.errors import ManifestError, ModelFailed
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+async def test_on_a_terminal_a_load_counts_its_seconds(autojump_clock):
+    screen = Screen()
+    async with Terminal(screen).loading("my-model"):
+        await trio.sleep(2.5)
+    *counted, last = screen.getvalue().split("\r")
+    shown = [text.strip() for text in counted if text.strip()]
+    assert shown == [f"loading my-model ... {second} s" for second in range(3)]
+    assert last == "loaded my-model in 2.5 s\n"
+
+
+async def test_elsewhere_a_load_is_one_line_before_and_one_after(autojump_clock):
+    out = io.StringIO()
+    async with Terminal(out).loading("my-model"):
+        assert out.getvalue() == "loading my-model ...\n"
+        await trio.sleep(2.5)
+    assert out.getvalue() == "loading my-model ...\nloaded my-model in 2.5 s\n"
+
+
+async def test_an_error_does_not_stand_in_the_live_line(autojump_clock):
+    screen = Screen()
+    terminal = Terminal(screen, screen)
+    with pytest.raises(ExceptionGroup) as caught:
+        async with terminal.loading("my-model"):
+            await trio.sleep(0.5)
+            raise ModelFailed("load() raised")
+    assert terminal.explain(caught.value) == FAILED
+    assert screen.getvalue() == "\rloading my-model ... 0 s\nreactor: load() raised\n"
+
+
+@pytest.mark.parametrize(
+    ("errors", "code", "line"),
+    [
+        ([KeyError("x"), ModelFailed("run() returned")], FAILED, "run() returned"),
+        ([ModelFailed("gone"), ManifestError("model:\n missing")], USAGE, "model: missing"),
+        ([KeyError("x"), ValueError("y\nz")], INTERNAL,
+         "the runtime itself failed: KeyError: 'x'; ValueError: y z (--debug shows the traceback)"),
+    ],
+)  # fmt: skip
+def test_of_a_group_the_error_that_names_the_culprit_is_told(errors, code, line):
+    err = io.StringIO()
+    group = ExceptionGroup("outer", [ExceptionGroup("inner", errors)])
+    assert Terminal(io.StringIO(), err).explain(group) == code
+    assert err.getvalue() == f"reactor: {line}\n"

@@ -1,0 +1,88 @@
+"""Everything under `runtime:`: defaults, bounds, unknown keys, and the example that lists them all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from reactor_trio.errors import ManifestError
+from reactor_trio.server.settings import LimitSettings, Settings, parse_settings
+
+EXAMPLE = Path(__file__).parents[2] / "reactor.yaml.example"
+
+
+def test_an_empty_section_is_all_defaults():
+    assert parse_settings({}) == Settings()
+    assert Settings().port == 8080
+    assert Settings().queue == 16
+    assert Settings().limits.text_message == 256 * 1024
+    assert Settings().codec.jpeg_quality == 80
+
+
+def test_given_values_replace_defaults_and_leave_the_others():
+    settings = parse_settings({"port": 0, "fps": 24, "limits": {"stall": 3}, "origins": ["https://a.example"]})
+    assert (settings.port, settings.fps, settings.limits.stall) == (0, 24.0, 3.0)
+    assert settings.origins == ("https://a.example",)
+    assert settings.limits.silence == 20.0
+
+
+def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
+    assert parse_settings({"limits": None, "codec": None}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"prot": 1}, "runtime.prot: unknown key; did you mean runtime.port?"),
+        ({"limits": {"stal": 1}}, "runtime.limits.stal: unknown key; did you mean runtime.limits.stall?"),
+        ({"codec": {"zzz": 1}}, "runtime.codec.zzz: unknown key; known keys: jpeg_quality"),
+        ({3: 1}, "runtime.3: unknown key"),
+        ({"port": 65536}, "runtime.port: Expected `int` <= 65535"),
+        ({"port": "8080"}, "runtime.port: Expected `int`, got `str`"),
+        ({"port": True}, "runtime.port: Expected `int`, got `bool`"),
+        ({"fps": 0}, "runtime.fps: Expected `float` > 0"),
+        ({"fps": float("nan")}, "runtime.fps: expected a finite number, got nan"),
+        ({"watchdog": float("inf")}, "runtime.watchdog: expected a finite number, got inf"),
+        ({"codec": {"jpeg_quality": 101}}, "runtime.codec.jpeg_quality: Expected `int` <= 100"),
+        ({"codec": "jpeg"}, "runtime.codec: expected a mapping, got str"),
+        ({"slow_client": "wait"}, "runtime.slow_client: Invalid enum value 'wait'"),
+        ({"hosts": "studio"}, "runtime.hosts: Expected `array`, got `str`"),
+        ({"hosts": [1]}, "runtime.hosts[0]: Expected `str`, got `int`"),
+        ({"max_sessions": 2}, "runtime.max_sessions: 2 is not supported by this version yet"),
+        ({"resume_window": 30}, "runtime.resume_window: 30.0 is not supported by this version yet"),
+        ({"auth": {"tokens": ["x"]}}, "runtime.auth: {'tokens': ['x']} is not supported by this version yet"),
+        ({"limits": {"silence": 5}}, "runtime.limits.silence: 5 s must be longer than ping_interval (10 s)"),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_full_path_of_its_key(values, message):
+    with pytest.raises(ManifestError) as caught:
+        parse_settings(values)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_unsupported_values_are_refused_in_the_constructor_too():
+    with pytest.raises(ManifestError, match=r"runtime\.max_sessions"):
+        Settings(max_sessions=2)
+    with pytest.raises(ManifestError, match=r"runtime\.limits\.silence"):
+        Settings(limits=LimitSettings(silence=1.0))
+
+
+def test_the_example_lists_every_key_at_its_default():
+    example = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    assert list(example) == ["model", "name", "config", "runtime"]
+    assert example["runtime"] == msgspec.json.decode(msgspec.json.encode(Settings()))
+    assert list(example["runtime"]) == [field.name for field in msgspec.structs.fields(Settings)]
+    assert parse_settings(example["runtime"]) == Settings()
+
+
+def test_the_example_has_a_comment_over_each_key():
+    before = ""
+    for line in EXAMPLE.read_text(encoding="utf-8").splitlines():
+        key = line.strip().partition(":")[0]
+        if line.strip() and not line.strip().startswith("#") and key not in ("runtime", "codec", "limits"):
+            assert before.strip().startswith("#"), f"{key} has no comment"
+        before = line
