@@ -1,0 +1,17 @@
+"""The Python client: frames as numpy arrays, commands as awaitable calls, on asyncio and on trio (`docs/client.md`)."""
+
+from reactor_trio.client.client import Client as Client
+from reactor_trio.client.client import running as running
+from reactor_trio.client.connecting import connect as connect
+from reactor_trio.client.conversation import Message as Message
+from reactor_trio.client.decoders import available as available
+from reactor_trio.client.handshake import open_websocket as open_websocket
+from reactor_trio.client.statistics import Spread as Spread
+from reactor_trio.client.statistics import Statistics as Statistics
+from reactor_trio.client.statistics import TrackStatistics as TrackStatistics
+from reactor_trio.client.streams import Frame as Frame
+from reactor_trio.client.streams import FrameStream as FrameStream
+from reactor_trio.client.streams import MessageStream as MessageStream
+from reactor_trio.client.transport import Transport as Transport
+from reactor_trio.client.transport import TransportClosed as TransportClosed
+from reactor_trio.client.transport import WebSocketTransport as WebSocketTransport

@@ -1,0 +1,84 @@
+"""`connect()`: from a URL to a Client whose session has begun."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Literal
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from reactor_trio.client.client import Client, running
+from reactor_trio.client.decoders import wanted
+from reactor_trio.client.handshake import open_websocket
+from reactor_trio.client.transport import MAX_MESSAGE_SIZE
+
+_SCHEMES = {"http": "ws", "https": "wss"}
+
+
+@asynccontextmanager
+async def connect(
+    url: str,
+    *,
+    video: Iterable[str] | None = None,
+    role: Literal["control", "viewer"] = "control",
+    token: str | None = None,
+    model: str | None = None,
+    on_queued: Callable[[int, int], object] | None = None,
+    max_message_size: int = MAX_MESSAGE_SIZE,
+    timeout: float = 10.0,
+    ssl_context: ssl.SSLContext | None = None,
+) -> AsyncIterator[Client]:
+    """Connect to a server and yield the Client once its session has begun; leaving the block closes politely.
+
+    Args:
+        url: `ws://HOST:PORT/ws` (`wss` for TLS). The address that the server prints (`http://HOST:PORT/`) works too.
+        video: codecs, best first; those that cannot be decoded here are left out. By default all that can, `[]` for
+            control only.
+        role: `"control"`, or `"viewer"` to watch a session that another client controls.
+        token: the server's access token, if it wants one.
+        model: refuse to talk to a server that serves a model of another name.
+        on_queued: called with `(position, total)` while the server has no room.
+        max_message_size: bytes of the largest message that will be taken.
+        timeout: seconds for TCP and the handshakes. Waiting in the server's queue has no limit.
+        ssl_context: for `wss`; by default one that checks the server's certificate.
+
+    Raises:
+        ConnectionRefused: the server refused with an HTTP status; `retry_after` says when to try again, if it knows.
+        SessionEnded: the server ended the session before it began.
+        OSError: no connection; TimeoutError is one of them.
+        ValueError: `url` is none, or no codec in `video` can be decoded here.
+
+    An exception of the block comes out as it is, on both loops. Cancelled at any point, it leaves nothing open.
+    """
+    transport = await open_websocket(
+        session_url(url, video=video, role=role, token=token, model=model),
+        ssl_context=ssl_context,
+        max_message_size=max_message_size,
+        timeout=timeout,
+    )
+    async with running(Client(transport, on_queued=on_queued)) as client:
+        yield client
+
+
+def session_url(
+    url: str,
+    *,
+    video: Iterable[str] | None = None,
+    role: str = "control",
+    token: str | None = None,
+    model: str | None = None,
+) -> str:
+    """The WebSocket URL that asks for such a session. Raises ValueError if no codec in `video` can be decoded here."""
+    parts = urlsplit(url)
+    query = {"video": ",".join(wanted(video)) or "none", "role": role, "token": token, "model": model}
+    added = urlencode({key: value for key, value in query.items() if value is not None}, safe=",")
+    return urlunsplit(
+        (
+            _SCHEMES.get(parts.scheme, parts.scheme),
+            parts.netloc,
+            "/ws" if parts.path in ("", "/") else parts.path,
+            f"{parts.query}&{added}" if parts.query else added,
+            "",
+        )
+    )

@@ -1,0 +1,124 @@
+"""Opening a WebSocket: TCP, TLS and the HTTP upgrade, with a refusal told in the server's own words."""
+
+from __future__ import annotations
+
+import ssl
+from http.client import responses
+from urllib.parse import urlsplit
+
+import anyio
+from anyio.abc import ByteStream
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import AcceptConnection, RejectConnection, RejectData, Request
+from wsproto.utilities import RemoteProtocolError
+
+from reactor_trio.client.transport import MAX_MESSAGE_SIZE, READ_SIZE, WebSocketTransport
+from reactor_trio.errors import ConnectionRefused
+from reactor_trio.protocol import SUBPROTOCOL
+
+#: Bytes of a refusal's body that are worth reading.
+_MAX_REFUSAL = 4096
+
+
+async def open_websocket(
+    url: str,
+    *,
+    stream: ByteStream | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    max_message_size: int = MAX_MESSAGE_SIZE,
+    timeout: float = 10.0,
+) -> WebSocketTransport:
+    """Connect to `ws://` or `wss://` and do the WebSocket handshake.
+
+    Args:
+        url: where to; its path and query are sent as they are.
+        stream: a connected stream to use instead of TCP; it is closed if the handshake fails.
+        ssl_context: for `wss`; by default one that checks the server's certificate.
+        max_message_size: bytes of the largest message that will be taken.
+        timeout: seconds for all of it.
+
+    Raises:
+        ConnectionRefused: the server answered with another HTTP status than 101.
+        OSError: no connection, or no WebSocket server on it.
+        TimeoutError: no answer in time.
+        ValueError: not a WebSocket URL.
+
+    Cancelled, it leaves nothing open.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("ws", "wss") or parts.hostname is None:
+        raise ValueError(f"expected a URL like ws://127.0.0.1:8080/ws, got {url!r}")
+    secure = parts.scheme == "wss"
+    port = parts.port or (443 if secure else 80)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    request = Request(host=parts.netloc.rpartition("@")[2], target=target, subprotocols=[SUBPROTOCOL])
+    try:
+        with anyio.fail_after(timeout):
+            if stream is None:
+                stream = await _connect(parts.hostname, port, secure, ssl_context)
+            try:
+                websocket = await _upgrade(stream, request)
+            except BaseException:
+                await anyio.aclose_forcefully(stream)
+                raise
+    except TimeoutError:
+        raise TimeoutError(f"no answer from {parts.hostname}:{port} within {timeout:g} s") from None
+    return WebSocketTransport(stream, websocket, max_message_size=max_message_size)
+
+
+async def _connect(host: str, port: int, secure: bool, ssl_context: ssl.SSLContext | None) -> ByteStream:
+    try:
+        if secure:
+            return await anyio.connect_tcp(
+                host, port, tls=True, ssl_context=ssl_context, tls_standard_compatible=False
+            )
+        return await anyio.connect_tcp(host, port)
+    except (OSError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
+        raise ConnectionError(f"cannot connect to {host}:{port}: {error.__cause__ or error}") from error
+
+
+async def _upgrade(stream: ByteStream, request: Request) -> WSConnection:
+    websocket = WSConnection(ConnectionType.CLIENT)
+    refusal: RejectConnection | None = None
+    body = bytearray()
+    try:
+        await stream.send(websocket.send(request))
+        while True:
+            data = await _receive_or_end(stream)
+            if data is None and refusal is None:
+                raise ConnectionError(f"{request.host} closed the connection without an answer")
+            websocket.receive_data(data)
+            complete = data is None
+            for event in websocket.handshake.events():
+                if isinstance(event, AcceptConnection):
+                    return websocket
+                if isinstance(event, RejectConnection):
+                    refusal = event
+                    complete |= not event.has_body
+                elif isinstance(event, RejectData):
+                    body += event.data
+                    complete |= event.body_finished or len(body) >= _MAX_REFUSAL
+            if refusal is not None and complete:
+                raise _refused(refusal, body)
+    except RemoteProtocolError as error:
+        if refusal is not None:
+            raise _refused(refusal, body) from None
+        raise ConnectionError(f"{request.host} does not answer as a WebSocket server does: {error}") from None
+
+
+async def _receive_or_end(stream: ByteStream) -> bytes | None:
+    try:
+        return await stream.receive(READ_SIZE)
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return None
+
+
+def _refused(refusal: RejectConnection, body: bytearray) -> ConnectionRefused:
+    status = refusal.status_code
+    message = bytes(body[:_MAX_REFUSAL]).decode("utf-8", "replace").strip()
+    if not message:
+        message = responses.get(status, "no reason given")
+    headers = {bytes(name).lower(): bytes(value) for name, value in refusal.headers}
+    retry_after = headers.get(b"retry-after", b"")
+    # The header may also hold a date, which our server never sends.
+    return ConnectionRefused(status, message, float(retry_after) if retry_after.isdigit() else None)

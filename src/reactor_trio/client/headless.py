@@ -1,0 +1,79 @@
+"""`reactor client URL`: a client without a screen that drives a session and reports its figures once a second."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import anyio
+
+from reactor_trio.client.client import Client
+from reactor_trio.client.connecting import connect
+from reactor_trio.client.statistics import Statistics
+from reactor_trio.errors import ReactorError
+
+
+async def watch(
+    url: str,
+    *,
+    record: str | None = None,
+    send: Iterable[tuple[str, Mapping[str, Any]]] = (),
+    seconds: float | None = None,
+    report: Callable[[str], object],
+    video: Iterable[str] | None = None,
+) -> None:
+    """Connect, send the commands, take every frame, and report a line a second until the session ends or time is up.
+
+    Args:
+        url: as for `connect`.
+        record: a file to write the video to; needs a package that is not there yet.
+        send: commands and their arguments, sent in order once the session has begun.
+        seconds: how long to watch after that; None until the session ends.
+        report: called with each line.
+        video: as for `connect`.
+
+    Raises what `connect` raises, CommandError if a command of `send` is refused, SessionEnded if the session does not
+    end politely, ReactorError if it cannot record.
+    """
+    if record is not None:
+        raise ReactorError(f'cannot record {record}: recording needs PyAV, pip install "reactor-trio[video]"')
+    async with connect(url, video=video, on_queued=lambda at, total: report(f"queued: {at} of {total}")) as client:
+        report(f"session {client.session_id}: {client.name} as {client.role}")
+        for name, arguments in send:
+            reply = await client.command(name, **arguments)
+            report(f"{name}: applied" if reply is None else f"{name}: {reply}")
+        with anyio.move_on_after(math.inf if seconds is None else seconds):
+            await _watch(client, report)
+
+
+async def _watch(client: Client, report: Callable[[str], object]) -> None:
+    outputs = [track.name for track in client.tracks if track.direction == "out"]
+    arriving = client.frames(outputs[0]) if outputs else client.messages()
+    next_report = anyio.current_time() + 1
+    while True:
+        with anyio.move_on_after(next_report - anyio.current_time()):
+            async for _ in arriving:
+                pass
+            return
+        next_report += 1
+        report(figures(client.statistics()))
+
+
+def figures(statistics: Statistics) -> str:
+    """One line of `statistics`: the tracks, then the commands."""
+    parts = [
+        f"{name}: {track.fps:.1f} fps, jitter {_ms(track.interval.std)}, p95 {_ms(track.interval.p95)}, "
+        f"{track.missing} missing, {track.dropped} dropped"
+        for name, track in statistics.tracks.items()
+    ]
+    ack, picture = statistics.command_to_ack, statistics.command_to_picture
+    if ack.count:
+        parts.append(f"ack {_ms(ack.p50)}, p95 {_ms(ack.p95)}")
+    if picture.count:
+        parts.append(f"picture {_ms(picture.p50)}, p95 {_ms(picture.p95)}")
+    return " | ".join(parts)
+
+
+def _ms(seconds: float) -> str:
+    return "-" if math.isnan(seconds) else f"{seconds * 1000:.1f} ms"

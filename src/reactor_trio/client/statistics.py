@@ -1,0 +1,162 @@
+"""What the client measures of a session, all from times that its caller passes in.
+
+Latency to the picture needs no clock of the server: a packet names the newest command that its frame was made with, so
+the first packet that names a command, or a later one, is the first whose picture can show it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from reactor_trio.protocol import Packet
+
+#: Seconds over which the frame rate is counted.
+WINDOW = 2.0
+#: How many newest samples a distribution is made of.
+SAMPLES = 300
+_WAITING = 1024
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """A distribution in seconds; NaN where there is no sample yet."""
+
+    count: int
+    std: float
+    p50: float
+    p95: float
+
+
+class TrackStatistics(msgspec.Struct, frozen=True):
+    """One track since the session began, as it arrived here.
+
+    Attributes:
+        frames: frames received.
+        missing: frames that the server dropped, seen as gaps in `seq` after the first frame received.
+        bytes: bytes received, heads included.
+        fps: frames per second over the last 2 s.
+        interval: time between arrivals over the last 300 frames; its `std` is the jitter.
+        dropped: frames lost here because a consumer of `frames()` was slower than the track.
+        skipped: frames passed over by `frames(latest=True)`.
+    """
+
+    frames: int
+    missing: int
+    bytes: int
+    fps: float
+    interval: Spread
+    dropped: int = 0
+    skipped: int = 0
+
+
+class Statistics(msgspec.Struct, frozen=True):
+    """One session as this client saw it.
+
+    Attributes:
+        tracks: by track name.
+        command_to_ack: seconds from sending a command to its ack, over the last 300.
+        command_to_picture: seconds from sending a command to the arrival of the first frame made with it.
+        messages_dropped: model messages lost here because nobody took them.
+    """
+
+    tracks: dict[str, TrackStatistics]
+    command_to_ack: Spread
+    command_to_picture: Spread
+    messages_dropped: int = 0
+
+
+def spread(samples: Sequence[float]) -> Spread:
+    """The distribution of `samples`."""
+    if not samples:
+        return Spread(0, math.nan, math.nan, math.nan)
+    p50, p95 = np.percentile(samples, (50, 95))
+    return Spread(len(samples), float(np.std(samples)), float(p50), float(p95))
+
+
+class TrackMeter:
+    """Counts one track's packets."""
+
+    def __init__(self) -> None:
+        self._frames = 0
+        self._missing = 0
+        self._bytes = 0
+        self._expected: int | None = None
+        self._first_at = 0.0
+        self._newest_at = 0.0
+        self._arrivals: deque[float] = deque()
+        self._intervals: deque[float] = deque(maxlen=SAMPLES)
+
+    def add(self, packet: Packet, size: int, now: float) -> None:
+        """A packet of `size` bytes arrived."""
+        if self._expected is None:
+            self._first_at = now
+        else:
+            # A number that does not grow is a fault of the server, not a gap.
+            self._missing += max(0, packet.seq - self._expected)
+            self._intervals.append(now - self._newest_at)
+        self._expected = packet.seq + 1
+        self._newest_at = now
+        self._frames += 1
+        self._bytes += size
+        self._arrivals.append(now)
+        self._forget(now)
+
+    def statistics(self, now: float, dropped: int = 0, skipped: int = 0) -> TrackStatistics:
+        """The figures at `now`, with what the client's own queues lost."""
+        self._forget(now)
+        watched = min(WINDOW, now - self._first_at) if self._frames else 0.0
+        # The frame that opens the window belongs to the interval before it.
+        counted = len(self._arrivals) - (self._first_at > now - WINDOW)
+        return TrackStatistics(
+            self._frames,
+            self._missing,
+            self._bytes,
+            counted / watched if watched > 0 else 0.0,
+            spread(self._intervals),
+            dropped,
+            skipped,
+        )
+
+    def _forget(self, now: float) -> None:
+        while self._arrivals and self._arrivals[0] <= now - WINDOW:
+            self._arrivals.popleft()
+
+
+class CommandMeter:
+    """Measures commands from sending to ack and to the first picture made with them."""
+
+    def __init__(self) -> None:
+        self._unanswered: dict[int, float] = {}
+        self._unseen: dict[int, float] = {}
+        self.to_ack: deque[float] = deque(maxlen=SAMPLES)
+        self.to_picture: deque[float] = deque(maxlen=SAMPLES)
+
+    def sent(self, id: int, now: float) -> None:  # noqa: A002 - the wire's word
+        """Command `id` is on its way."""
+        self._unanswered[id] = now
+        self._unseen[id] = now
+        if len(self._unseen) > _WAITING:
+            # No pictures arrive, as in a session for control only.
+            del self._unseen[next(iter(self._unseen))]
+
+    def forget(self, id: int) -> None:  # noqa: A002 - the wire's word
+        """Leave command `id` out."""
+        self._unanswered.pop(id, None)
+        self._unseen.pop(id, None)
+
+    def answered(self, id: int, now: float, applied: bool) -> None:  # noqa: A002 - the wire's word
+        """Command `id` was answered; a refused one shows in no picture."""
+        sent_at = self._unanswered.pop(id, None)
+        if not applied:
+            self._unseen.pop(id, None)
+        elif sent_at is not None:
+            self.to_ack.append(now - sent_at)
+
+    def pictured(self, newest: int, now: float) -> None:
+        """A frame arrived that was made with the commands up to `newest`."""
+        while self._unseen and (id_ := next(iter(self._unseen))) <= newest:
+            self.to_picture.append(now - self._unseen.pop(id_))
