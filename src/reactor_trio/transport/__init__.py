@@ -1,0 +1,15 @@
+"""Bytes, HTTP and WebSocket on the server's side; knows nothing of models and sessions.
+
+`serve_http` takes a connection and a `Site`, and gives the site's `converse` a `MessageStream`.
+"""
+
+from reactor_trio.transport.http import serve_http as serve_http
+from reactor_trio.transport.limits import Limits as Limits
+from reactor_trio.transport.messages import MessageStream as MessageStream
+from reactor_trio.transport.messages import PeerGone as PeerGone
+from reactor_trio.transport.messages import PeerTooSlow as PeerTooSlow
+from reactor_trio.transport.site import Request as Request
+from reactor_trio.transport.site import Response as Response
+from reactor_trio.transport.site import Site as Site
+from reactor_trio.transport.stream import StreamStalled as StreamStalled
+from reactor_trio.transport.stream import WireStream as WireStream

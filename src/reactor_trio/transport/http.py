@@ -1,0 +1,278 @@
+"""HTTP/1.1 on one connection, up to the WebSocket that most connections become.
+
+h11 parses and keeps the protocol's state; here are the loop around it and its bounds. A connection goes through three
+kinds of waiting, each with its own limit: for the first byte of a request (idle), for the rest of it (handshake), and
+for the peer to take the answer (stall). Whatever cannot be served is answered with one line of text and closed, so that
+no byte of a request that we did not understand is taken for the next one.
+
+Checks come in this order: head (431, 408, 400), Host (421), method (405), body (413); then for a WebSocket the path
+(404), the handshake (400, 426), Origin (403) and the site's own `admit`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import partial
+from http import HTTPStatus
+from urllib.parse import parse_qsl
+
+import h11
+import trio
+
+from reactor_trio.transport.limits import Limits
+from reactor_trio.transport.site import Refused, Request, Response, Site
+from reactor_trio.transport.stream import WireStream
+from reactor_trio.transport.upgrade import (
+    UPGRADE_HEADERS,
+    WEBSOCKET_PATH,
+    Handshake,
+    check_handshake,
+    wants_websocket,
+)
+from reactor_trio.transport.websocket import serve_websocket
+
+logger = logging.getLogger(__name__)
+
+_LINGER = 1.0
+_MAX_FIELDS = 64
+_AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.%]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::[0-9]*)?")
+_ABSOLUTE = re.compile(r"https?://(?P<authority>[^/?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+
+
+async def serve_http(
+    stream: trio.abc.Stream,
+    site: Site,
+    limits: Limits,
+    *,
+    closing: trio.Event,
+    methods: Collection[str] = ("GET", "HEAD"),
+) -> None:
+    """Serve one connection until it ends; owns `stream` and closes it, also when cancelled.
+
+    Args:
+        stream: a connected byte stream, TCP or any other.
+        site: what to serve.
+        limits: bounds of the connection.
+        closing: set when the server stops: idle connections are closed, others after their answer. A WebSocket is not
+            touched, its conversation ends by itself.
+        methods: what `site.respond` takes; others are answered 405.
+
+    Nothing that a client does raises. A bug in `site.converse` does, in a group, after a close with 1011.
+    """
+    wire = WireStream(stream, stall=limits.stall)
+    try:
+        http = _Connection(wire, site, limits, closing, methods)
+        upgrade: _Upgrade | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(http.stop_idling)
+            upgrade = await http.serve()
+            nursery.cancel_scope.cancel()
+        if upgrade is not None:
+            converse = partial(site.converse, upgrade.handshake.request)
+            await serve_websocket(wire, upgrade.handshake, limits, converse, deadline=upgrade.deadline)
+    finally:
+        await trio.aclose_forcefully(wire)
+
+
+@dataclass(frozen=True, slots=True)
+class _Upgrade:
+    handshake: Handshake
+    deadline: float
+
+
+class _Connection:
+    """The requests of one connection."""
+
+    def __init__(
+        self, wire: WireStream, site: Site, limits: Limits, closing: trio.Event, methods: Collection[str]
+    ) -> None:
+        self._wire = wire
+        self._site = site
+        self._limits = limits
+        self._closing = closing
+        self._methods = methods
+        self._idle = trio.CancelScope()
+        self._head_only = False
+        # h11 objects to a buffer longer than this without a whole head, and `_event` never reads beyond it: a head of
+        # exactly the limit passes, a longer one does not, however it was cut into segments.
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.http_head - 1)
+
+    async def stop_idling(self) -> None:
+        """Task: when the server closes, do not wait for a next request."""
+        await self._closing.wait()
+        self._idle.cancel()
+
+    async def serve(self) -> _Upgrade | None:
+        """Answer requests until the connection ends (None) or becomes a WebSocket."""
+        idle_until = complete_by = trio.current_time() + self._limits.handshake
+        try:
+            while await self._wait_for_bytes(idle_until):
+                complete_by = min(complete_by, trio.current_time() + self._limits.handshake)
+                handshake = await self._serve_one(complete_by)
+                if handshake is not None:
+                    self._wire.push_back(self._h11.trailing_data[0])
+                    return _Upgrade(handshake, complete_by)
+                if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
+                    await self._wire.linger(_LINGER)
+                    break
+                self._h11.start_next_cycle()
+                idle_until, complete_by = trio.current_time() + self._limits.idle, math.inf
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            logger.debug("%s: %s", self._wire.peer, error)
+        return None
+
+    async def _wait_for_bytes(self, until: float) -> bool:
+        """Wait for a request to begin; False if none will."""
+        if self._h11.trailing_data[0]:
+            return True
+        if self._closing.is_set():
+            return False
+        with trio.CancelScope(deadline=until) as self._idle:
+            data = await self._wire.receive_some(self._limits.http_head)
+            self._h11.receive_data(data)
+            return bool(data)
+        return False
+
+    async def _serve_one(self, deadline: float) -> Handshake | None:
+        """Receive and answer one request; a handshake to be accepted is returned instead."""
+        self._head_only = False
+        try:
+            with trio.CancelScope(deadline=deadline) as patience:
+                request, version = await self._receive_request()
+            if patience.cancelled_caught:
+                raise Refused.because(408, f"the request was not complete after {self._limits.handshake:g} s")
+            answer = self._decide(request, version)
+        except Refused as refused:
+            await self._send(refused.response, keep_alive=False)
+            return None
+        if isinstance(answer, Handshake):
+            return answer
+        await self._send(answer, keep_alive=not self._closing.is_set())
+        return None
+
+    def _decide(self, request: Request, version: str) -> Response | Handshake:
+        try:
+            if not wants_websocket(request):
+                if request.path == WEBSOCKET_PATH:
+                    raise Refused.because(426, f"{WEBSOCKET_PATH} is a WebSocket", UPGRADE_HEADERS)
+                return self._site.respond(request)
+            handshake = check_handshake(request, version)
+            origins = request.header_values("origin")
+            if len(origins) > 1 or not self._site.origin_allowed(origins[0] if origins else None, request):
+                raise Refused.because(403, f"a page of {', '.join(origins) or 'no origin'} may not connect here")
+            refusal = self._site.admit(request)
+            if refusal is not None:
+                raise Refused(refusal)
+            return handshake
+        except Refused:
+            raise
+        except Exception:
+            logger.exception("%s: %s %s failed", self._wire.peer, request.method, request.path)
+            raise Refused.because(500, "internal error") from None
+
+    async def _receive_request(self) -> tuple[Request, str]:
+        head = await self._event()
+        assert isinstance(head, h11.Request)
+        self._head_only = head.method == b"HEAD"
+        version = head.http_version.decode()
+        if version not in ("1.0", "1.1"):
+            raise Refused.because(400, "only HTTP/1.1 is spoken here")
+        request = _parse(head, self._wire.peer)
+        if request.authority and not self._site.hosts_allowed(request.host):
+            raise Refused.because(421, f"this server does not answer for the host {request.host}")
+        if request.method not in self._methods:
+            raise Refused.because(405, f"{request.method} is not allowed", {"allow": ", ".join(self._methods)})
+        body = await self._receive_body(request)
+        return (request if request.method in ("GET", "HEAD") else replace(request, body=body)), version
+
+    async def _receive_body(self, request: Request) -> bytes:
+        limit = self._limits.http_body
+        body = bytearray()
+        too_long = int(request.header("content-length") or 0) > limit  # h11 has checked that it is a number
+        while not too_long:
+            event = await self._event()
+            if isinstance(event, h11.EndOfMessage):
+                return bytes(body)
+            assert isinstance(event, h11.Data)
+            body += event.data
+            too_long = len(body) > limit
+        raise Refused.because(413, f"a body may have {limit} bytes")
+
+    async def _event(self) -> h11.Event:
+        """h11's next event. Raises Refused for what is not HTTP."""
+        while True:
+            try:
+                event = self._h11.next_event()
+            except h11.RemoteProtocolError as error:
+                raise Refused.because(error.error_status_hint, f"not a request of HTTP/1.1: {error}") from None
+            if isinstance(event, h11.Event):
+                return event
+            assert event is h11.NEED_DATA  # PAUSED comes only after the end of a message
+            if self._h11.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+                await self._wire.send_all(self._h11.send(go_on))
+            room = self._limits.http_head - len(self._h11.trailing_data[0])
+            self._h11.receive_data(await self._wire.receive_some(room))
+
+    async def _send(self, response: Response, *, keep_alive: bool) -> None:
+        headers = {
+            "content-type": response.content_type,
+            "content-length": str(len(response.body)),
+            "cache-control": "no-cache",
+            "referrer-policy": "no-referrer",
+            "x-content-type-options": "nosniff",
+            **response.headers,
+        }
+        if not keep_alive:
+            headers["connection"] = ", ".join(filter(None, (headers.get("connection"), "close")))
+        head = self._h11.send(
+            h11.Response(
+                status_code=response.status,
+                headers=list(headers.items()),
+                reason=HTTPStatus(response.status).phrase,
+            )
+        )
+        body = b"" if self._head_only else response.body
+        self._h11.send(h11.Data(data=body))
+        self._h11.send(h11.EndOfMessage())
+        logger.debug("%s: answered %d", self._wire.peer, response.status)
+        await self._wire.send_parts(head, body)
+
+
+def _parse(head: h11.Request, peer: str) -> Request:
+    """Raises Refused for a target, query or Host that cannot be understood."""
+    headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers)
+    target = head.target.decode("ascii")
+    authority = next((value for name, value in headers if name == "host"), "")
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is not None:  # its authority counts and Host does not (RFC 9112 section 3.2.2)
+        authority, target = absolute["authority"], absolute["rest"]
+        target = target if target.startswith("/") else f"/{target}"
+    authority = authority.lower()
+    host = _AUTHORITY.fullmatch(authority)
+    if host is None and (authority or absolute is not None or head.http_version == b"1.1"):
+        raise Refused.because(400, "the request names no valid host")
+    path, _, query = target.partition("?")
+    if not path.startswith("/"):
+        raise Refused.because(400, f"not a path: {path}")
+    try:
+        fields = (
+            parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=_MAX_FIELDS)
+            if query
+            else []
+        )
+    except ValueError as error:
+        raise Refused.because(400, f"the query cannot be read: {error}") from None
+    return Request(
+        method=head.method.decode("ascii"),
+        path=path,
+        query=dict(reversed(fields)),  # of a repeated name the first value is set last, and stays
+        host="" if host is None else host["v6"] or host["name"],
+        authority=authority,
+        headers=headers,
+        peer=peer,
+    )

@@ -1,0 +1,97 @@
+"""What a web server is made of, seen from the transport: requests, responses and the site that answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from reactor_trio.transport.messages import MessageStream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One HTTP request.
+
+    Attributes:
+        method: in capitals.
+        path: as sent, not percent-decoded, without the query; of an absolute target, its path.
+        query: the decoded query; of a repeated name the first value counts.
+        host: the host it is for, lower-cased, without port and, for IPv6, brackets; "" if an HTTP/1.0 client gave none.
+        authority: the same with the port, as sent but lower-cased.
+        headers: (lower-cased name, value), in order.
+        body: empty for GET and HEAD, whatever was sent with them.
+        peer: the client's address.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    host: str = ""
+    authority: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    peer: str = ""
+
+    def header(self, name: str) -> str | None:
+        """The first value of the header `name` (lower-case), or None."""
+        return next((value for key, value in self.headers if key == name), None)
+
+    def header_values(self, name: str) -> list[str]:
+        """Every value of the header `name` (lower-case)."""
+        return [value for key, value in self.headers if key == name]
+
+    def tokens(self, name: str) -> list[str]:
+        """The items of a header that is a comma-separated list, over all its lines, as sent."""
+        return [item for value in self.header_values(name) for item in map(str.strip, value.split(",")) if item]
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One HTTP answer; `headers` come after the standard ones and replace those of the same (lower-case) name."""
+
+    status: int
+    content_type: str
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def plain(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+        """An answer for people: one line of text."""
+        return cls(status, "text/plain; charset=utf-8", f"{message}\n".encode(), headers or {})
+
+
+class Refused(Exception):
+    """A request that cannot be served; `response` says why. The connection is closed after it."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
+
+    @classmethod
+    def because(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Refused:
+        """A refusal in one line of text."""
+        return cls(Response.plain(status, message, headers))
+
+
+class Site(Protocol):
+    """What is served.
+
+    For each request the transport asks `hosts_allowed`, then `respond`; for a WebSocket instead `origin_allowed`,
+    `admit`, `converse`.
+    """
+
+    def hosts_allowed(self, host: str) -> bool:
+        """Whether requests for `host` (lower-case, without port and brackets) are for this server; else 421."""
+
+    def origin_allowed(self, origin: str | None, request: Request) -> bool:
+        """Whether a WebSocket may be opened by a page of `origin` (None: no browser, or none said); else 403."""
+
+    def respond(self, request: Request) -> Response:
+        """Answer a plain request; not async, so it must be quick. What it raises is logged and answered 500."""
+
+    def admit(self, request: Request) -> Response | None:
+        """None to accept a well-formed WebSocket request, or the answer that refuses it."""
+
+    async def converse(self, request: Request, messages: MessageStream) -> None:
+        """Talk to a client over its WebSocket; when this returns, or raises PeerGone, the connection is closed."""

@@ -1,0 +1,180 @@
+"""The byte stream under HTTP and WebSocket: one writer at a time, and never half a message followed by another.
+
+A frame on the wire is several writes: the frame's header, the packet's head, the payload in as many pieces as the
+socket takes. Three tasks write: the session's sender, the WebSocket reader (pongs and close replies) and the heartbeat.
+Hence the rules that live here and nowhere else:
+
+* All writes pass one lock, and a frame is written under one hold of it.
+* A write that has begun and does not end - cancelled, failed, stalled - leaves the peer waiting for the rest of a
+  frame. Nothing may follow, so the stream is torn: closed at once, and each later write raises
+  `trio.BrokenResourceError`.
+* Slow is not stalled. The deadline of a write is renewed whenever the peer takes a byte, so a large picture may take
+  minutes on a thin link, while a client that takes nothing for `stall` seconds is let go.
+
+For a socket "takes a byte" is exact, because we call `sendmsg` ourselves; it also takes header and payload as two
+buffers, so a picture of 2.7 MB is not copied. Any other stream (TLS, memory) is fed in pieces of 64 KiB.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import trio
+
+_PIECE = 64 * 1024
+
+Data = bytes | bytearray | memoryview
+
+
+class StreamStalled(trio.BrokenResourceError):
+    """The peer took no byte of a write for the stall limit; the stream is torn."""
+
+
+class WireStream(trio.abc.Stream):
+    """`stream`, with whole writes, a stall limit and a look at the traffic. Needs a running Trio loop.
+
+    Args:
+        stream: what to wrap; it belongs to this object from now on.
+        stall: seconds without progress after which a write gives up.
+        pushed_back: bytes that `receive_some` returns before any other.
+
+    Attributes:
+        peer: the other end's address, or "memory".
+        last_received: `trio.current_time()` of the newest byte received; at first, of the construction.
+        bytes_received, bytes_sent: totals; pushed-back bytes do not count.
+        torn: why nothing more can be written, or None.
+        stalled: whether that is because the peer took no byte.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, *, stall: float = 15, pushed_back: bytes = b"") -> None:
+        self._stream = stream
+        self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
+        self._stall = stall
+        self._pushed_back = pushed_back
+        self._lock = trio.StrictFIFOLock()
+        self._closed = False
+        self.peer = _address(stream)
+        self.last_received = trio.current_time()
+        self.bytes_received = 0
+        self.bytes_sent = 0
+        self.torn: str | None = None
+        self.stalled = False
+
+    def push_back(self, data: bytes) -> None:
+        """Let `receive_some` return `data` before anything else."""
+        self._pushed_back = data + self._pushed_back
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """As `trio.abc.ReceiveStream.receive_some`."""
+        if self._pushed_back:
+            await trio.lowlevel.checkpoint()
+            data = self._pushed_back[:max_bytes]
+            self._pushed_back = self._pushed_back[len(data) :]
+            return data
+        received = bytes(await self._stream.receive_some(max_bytes))
+        if received:
+            self.last_received = trio.current_time()
+            self.bytes_received += len(received)
+        return received
+
+    async def send_all(self, data: Data) -> None:
+        """Write `data`; see `send_parts`."""
+        await self.send_parts(data)
+
+    async def send_parts(self, *parts: Data, final: bool = False) -> None:
+        """Write `parts` one after another, with nothing of another task between them.
+
+        After a `final` write no other may follow. Raises StreamStalled, or another trio.BrokenResourceError when the
+        stream is torn, or trio.ClosedResourceError when it was closed here. Cancelled while it waits for its turn it
+        has done nothing; cancelled later, it tears the stream.
+        """
+        views = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
+        async with self._lock:
+            if self.torn is not None:
+                raise trio.BrokenResourceError(self.torn)
+            if self._closed:
+                raise trio.ClosedResourceError
+            await trio.lowlevel.checkpoint_if_cancelled()
+            try:
+                with trio.CancelScope(deadline=trio.current_time() + self._stall) as patience:
+                    await self._write(views, patience)
+                if patience.cancelled_caught:
+                    self.stalled = True
+                    raise StreamStalled(f"the peer took no byte for {self._stall:g} s")
+            except trio.Cancelled:
+                await self._tear("a write was cancelled half-way")
+                raise
+            except OSError as error:
+                await self._tear(f"the connection broke: {error}")
+                raise trio.BrokenResourceError(self.torn) from error
+            except BaseException as error:
+                await self._tear(str(error) or "the connection broke")
+                raise
+            if final:
+                self.torn = "the last message has been sent"
+
+    async def _write(self, views: list[memoryview], patience: trio.CancelScope) -> None:
+        if self._socket is None:
+            await self._write_pieces(views, patience)
+            return
+        while views:
+            sent = await self._socket.sendmsg(views)
+            self._progress(sent, patience)
+            while views and sent >= len(views[0]):
+                sent -= len(views.pop(0))
+            if sent:
+                views[0] = views[0][sent:]
+
+    async def _write_pieces(self, views: list[memoryview], patience: trio.CancelScope) -> None:
+        for view in views:
+            for start in range(0, len(view), _PIECE):
+                piece = view[start : start + _PIECE]
+                await self._stream.send_all(piece)
+                self._progress(len(piece), patience)
+
+    def _progress(self, sent: int, patience: trio.CancelScope) -> None:
+        self.bytes_sent += sent
+        patience.deadline = trio.current_time() + self._stall
+
+    async def _tear(self, reason: str) -> None:
+        self.torn = reason
+        await trio.aclose_forcefully(self)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """As `trio.abc.SendStream.wait_send_all_might_not_block`."""
+        await self._stream.wait_send_all_might_not_block()
+
+    async def linger(self, seconds: float) -> None:
+        """Close so that the peer can still read what was sent to it.
+
+        A socket closed with unread input is reset, and a reset destroys our last words on their way. So: end our side,
+        discard what comes until the peer ends its own, at most `seconds`; then close. When cancelled it closes at once.
+        """
+        try:
+            with trio.move_on_after(seconds), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                if isinstance(self._stream, trio.abc.HalfCloseableStream):
+                    async with self._lock:
+                        await self._stream.send_eof()
+                while await self.receive_some():
+                    pass
+                await self.aclose()
+        finally:
+            await trio.aclose_forcefully(self)
+
+    async def aclose(self) -> None:
+        """Close the stream; writes that wait for their turn raise trio.ClosedResourceError."""
+        self._closed = True
+        await self._stream.aclose()
+
+
+def _address(stream: trio.abc.Stream) -> str:
+    transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    if not isinstance(transport, trio.SocketStream):
+        return "memory"
+    try:
+        name = transport.socket.getpeername()
+    except OSError:
+        return "gone"  # the peer left between connecting and now; the first read will say so
+    if not isinstance(name, tuple):
+        return str(name) or "unix"
+    return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"

@@ -1,0 +1,289 @@
+"""WebSocket messages over a `WireStream`: trio-websocket reads, we write.
+
+trio-websocket's reader task parses what comes in and answers pings and close frames. Its sending side takes only
+`bytes` and copies them twice, and a cancelled send leaves half a frame behind while the connection looks open. So we
+frame our own messages and hand header, head and payload to the `WireStream`, whose lock keeps them apart from the
+reader's pongs.
+
+Between the reader and the wire stands `_Link`, where the library's gaps are closed:
+
+* Bytes that follow the handshake in the same segment reach h11 instead of the frame parser and are lost, and so does
+  whatever is read before the handshake has been accepted. The link gives the reader the head, and no more until then.
+* When a client breaks the framing, the reader closes the stream without saying 1002 or 1007. The link says it.
+* Nothing may follow a close frame. The link remembers the first one; it is also what `PeerGone` reports. Pongs after it
+  are dropped silently. When the reader itself has said goodbye, it must not read on (it would, once).
+* After its own close frame wsproto refuses to answer a ping by raising in the reader; `_read` expects that.
+* The library's `aclose` waits for a silent peer for ever, and does not close the stream after 1009. We neither use it
+  nor let the reader close: when it has ended, for whatever reason, `_read` lingers and closes.
+
+The reader waits while a message is not collected, and then answers no ping: the conversation must always be receiving.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
+from wsproto.utilities import LocalProtocolError
+
+from reactor_trio.transport.limits import Limits
+from reactor_trio.transport.messages import MessageStream, PeerGone, PeerTooSlow
+from reactor_trio.transport.stream import Data, WireStream
+from reactor_trio.transport.upgrade import Handshake
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that a polite close waits for the peer.
+CLOSE_WAIT = 1.0
+
+_TEXT, _BINARY, _CLOSE, _PING = 0x81, 0x82, 0x88, 0x89  # opcodes with the FIN bit
+_MAX_REASON = 123
+_NO_STATUS, _ABNORMAL, _TOO_BIG, _INTERNAL_ERROR = 1005, 1006, 1009, 1011
+_RECEIVE_BUFFER = 64 * 1024  # trio-websocket's 4 KiB costs seven times the CPU
+
+
+async def serve_websocket(
+    wire: WireStream,
+    handshake: Handshake,
+    limits: Limits,
+    converse: Callable[[MessageStream], Awaitable[None]],
+    *,
+    deadline: float,
+) -> None:
+    """Accept `handshake` on `wire` by `deadline` (Trio's clock), run `converse`, close.
+
+    The connection is over when this returns. PeerGone from `converse`, alone or in a group, is a normal end; any other
+    exception closes with 1011 and is raised (in a group). If the client goes before the handshake, `converse` is not
+    called.
+    """
+    link = _Link(wire, handshake.head)
+    async with trio.open_nursery() as nursery:
+        connection: WebSocketConnection | None = None
+        with trio.CancelScope(deadline=deadline):
+            connection = await nursery.start(_read, link, limits, handshake.subprotocol)
+        if connection is not None:
+            messages = WebSocketStream(connection, link, limits)
+            nursery.start_soon(messages.heartbeat)
+            try:
+                await _until_gone(converse, messages)
+            except Exception:
+                await messages.aclose(_INTERNAL_ERROR, "internal error")
+                raise
+            await messages.aclose(1000, "")
+        nursery.cancel_scope.cancel()
+
+
+async def _until_gone(converse: Callable[[MessageStream], Awaitable[None]], messages: MessageStream) -> None:
+    try:
+        await converse(messages)
+    except* PeerGone as gone:
+        logger.debug("%s: conversation ended: %s", messages.peer, gone.exceptions[0])
+
+
+async def _read(
+    link: _Link,
+    limits: Limits,
+    subprotocol: str | None,
+    *,
+    task_status: trio.TaskStatus[WebSocketConnection | None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Own trio-websocket's reader from the handshake to its end; then close the wire so that our last words arrive."""
+    accepted = False
+    try:
+        async with trio.open_nursery() as reader:
+            request = await wrap_server_stream(
+                reader,
+                link,
+                max_message_size=max(limits.text_message, limits.binary_message),
+                receive_buffer_size=_RECEIVE_BUFFER,
+            )
+            connection = await request.accept(subprotocol=subprotocol)
+            link.open(connection)
+            accepted = True
+            task_status.started(connection)
+    except* (LocalProtocolError, ConnectionClosed) as errors:
+        logger.debug("%s: reader ended: %s", link.wire.peer, errors.exceptions[0])
+    if not accepted:
+        task_status.started(None)
+    await link.wire.linger(CLOSE_WAIT)
+    link.ended.set()
+
+
+class _Link(trio.abc.Stream):
+    """The stream that trio-websocket sees.
+
+    Attributes:
+        close: code and reason of the first close frame that was written, by the library or by us.
+        ended: set when the reader has ended and the wire is closed.
+    """
+
+    def __init__(self, wire: WireStream, head: bytes) -> None:
+        self.wire = wire
+        self.close: tuple[int, str] | None = None
+        self.ended = trio.Event()
+        self._head: bytes | None = head
+        self._opened = trio.Event()
+        self._connection: WebSocketConnection | None = None
+        self._reader_done = False
+
+    def open(self, connection: WebSocketConnection) -> None:
+        """From now on what comes in is frames."""
+        self._connection = connection
+        self._opened.set()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if self._reader_done:
+            await trio.lowlevel.checkpoint()
+            raise trio.ClosedResourceError
+        if self._head is not None:
+            await trio.lowlevel.checkpoint()
+            head, self._head = self._head, None
+            return head
+        await self._opened.wait()
+        return await self.wire.receive_some(max_bytes)
+
+    async def send_all(self, data: Data) -> None:
+        """Called by the library with one whole frame, or the answer to the handshake."""
+        if data[0] == _CLOSE:
+            self._reader_done = True
+            code, reason = struct.unpack_from("!H", data, 2)[0] if len(data) > 2 else _NO_STATUS, bytes(data[4:])
+            await self.send_close(code, reason.decode(errors="replace"))
+        elif self.close is None:
+            await self.wire.send_all(data)
+        else:
+            await trio.lowlevel.checkpoint()
+
+    async def send_close(self, code: int, reason: str) -> None:
+        """Write a close frame, unless one has been written. Raises as `WireStream.send_parts`."""
+        if self.close is not None:
+            await trio.lowlevel.checkpoint()
+            return
+        self.close = code, reason
+        body = b"" if code == _NO_STATUS else code.to_bytes(2, "big") + _cut(reason)
+        await self.wire.send_parts(_header(_CLOSE, len(body)) + body, final=True)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self.wire.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """Called by the library at the end of its reader, also where it has not said why."""
+        self._reader_done = True
+        why = self._connection.closed if self._connection is not None else None
+        if why is not None and why.code != _ABNORMAL:
+            with trio.move_on_after(CLOSE_WAIT), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self.send_close(why.code, why.reason or "")
+
+
+class WebSocketStream(MessageStream):
+    """The messages of one accepted WebSocket; made by `serve_websocket`."""
+
+    def __init__(self, connection: WebSocketConnection, link: _Link, limits: Limits) -> None:
+        self.peer = link.wire.peer
+        self._connection = connection
+        self._link = link
+        self._wire = link.wire
+        self._limits = limits
+        self._silent = False
+
+    async def receive(self) -> str | bytes:
+        """See `MessageStream.receive`; a message over its limit closes with 1009 and raises PeerGone with that code."""
+        try:
+            message = await self._connection.get_message()
+        except ConnectionClosed:
+            raise self._gone() from None
+        if isinstance(message, str):
+            kind, size, limit = "text", len(message.encode()), self._limits.text_message
+        else:
+            kind, size, limit = "binary", len(message), self._limits.binary_message
+        if size > limit:
+            reason = f"too_big: {size} bytes, a {kind} message may have {limit}"
+            await self.aclose(_TOO_BIG, reason)
+            raise PeerGone(_TOO_BIG, reason)
+        return message
+
+    async def send_text(self, text: str) -> None:
+        """See `MessageStream.send_text`."""
+        data = text.encode()
+        await self._send(_header(_TEXT, len(data)), data)
+
+    async def send_packet(self, head: bytes, payload: memoryview) -> None:
+        """See `MessageStream.send_packet`."""
+        await self._send(_header(_BINARY, len(head) + payload.nbytes) + head, payload)
+
+    async def _send(self, *parts: Data) -> None:
+        try:
+            await self._wire.send_parts(*parts)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise self._gone() from None
+
+    def _gone(self) -> PeerGone:
+        if self._wire.stalled:
+            return PeerTooSlow(_ABNORMAL, f"took no byte for {self._limits.stall:g} s")
+        if self._link.close is not None:
+            return PeerGone(*self._link.close)
+        if self._silent:
+            return PeerGone(_ABNORMAL, f"silent for {self._limits.silence:g} s")
+        why = self._connection.closed
+        if why is not None and why.code != _ABNORMAL:
+            return PeerGone(why.code, why.reason or "")
+        return PeerGone(_ABNORMAL, self._wire.torn or "the connection was lost")
+
+    async def heartbeat(self) -> None:
+        """Ping every `ping_interval`, and drop a client that was silent for `silence`; returns when it is gone."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._ping, nursery.cancel_scope)
+            while self._lost_at() > trio.current_time():  # noqa: ASYNC110 - not polling: each byte moves the time
+                await trio.sleep_until(self._lost_at())
+            nursery.cancel_scope.cancel()
+            self._silent = True
+            await self.abort()
+
+    def _lost_at(self) -> float:
+        return self._wire.last_received + self._limits.silence
+
+    async def _ping(self, heartbeat: trio.CancelScope) -> None:
+        while True:
+            await trio.sleep(self._limits.ping_interval)
+            try:
+                await self._send(_header(_PING, 0))
+            except PeerGone:
+                heartbeat.cancel()
+                return
+
+    async def aclose(self, code: int, reason: str) -> None:
+        """See `MessageStream.aclose`."""
+        try:
+            with trio.move_on_after(CLOSE_WAIT), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                if self._connection.closed is None:
+                    await self._link.send_close(code, reason)
+                await self._discard_messages()
+                await self._link.ended.wait()
+        finally:
+            await self.abort()
+
+    async def _discard_messages(self) -> None:
+        """Let the reader get to the client's close frame; nobody may be receiving any more."""
+        with suppress(ConnectionClosed):
+            while True:
+                await self._connection.get_message()
+
+    async def abort(self) -> None:
+        """See `MessageStream.abort`."""
+        await trio.aclose_forcefully(self._wire)
+
+
+def _header(opcode: int, length: int) -> bytes:
+    """The header of an unmasked, unfragmented frame (RFC 6455 section 5.2)."""
+    if length < 126:
+        return struct.pack("!BB", opcode, length)
+    if length < 1 << 16:
+        return struct.pack("!BBH", opcode, 126, length)
+    return struct.pack("!BBQ", opcode, 127, length)
+
+
+def _cut(reason: str) -> bytes:
+    return reason.encode()[:_MAX_REASON].decode(errors="ignore").encode()

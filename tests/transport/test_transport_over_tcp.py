@@ -1,0 +1,206 @@
+"""The same server over real sockets, against a client that is not ours (`websockets`) and against raw bytes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+import trio
+from transport_peers import PAGE, TinySite, answers, frame, opening, read_all, until_gone
+from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from reactor_trio.transport import Limits, MessageStream, PeerGone, serve_http
+
+PICTURE = memoryview(bytes(range(256)) * 10_800)  # as large as a raw 720p frame
+
+
+@asynccontextmanager
+async def tcp_server(site: TinySite, limits: Limits | None = None) -> AsyncIterator[int]:
+    """A server on a free port; every connection must have ended by itself when the block is left."""
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    serve = partial(serve_http, site=site, limits=limits or Limits(), closing=trio.Event())
+    with trio.fail_after(30):
+        async with trio.open_nursery() as connections, trio.open_nursery() as accepting:
+            accepting.start_soon(partial(trio.serve_listeners, serve, [listener], handler_nursery=connections))
+            yield listener.socket.getsockname()[1]
+            accepting.cancel_scope.cancel()
+
+
+async def in_thread(port: int, act: Callable[[ClientConnection], None], **options: object) -> None:
+    def run() -> None:
+        options.setdefault("subprotocols", ["reactor.v1"])
+        with connect(f"ws://127.0.0.1:{port}/ws", max_size=None, **options) as client:
+            act(client)
+
+    await trio.to_thread.run_sync(run)
+
+
+
+async def echo(messages: MessageStream) -> PeerGone:
+    try:
+        while True:
+            message = await messages.receive()
+            if isinstance(message, str):
+                await messages.send_text(message)
+            else:
+                await messages.send_packet(b"", memoryview(message))
+    except PeerGone as gone:
+        return gone
+
+
+async def test_a_third_party_client_talks_and_closes():
+    site = TinySite(echo)
+
+    def act(client: ClientConnection) -> None:
+        assert client.subprotocol == "reactor.v1"
+        for message in ("grüße", b"", b"x" * 70_000, bytes(PICTURE)):
+            client.send(message)
+            assert client.recv() == message
+        client.close(4001, "enough")
+
+    async with tcp_server(site) as port:
+        await in_thread(port, act)
+    assert (site.result.code, site.result.reason) == (4001, "enough")
+
+
+async def test_a_third_party_client_is_closed_politely():
+    async def talk(messages: MessageStream) -> None:
+        await messages.send_text("bye")
+        await messages.aclose(1013, "no_room")
+
+    def act(client: ClientConnection) -> None:
+        assert client.recv() == "bye"
+        with pytest.raises(ConnectionClosedError) as closed:
+            client.recv()
+        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1013, "no_room")
+
+    async with tcp_server(TinySite(talk)) as port:
+        await in_thread(port, act)
+
+
+async def test_a_third_party_client_is_told_1009():
+    """With most of the message still under way a plain close would be a reset, which destroys the close frame."""
+
+    def act(client: ClientConnection) -> None:
+        with pytest.raises(ConnectionClosedError) as closed:
+            client.send(bytes(PICTURE))
+            client.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1009
+
+    site = TinySite()
+    async with tcp_server(site, Limits(binary_message=100_000)) as port:
+        await in_thread(port, act)
+    assert site.result.code == 1009
+
+
+async def test_pings_during_a_large_packet():
+    site_saw: list[PeerGone] = []
+
+    async def talk(messages: MessageStream) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send, messages)
+            site_saw.append(await until_gone(messages))
+
+    async def send(messages: MessageStream) -> None:
+        for _ in range(20):
+            await messages.send_packet(b"head", PICTURE)
+
+    def act(client: ClientConnection) -> None:
+        pongs: list[threading.Event] = []
+        for _ in range(20):
+            pongs += [client.ping() for _ in range(5)]
+            message = client.recv()
+            assert isinstance(message, bytes)
+            assert message == b"head" + PICTURE
+        assert all(pong.wait(10) for pong in pongs)
+
+    async with tcp_server(TinySite(talk)) as port:
+        await in_thread(port, act)
+    assert site_saw[0].code == 1000
+
+
+async def test_refusals_are_statuses_to_a_third_party_client():
+    async with tcp_server(TinySite()) as port:
+        for options, status in (
+            ({"origin": "http://evil.test"}, 403),
+            ({"subprotocols": ["chat"]}, 400),
+            ({"additional_headers": {"Host": "evil.test"}}, 400),  # a second Host
+        ):
+            with pytest.raises(InvalidStatus) as refused:
+                await in_thread(port, lambda client: None, **options)
+            assert refused.value.response.status_code == status
+
+
+async def test_the_own_origin_is_welcome():
+    async with tcp_server(TinySite()) as port:
+        await in_thread(port, lambda client: None, origin=f"http://127.0.0.1:{port}")
+
+
+async def test_compression_is_not_negotiated():
+    async with tcp_server(TinySite(echo)) as port:
+        await in_thread(port, lambda client: None, compression="deflate")
+
+
+async def raw(port: int, data: bytes) -> bytes:
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(data)
+        return await read_all(stream)
+
+
+async def test_http_over_tcp():
+    async with tcp_server(TinySite(), Limits(handshake=0.05, idle=0.05)) as port:
+        get = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        assert [answer.body for answer in answers(await raw(port, get * 3))] == [PAGE] * 3
+        for data, status in (
+            (b"GET / HTTP/1.1\r\nHost: loc", 408),
+            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+            (get[:-2] + b"X: " + b"x" * 100_000 + b"\r\n\r\n", 431),
+        ):
+            assert [answer.status for answer in answers(await raw(port, data))] == [status]
+        assert await raw(port, b"") == b""
+
+
+async def test_an_opening_with_its_first_frames_over_tcp():
+    data = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" + opening() + frame(1, b"first") + frame(2, b"second")
+    received = b""
+    async with tcp_server(TinySite(echo)) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(data)
+        while not received.endswith(b"\x81\x05first\x82\x06second"):
+            received += await stream.receive_some()
+
+
+async def test_an_unmasked_frame_is_told_1002_over_tcp():
+    site = TinySite()
+    async with tcp_server(site) as port:
+        received = await raw(port, opening() + frame(1, b"x", masked=False) + bytes(300_000))
+    assert b"\x03\xea" in received.partition(b"\r\n\r\n")[2][:4]
+    assert site.result.code == 1002
+
+
+async def test_a_reset_connection_is_gone():
+    site = TinySite()
+    async with tcp_server(site) as port:
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+        await stream.send_all(opening())
+        await stream.receive_some()
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+        await stream.aclose()
+    assert site.result.code == 1006
+
+
+async def test_a_client_that_returns_ok():
+    def act(client: ClientConnection) -> None:
+        with pytest.raises(ConnectionClosedOK):
+            client.recv()
+
+    async def talk(messages: MessageStream) -> None:
+        return
+
+    async with tcp_server(TinySite(talk)) as port:
+        await in_thread(port, act)

@@ -1,0 +1,251 @@
+"""WireStream: whole writes or none, stalls, and what it counts."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import trio
+import trio.testing
+
+from reactor_trio.transport import StreamStalled, WireStream
+
+PIECE = 64 * 1024
+
+
+async def test_parts_are_written_in_order_and_counted(autojump_clock):
+    ours, theirs = trio.testing.memory_stream_pair()
+    wire = WireStream(ours)
+    payload = memoryview(bytes(range(256)) * 1000)
+    await wire.send_parts(b"head", b"", payload)
+    assert await theirs.receive_some() == b"head" + payload
+    assert wire.bytes_sent == 4 + 256_000
+    await trio.sleep(7)
+    await theirs.send_all(b"abc")
+    assert await wire.receive_some() == b"abc"
+    assert (wire.bytes_received, wire.last_received) == (3, 7)
+
+
+async def test_parts_of_any_shape_are_bytes(autojump_clock):
+    ours, theirs = trio.testing.memory_stream_pair()
+    picture = memoryview(bytes(range(24))).cast("B", (2, 4, 3))
+    await WireStream(ours).send_parts(b"", picture)
+    assert await theirs.receive_some() == bytes(range(24))
+
+
+async def test_pushed_back_bytes_come_first(autojump_clock):
+    ours, theirs = trio.testing.memory_stream_pair()
+    wire = WireStream(ours, pushed_back=b"cdef")
+    wire.push_back(b"ab")
+    await theirs.send_all(b"g")
+    assert [await wire.receive_some(3), await wire.receive_some(3), await wire.receive_some()] == [b"abc", b"def", b"g"]
+    assert wire.bytes_received == 1
+
+
+async def test_writers_take_turns(autojump_clock):
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    wire = WireStream(ours)
+    received = b""
+    async with trio.open_nursery() as nursery:
+        for letter in (b"a", b"b", b"c"):
+            nursery.start_soon(wire.send_parts, letter, letter * PIECE * 2, letter)
+            await trio.testing.wait_all_tasks_blocked()
+        while len(received) < 3 * (2 * PIECE + 2):
+            received += await theirs.receive_some(1000)
+    assert received == b"".join(letter * (2 * PIECE + 2) for letter in (b"a", b"b", b"c"))
+
+
+async def test_a_write_cancelled_half_way_tears_the_stream(autojump_clock):
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    wire = WireStream(ours)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wire.send_parts, b"half a frame")
+        assert await theirs.receive_some(4) == b"half"
+        nursery.cancel_scope.cancel()
+    assert wire.torn == "a write was cancelled half-way"
+    with pytest.raises(trio.BrokenResourceError, match="half-way"):
+        await wire.send_all(b"another")
+    received = b""
+    while piece := await theirs.receive_some():
+        received += piece
+    assert b"another" not in received
+
+
+async def test_a_writer_cancelled_while_it_waits_for_its_turn_does_no_harm(autojump_clock):
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    wire = WireStream(ours)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wire.send_all, b"first")
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.move_on_after(1):
+            await wire.send_all(b"second")
+        nursery.start_soon(wire.send_all, b"third")
+        assert await theirs.receive_some() == b"first"
+        assert await theirs.receive_some() == b"third"
+    assert wire.torn is None
+
+
+async def test_a_writer_cancelled_before_it_begins_does_no_harm(autojump_clock):
+    ours, theirs = trio.testing.memory_stream_pair()
+    wire = WireStream(ours)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await wire.send_all(b"never")
+    await wire.send_all(b"whole")
+    assert await theirs.receive_some() == b"whole"
+
+
+async def test_those_who_wait_behind_a_torn_write_are_refused(autojump_clock):
+    ours, _theirs = trio.testing.lockstep_stream_pair()
+    wire = WireStream(ours)
+
+    async def first():
+        with trio.move_on_after(1):
+            await wire.send_all(b"first")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(first)
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(trio.BrokenResourceError, match="half-way"):
+            await wire.send_all(b"second")
+    assert trio.current_time() == 1
+
+
+async def test_a_stall_ends_at_exactly_the_limit(autojump_clock):
+    ours, _theirs = trio.testing.lockstep_stream_pair()
+    wire = WireStream(ours, stall=15)
+    await trio.sleep(100)
+    with pytest.raises(StreamStalled, match="took no byte for 15 s"):
+        await wire.send_all(b"x")
+    assert trio.current_time() == 115
+    assert wire.stalled
+    with pytest.raises(trio.BrokenResourceError, match="took no byte"):
+        await wire.send_all(b"y")
+
+
+async def test_progress_renews_the_patience(autojump_clock):
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    wire = WireStream(ours, stall=15)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wire.send_all, bytes(5 * PIECE))
+        for _ in range(5):
+            await trio.sleep(14)
+            assert len(await theirs.receive_some(PIECE)) == PIECE
+    assert trio.current_time() == 70
+    assert wire.torn is None
+
+
+async def test_waiting_for_a_turn_is_not_a_stall(autojump_clock):
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    wire = WireStream(ours, stall=15)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wire.send_all, bytes(3 * PIECE))
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(wire.send_all, b"x")
+        for _ in range(4):
+            await trio.sleep(14)
+            await theirs.receive_some(PIECE)
+    assert wire.torn is None
+
+
+async def test_nothing_follows_a_final_write(autojump_clock):
+    ours, theirs = trio.testing.memory_stream_pair()
+    wire = WireStream(ours)
+    await wire.send_parts(b"goodbye", final=True)
+    with pytest.raises(trio.BrokenResourceError, match="last message"):
+        await wire.send_all(b"by the way")
+    assert await theirs.receive_some() == b"goodbye"
+
+
+async def test_a_closed_stream_refuses_as_closed(autojump_clock):
+    ours, _theirs = trio.testing.memory_stream_pair()
+    wire = WireStream(ours)
+    await wire.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        await wire.send_all(b"x")
+
+
+async def test_linger_lets_the_peer_finish(autojump_clock):
+    ours, theirs = trio.testing.memory_stream_pair()
+    wire = WireStream(ours)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wire.linger, 1)
+        assert await theirs.receive_some() == b""
+        await theirs.send_all(b"late")
+        await trio.sleep(0.5)
+        await theirs.aclose()
+    assert trio.current_time() == 0.5
+
+
+async def test_linger_is_bounded(autojump_clock):
+    ours, _theirs = trio.testing.memory_stream_pair()
+    wire = WireStream(ours)
+    await wire.linger(1)
+    assert trio.current_time() == 1
+    with pytest.raises(trio.ClosedResourceError):
+        await wire.receive_some()
+
+
+# The same over real sockets, where "progress" is what the kernel takes. Time is virtual still: it moves only when every
+# task is blocked, that is, when the kernel takes no more.
+
+
+async def tcp_pair() -> tuple[trio.SocketStream, trio.SocketStream]:
+    listener, *_ = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        client = await trio.open_tcp_stream("127.0.0.1", listener.socket.getsockname()[1])
+        return await listener.accept(), client
+
+
+@pytest.fixture
+def slow_clock():
+    """Virtual time that waits long enough for the kernel to move bytes over the loopback interface."""
+    return trio.testing.MockClock(autojump_threshold=0.05)
+
+
+async def test_a_large_packet_over_tcp_arrives_whole():
+    ours, theirs = await tcp_pair()
+    payload = memoryview(bytes(range(256)) * 12_000)
+    async with WireStream(ours) as wire, theirs:
+        assert wire.peer == "{}:{}".format(*theirs.socket.getsockname())
+        received = bytearray()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wire.send_parts, b"head", payload)
+            while len(received) < 4 + len(payload):
+                received += await theirs.receive_some()
+        assert received == b"head" + payload
+        assert wire.bytes_sent == len(received)
+
+
+async def test_a_stall_over_tcp_ends_at_exactly_the_limit(slow_clock):
+    ours, theirs = await tcp_pair()
+    async with WireStream(ours, stall=15) as wire, theirs:
+        with pytest.raises(StreamStalled):
+            await wire.send_all(bytes(100_000_000))
+        assert trio.current_time() == 15
+        assert 0 < wire.bytes_sent < 100_000_000
+
+
+async def test_a_write_over_tcp_cancelled_half_way_tears_the_stream(slow_clock):
+    ours, theirs = await tcp_pair()
+    async with WireStream(ours) as wire, theirs:
+        with trio.move_on_after(1):
+            await wire.send_all(bytes(100_000_000))
+        with pytest.raises(trio.BrokenResourceError):
+            await wire.send_all(b"x")
+        received = 0
+        while piece := await theirs.receive_some():
+            received += len(piece)
+        assert received == wire.bytes_sent
+
+
+async def test_a_reset_over_tcp_is_broken_not_oserror():
+    ours, theirs = await tcp_pair()
+    async with WireStream(ours) as wire:
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+        await theirs.aclose()
+        with pytest.raises(trio.BrokenResourceError):
+            while True:
+                await wire.send_all(bytes(PIECE))
+        assert wire.torn is not None
+        assert not wire.stalled

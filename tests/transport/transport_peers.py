@@ -1,0 +1,187 @@
+"""The other ends: a site to serve, raw HTTP, and a WebSocket client that can misbehave (wsproto, any Trio stream)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+import trio
+import trio.testing
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import AcceptConnection, BytesMessage, Event, RejectConnection, TextMessage
+from wsproto.events import Request as Opening
+
+from reactor_trio.transport import Limits, MessageStream, PeerGone, Request, Response, serve_http
+
+PAGE = b"<!doctype html>hello"
+KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+MASK = b"\x00\x00\x00\x00"
+
+
+async def until_gone(messages: MessageStream) -> PeerGone:
+    try:
+        while True:
+            await messages.receive()
+    except PeerGone as gone:
+        return gone
+
+
+class TinySite:
+    """One page; its conversations are one function, `talk`, and what it ended with."""
+
+    def __init__(self, talk: Callable[[MessageStream], Awaitable[object]] = until_gone) -> None:
+        self.talk = talk
+        self.requests: list[Request] = []
+        self.result: object = None
+        self.conversations = 0
+
+    def hosts_allowed(self, host: str) -> bool:
+        return host in ("localhost", "127.0.0.1", "::1")
+
+    def origin_allowed(self, origin: str | None, request: Request) -> bool:
+        return origin is None or origin == f"http://{request.authority}"
+
+    def respond(self, request: Request) -> Response:
+        self.requests.append(request)
+        if request.path == "/":
+            return Response(200, "text/html; charset=utf-8", PAGE, {"content-security-policy": "default-src 'self'"})
+        if request.path == "/upload":
+            return Response.plain(200, f"{request.method} {len(request.body)}")
+        if request.path == "/bug":
+            raise ZeroDivisionError
+        return Response.plain(404, "no such page")
+
+    def admit(self, request: Request) -> Response | None:
+        self.requests.append(request)
+        if "full" in request.query:
+            return Response.plain(503, "no room", {"retry-after": "5"})
+        return None
+
+    async def converse(self, request: Request, messages: MessageStream) -> None:
+        self.conversations += 1
+        self.result = await self.talk(messages)
+
+
+@asynccontextmanager
+async def serving(
+    site: TinySite | None = None, limits: Limits | None = None, *, closing: trio.Event | None = None, **options: object
+) -> AsyncIterator[trio.abc.Stream]:
+    """The client's end of a served memory connection. At the end the client hangs up, and the server must be done."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    closing = trio.Event() if closing is None else closing
+    serve = partial(serve_http, ours, site or TinySite(), limits or Limits(), closing=closing, **options)
+    with trio.fail_after(1000):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            yield theirs
+            await theirs.aclose()
+
+
+async def read_all(stream: trio.abc.ReceiveStream) -> bytes:
+    data = b""
+    while piece := await stream.receive_some():
+        data += piece
+    return data
+
+
+class Answer:
+    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
+
+
+def answers(data: bytes, *, head_only: bool = False) -> list[Answer]:
+    """Every answer in `data`, by their Content-Length alone."""
+    found = []
+    while data:
+        head, _, data = data.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = 0 if head_only else int(headers.get("content-length", 0))
+        body, data = data[:length], data[length:]
+        found.append(Answer(int(first.split()[1]), headers, body))
+    return found
+
+
+def opening(*lines: str, path: str = "/ws", drop: str = "", host: str = "localhost") -> bytes:
+    """A handshake as bytes; `lines` are added, those that start with `drop` left out."""
+    head = [
+        f"GET {path} HTTP/1.1",
+        f"Host: {host}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        f"Sec-WebSocket-Key: {KEY}",
+        "Sec-WebSocket-Version: 13",
+    ]
+    kept = [line for line in head if not drop or not line.startswith(drop)]
+    return "\r\n".join([*kept, *lines, "", ""]).encode()
+
+
+def frame(opcode: int, payload: bytes, *, masked: bool = True, fin: bool = True) -> bytes:
+    """A client's frame, byte for byte; the mask is zero."""
+    size = len(payload)
+    bit = 0x80 if masked else 0
+    if size < 126:
+        length = bytes([bit | size])
+    elif size < 1 << 16:
+        length = bytes([bit | 126]) + size.to_bytes(2, "big")
+    else:
+        length = bytes([bit | 127]) + size.to_bytes(8, "big")
+    return bytes([(0x80 if fin else 0) | opcode]) + length + (MASK if masked else b"") + payload
+
+
+class Peer:
+    """A WebSocket client that does only what it is told: no pong, no close reply by itself."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.stream = stream
+        self.ws = WSConnection(ConnectionType.CLIENT)
+        self._events: list[Event] = []
+
+    async def open(self, path: str = "/ws", **options: object) -> AcceptConnection | RejectConnection:
+        await self.send(Opening(host="localhost", target=path, **options))
+        answer = await self.event()
+        assert isinstance(answer, AcceptConnection | RejectConnection)
+        return answer
+
+    async def send(self, event: Event) -> None:
+        await self.stream.send_all(self.ws.send(event))
+
+    async def write(self, data: bytes) -> None:
+        await self.stream.send_all(data)
+
+    async def event(self) -> Event | None:
+        """The next whole message or control frame; None when the server has ended the connection."""
+        parts: list[bytes | str] = []
+        while True:
+            while not self._events:
+                data = await self.stream.receive_some(65536)
+                if not data:
+                    return None
+                self.ws.receive_data(bytes(data))
+                self._events = list(self.ws.events())
+            event = self._events.pop(0)
+            if not isinstance(event, BytesMessage | TextMessage):
+                return event
+            parts.append(event.data)
+            if event.message_finished:
+                joined = "".join(parts) if isinstance(event, TextMessage) else b"".join(parts)
+                return type(event)(data=joined)
+
+
+@asynccontextmanager
+async def conversing(
+    talk: Callable[[MessageStream], Awaitable[object]] = until_gone, limits: Limits | None = None
+) -> AsyncIterator[tuple[Peer, TinySite]]:
+    """An open WebSocket to a site that talks `talk`."""
+    site = TinySite(talk)
+    async with serving(site, limits) as stream:
+        peer = Peer(stream)
+        assert isinstance(await peer.open(), AcceptConnection)
+        yield peer, site
+
+
+def endless_limits(**limits: float) -> Limits:
+    """No heartbeat, for tests that let time pass."""
+    return Limits(ping_interval=math.inf, silence=math.inf, **limits)  # type: ignore[arg-type]
