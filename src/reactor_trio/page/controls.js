@@ -1,0 +1,112 @@
+/**
+ * Controls for the commands of a schema. A setting has at most one value under way; what the server refuses is shown
+ * at its control, which goes back to the last value that the server took.
+ *
+ * `send(name, data)` is the session's `command`; `reply(name, value)` is told what an action's handler returned.
+ */
+import { element } from "./dom.js";
+import { createField } from "./fields.js";
+import { Latest } from "./latest.js";
+
+export function settingControl({ name, description, field }, send) {
+  const view = createField({ ...field, description: field.description || description });
+  const refusal = refusalLine();
+  const control = element("div", { class: "control", "data-command": name }, view.element, refusal.element);
+  let accepted = field.initial;
+  view.write(accepted);
+
+  const latest = new Latest(async (value) => {
+    control.classList.add("busy");
+    try {
+      await send(name, { [field.name]: value });
+      accepted = value;
+      refusal.hide();
+    } catch (error) {
+      refusal.show(error);
+      if (!latest.waiting) view.write(accepted);
+    }
+    control.classList.toggle("busy", latest.waiting);
+  });
+  view.onchange = () => {
+    let value;
+    try {
+      value = view.read();
+    } catch (error) {
+      refusal.show(error);
+      return;
+    }
+    refusal.hide();
+    latest.push(value);
+  };
+  return control;
+}
+
+export function actionControl({ name, title, description, fields }, send, reply) {
+  const views = fields.map((field) => {
+    const view = createField(field);
+    view.write(field.initial);
+    return { field, view };
+  });
+  const refusal = refusalLine();
+  const button = element("button", { type: "submit", class: "action" }, title);
+  const hint = description ? element("p", { class: "description" }, description) : null;
+  const control = element(
+    "form",
+    { class: fields.length ? "control card" : "control", "data-command": name, novalidate: true },
+    ...(fields.length ? [hint, ...views.map(({ view }) => view.element), button] : [button, hint]),
+    refusal.element,
+  );
+  const latest = new Latest(async (data) => {
+    control.classList.add("busy");
+    try {
+      const answer = await send(name, data);
+      refusal.hide();
+      if (answer.reply !== undefined && answer.reply !== null) reply(name, answer.reply);
+    } catch (error) {
+      refusal.show(error);
+    }
+    control.classList.toggle("busy", latest.waiting);
+  });
+  control.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const data = {};
+    for (const { field, view } of views) {
+      // What the user left alone is left to the model's own default.
+      if (!field.required && !view.touched) continue;
+      try {
+        data[field.name] = view.read();
+      } catch (error) {
+        refusal.show(new Error(`${field.title}: ${error.message}`));
+        return;
+      }
+    }
+    refusal.hide();
+    latest.push(data);
+  });
+  // A text field keeps Enter from its form, because alone it means "send this"; here that is the whole form.
+  control.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.defaultPrevented) control.requestSubmit();
+  });
+  // A button clicked with the pointer keeps no focus, so that Space and Enter stay keys of the model.
+  button.addEventListener("click", ({ detail }) => {
+    if (detail > 0) button.blur();
+  });
+  return control;
+}
+
+/** Where a refusal is read; that the connection ended is told elsewhere. */
+export function refusalLine() {
+  const line = element("p", { class: "refusal", role: "alert", hidden: true });
+  return {
+    element: line,
+    show(error) {
+      if (error.code === "closed") return;
+      line.textContent = error.message;
+      line.hidden = false;
+    },
+    hide() {
+      line.hidden = true;
+      line.textContent = "";
+    },
+  };
+}

@@ -1,0 +1,205 @@
+/**
+ * One property of a command as a form field. Each has
+ *
+ *   element            label, input, description
+ *   read()             the value as it stands; throws an Error with a readable message if it is none
+ *   write(value)       show a value; undefined shows that there is none yet
+ *   touched            whether the user has changed it
+ *   onchange           called when the user has given a value: while a slider moves, when a text is finished
+ *
+ * A nullable field has a "none" button beside its label; what it shows then is null until the user gives a value again.
+ */
+import { element } from "./dom.js";
+
+const INPUTS = { slider, number, text, select, checkbox, json };
+
+let count = 0;
+
+export function createField(field) {
+  const id = `field-${++count}`;
+  const input = INPUTS[field.kind](field, id);
+  const none = field.nullable
+    ? element("button", { type: "button", class: "none", "aria-pressed": "false", "aria-label": `${field.title}: none` }, "none")
+    : null;
+  const hint = field.description ? element("p", { class: "description", id: `${id}-hint` }, field.description) : null;
+  if (hint) input.control.setAttribute("aria-describedby", hint.id);
+  input.control.name = field.name;
+  const label = element("label", { for: id }, field.title);
+  const body = element(
+    "div",
+    { class: `field ${field.kind}` },
+    element("div", { class: "head" }, label, input.readout ?? null, none),
+    input.element ?? input.control,
+    hint,
+  );
+
+  let isNull = false;
+  const showNull = (yes) => {
+    isNull = yes;
+    none?.setAttribute("aria-pressed", String(yes));
+    body.classList.toggle("is-null", yes);
+    input.showNull?.(yes);
+  };
+  const self = {
+    element: body,
+    touched: false,
+    onchange: () => {},
+    read: () => (isNull ? null : input.read()),
+    write(value) {
+      showNull(field.nullable && value === null);
+      if (!isNull) input.write(value);
+      self.touched = false;
+    },
+  };
+  input.listen((given) => {
+    self.touched = true;
+    if (isNull) showNull(false);
+    if (given) self.onchange();
+  });
+  none?.addEventListener("click", () => {
+    self.touched = true;
+    showNull(true);
+    self.onchange();
+  });
+  return self;
+}
+
+function slider({ title, minimum, maximum, step }, id) {
+  const bounds = { min: minimum, max: maximum, step };
+  const control = element("input", { type: "range", id, ...bounds });
+  const exact = element("input", { type: "number", class: "readout", ...bounds, step: "any", "aria-label": `${title}, exact value` });
+  let value;
+  const set = (now) => { value = now; };
+  return {
+    control,
+    readout: exact,
+    read() {
+      if (value === undefined || Number.isNaN(value)) throw new Error("a number is needed");
+      return value;
+    },
+    write(now) {
+      set(now);
+      control.value = now ?? "";
+      exact.value = now ?? "";
+    },
+    showNull(yes) {
+      if (yes) exact.value = "";
+    },
+    listen(changed) {
+      control.addEventListener("input", () => {
+        set(control.valueAsNumber);
+        exact.value = control.value;
+        changed(true);
+      });
+      exact.addEventListener("change", () => {
+        set(exact.valueAsNumber);
+        control.value = exact.value;
+        changed(true);
+      });
+    },
+  };
+}
+
+function number({ integer, minimum, maximum, step, nullable }, id) {
+  const control = element("input", {
+    type: "number", id, min: minimum, max: maximum, step: step ?? (integer ? 1 : "any"),
+    inputmode: integer ? "numeric" : "decimal", placeholder: nullable ? "none" : null,
+  });
+  return {
+    control,
+    read() {
+      if (Number.isNaN(control.valueAsNumber)) throw new Error("a number is needed");
+      return control.valueAsNumber;
+    },
+    write: (value) => { control.value = value ?? ""; },
+    showNull(yes) {
+      if (yes) control.value = "";
+    },
+    listen(changed) {
+      control.addEventListener("input", () => changed(false));
+      control.addEventListener("change", () => changed(true));
+    },
+  };
+}
+
+function text({ maxLength, long, nullable }, id) {
+  const placeholder = nullable ? "none" : null;
+  const control = long
+    ? element("textarea", { id, rows: 1, maxlength: maxLength, placeholder, enterkeyhint: "send" })
+    : element("input", { type: "text", id, maxlength: maxLength, placeholder, enterkeyhint: "send", autocomplete: "off" });
+  return {
+    control,
+    read: () => control.value,
+    write: (value) => { control.value = value ?? ""; },
+    showNull(yes) {
+      if (yes) control.value = "";
+    },
+    listen: (changed) => listenText(control, changed, (event) => !event.shiftKey),
+  };
+}
+
+function json({ title }, id) {
+  const control = element("textarea", { id, rows: 2, spellcheck: "false", class: "code", "aria-label": `${title}, as JSON` });
+  return {
+    control,
+    read() {
+      try {
+        return JSON.parse(control.value);
+      } catch (error) {
+        throw new Error(`not JSON: ${error.message}`);
+      }
+    },
+    write: (value) => { control.value = value === undefined ? "" : JSON.stringify(value); },
+    showNull(yes) {
+      if (yes) control.value = "null";
+    },
+    listen: (changed) => listenText(control, changed, (event) => event.ctrlKey || event.metaKey),
+  };
+}
+
+/** A text is given when its field is left changed, or by Enter (of which `sends` tells those that are no line break). */
+function listenText(control, changed, sends) {
+  let given = false;
+  control.addEventListener("input", () => {
+    given = false;
+    changed(false);
+  });
+  control.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.isComposing || !sends(event)) return;
+    event.preventDefault();
+    given = true;
+    changed(true);
+  });
+  control.addEventListener("change", () => {
+    if (!given) changed(true);
+  });
+}
+
+function select({ choices, nullable }, id) {
+  const options = choices.map((choice, i) => element("option", { value: i }, typeof choice === "string" ? choice : JSON.stringify(choice)));
+  const control = element("select", { id }, ...options);
+  const find = (value) => choices.findIndex((choice) => choice === value);
+  return {
+    control,
+    read() {
+      if (control.selectedIndex < 0) throw new Error("one of them is needed");
+      return choices[control.selectedIndex];
+    },
+    write: (value) => { control.selectedIndex = find(value); },
+    showNull(yes) {
+      if (yes && nullable) control.selectedIndex = -1;
+    },
+    listen: (changed) => control.addEventListener("change", () => changed(true)),
+  };
+}
+
+function checkbox(_field, id) {
+  const control = element("input", { type: "checkbox", id });
+  return {
+    control,
+    read: () => control.checked,
+    write: (value) => { control.checked = value === true; },
+    showNull: (yes) => { control.indeterminate = yes; },
+    listen: (changed) => control.addEventListener("change", () => changed(true)),
+  };
+}

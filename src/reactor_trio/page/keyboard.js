@@ -1,0 +1,140 @@
+/**
+ * Commands named `key_<name>` pressed by that key, or by its button in the legend for those who have no keyboard.
+ *
+ * A plain key command is sent at each press and, while it is held, as often as the browser repeats it and the model has
+ * answered the one before. A command with a `down` argument is sent once with true and once with false; a key still held
+ * when the page loses the keyboard is let go. Fields keep the keys that they need themselves.
+ */
+import { refusalLine } from "./controls.js";
+import { element } from "./dom.js";
+import { Latest } from "./latest.js";
+
+const SIGNS = { up: "↑", down: "↓", left: "←", right: "→", space: "Space", escape: "Esc", enter: "Enter" };
+const CLUSTERS = [["w", "a", "s", "d"], ["up", "left", "down", "right"]];
+
+/** The names under which a keyboard event may be bound, the printed key first, then its place on a US keyboard. */
+export function keyNames({ key, code }) {
+  const printed = key === " " ? "space" : key.toLowerCase().replace(/^arrow/, "");
+  const place = /^(?:Key|Digit|Numpad|Arrow)([A-Z0-9][a-z]*)$/.exec(code)?.[1]?.toLowerCase();
+  return place === undefined || place === printed ? [printed] : [printed, place];
+}
+
+/** Whether a focused element needs this key itself. */
+export function isTaken(target, { key }) {
+  const tag = target?.tagName;
+  if (tag === "TEXTAREA" || tag === "SELECT" || target?.isContentEditable) return true;
+  if (tag === "INPUT" && target.type === "range") return /^(Arrow|Page|Home|End|Tab)/.test(key);
+  if (tag === "INPUT" && target.type !== "checkbox") return true;
+  return (tag === "BUTTON" || tag === "INPUT" || tag === "SUMMARY") && (key === " " || key === "Enter" || key === "Tab");
+}
+
+export class Keyboard {
+  #keys = new Map();
+  #held = new Map();
+  #refusal = refusalLine();
+  #stop = new AbortController();
+
+  /** Listens on `target` until `close`. */
+  constructor(commands, send, target = window) {
+    for (const command of commands) this.#keys.set(command.key, this.#bind(command, send));
+    const until = { signal: this.#stop.signal };
+    target.addEventListener("keydown", (event) => this.#down(event), until);
+    target.addEventListener("keyup", (event) => this.#up(event.code), until);
+    target.addEventListener("blur", () => this.#release(), until);
+    document.addEventListener("visibilitychange", () => document.hidden && this.#release(), until);
+  }
+
+  close() {
+    this.#stop.abort();
+    for (const { button } of this.#held.values()) button.classList.remove("held");
+  }
+
+  /** The legend: a button for each key, those of a cross in their places. */
+  legend() {
+    const left = new Map(this.#keys);
+    const groups = [];
+    for (const cluster of CLUSTERS) {
+      if (!cluster.every((name) => left.has(name))) continue;
+      groups.push(element("div", { class: "cross" }, ...cluster.map((name) => left.get(name).button)));
+      cluster.forEach((name) => left.delete(name));
+    }
+    if (left.size) groups.push(element("div", { class: "row" }, ...[...left.values()].map(({ button }) => button)));
+    const notes = [...this.#keys.values()].filter(({ command }) => command.description).map(({ command, sign }) =>
+      element("li", {}, element("kbd", {}, sign), ` ${command.description}`));
+    return [element("div", { class: "keys" }, ...groups), notes.length ? element("ul", { class: "notes" }, ...notes) : null, this.#refusal.element];
+  }
+
+  #bind(command, send) {
+    const latest = new Latest(async (data) => {
+      try {
+        await send(command.name, data);
+        this.#refusal.hide();
+      } catch (error) {
+        this.#refusal.show(error);
+      }
+    });
+    const sign = SIGNS[command.key] ?? (command.key.length === 1 ? command.key.toUpperCase() : command.title);
+    const button = element(
+      "button",
+      { type: "button", class: "key", "data-command": command.name, "data-key": command.key, "aria-label": command.description || `key ${command.title}` },
+      sign,
+    );
+    const key = {
+      command, sign, button,
+      press() {
+        button.classList.add("held");
+        latest.push(command.held ? { down: true } : {});
+      },
+      repeat() {
+        if (!command.held && !latest.busy) latest.push({});
+      },
+      release() {
+        button.classList.remove("held");
+        if (command.held) latest.push({ down: false });
+      },
+    };
+    const release = () => {
+      if (this.#held.delete(button)) key.release();
+    };
+    button.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0 || this.#held.has(button)) return;
+      event.preventDefault();
+      button.setPointerCapture(event.pointerId);
+      this.#held.set(button, key);
+      key.press();
+    });
+    button.addEventListener("pointerup", release);
+    button.addEventListener("pointercancel", release);
+    button.addEventListener("contextmenu", (event) => event.preventDefault());
+    // Pressed by a screen reader or by Space on the focused button: a tap.
+    button.addEventListener("click", ({ detail }) => {
+      if (detail !== 0) return;
+      key.press();
+      key.release();
+    });
+    return key;
+  }
+
+  #down(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || isTaken(event.target, event)) return;
+    const key = keyNames(event).map((name) => this.#keys.get(name)).find(Boolean);
+    if (!key) return;
+    event.preventDefault();
+    if (event.repeat) key.repeat();
+    else {
+      this.#held.set(event.code, key);
+      key.press();
+    }
+  }
+
+  #up(code) {
+    const key = this.#held.get(code);
+    this.#held.delete(code);
+    key?.release();
+  }
+
+  #release() {
+    for (const key of this.#held.values()) key.release();
+    this.#held.clear();
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Keeping a session: connects, and connects again when it is lost, at growing intervals.
+ *
+ * A browser does not tell a page why a WebSocket was refused, so `/health` is asked then. Some ends are final: the
+ * server meant them, and coming back by ourselves would undo what it meant.
+ */
+import { connect } from "./protocol.js";
+
+const FIRST_WAIT = 500;
+const LONGEST_WAIT = 8000;
+const SETTLED = 5000;
+
+export const FINAL = new Set(["done", "taken_over", "revoked", "idle"]);
+
+const WORDS = {
+  done: "The session is over.",
+  client_left: "The session was left.",
+  unclaimed: "The session was not taken up in time.",
+  expired: "The session's time is up.",
+  idle: "The session ended because nothing was done for a while.",
+  taken_over: "Another client has taken over this session.",
+  revoked: "Access to this session was withdrawn.",
+  draining: "The server is shutting down.",
+  protocol_error: "The server did not understand this page.",
+  too_slow: "The connection was too slow for the pictures.",
+  flood: "Too many commands were left unanswered.",
+  too_big: "A message was larger than the server takes.",
+  model_error: "The model failed.",
+  model_restarting: "The model is restarting.",
+  replica_failed: "The machine that ran the model failed.",
+  no_room: "There is no room for another client.",
+};
+
+/** Why it ended, in words: of a bye its reason, and what the server adds to it. */
+export function describeEnd({ reason, message, welcomed }) {
+  if (reason === null) return welcomed ? "The connection was lost." : "The connection was lost before the session began.";
+  const words = WORDS[reason] ?? `The session ended: ${reason}.`;
+  return message ? `${words} ${message}` : words;
+}
+
+/** Milliseconds to wait before try number `attempt` (from 0): 0.5 s doubling to 8 s, a quarter more or less by chance. */
+export function backoff(attempt, random = Math.random) {
+  return Math.min(FIRST_WAIT * 2 ** attempt, LONGEST_WAIT) * (0.75 + random() / 2);
+}
+
+/** Why no WebSocket came about, as {final, text}, from what the server at `base` says of itself and what was asked of it. */
+export async function diagnose(base, { model, role }, fetch = globalThis.fetch) {
+  let answer;
+  try {
+    answer = await fetch(new URL("health", base), { cache: "no-store" });
+  } catch {
+    return { final: false, text: "The server cannot be reached." };
+  }
+  const health = await answer.json().catch(() => ({}));
+  if (model && typeof health.model === "string" && health.model !== model) {
+    return { final: true, text: `This server runs the model “${health.model}”, not “${model}”.` };
+  }
+  if (answer.ok && role === "viewer" && health.sessions === 0) {
+    return { final: false, text: "There is no session to watch yet." };
+  }
+  const detail = answer.ok ? "" : (health.reason ?? health.phase ?? "");
+  return { final: false, text: `Server not ready or busy${detail ? `: ${detail}` : ""}.` };
+}
+
+/**
+ * Events: `connecting` (detail: the new Session, before anything came from it) and `ended` (detail: {text, wait}, with
+ * `wait` the milliseconds to the next try, or null when there will be none until `again()`).
+ */
+export class Link extends EventTarget {
+  #base;
+  #options;
+  #attempt = 0;
+  #timer = null;
+  #session = null;
+
+  /** `options` are those of `connect` without the address; `base` is the address of the page. */
+  constructor(base, options) {
+    super();
+    this.#base = base;
+    this.#options = options;
+  }
+
+  /** Connects now, leaving a session that is still there. */
+  again() {
+    clearTimeout(this.#timer);
+    this.#attempt = 0;
+    this.#session?.close();
+    this.#open();
+  }
+
+  #open() {
+    const url = new URL("ws", this.#base);
+    url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+    const session = connect({ url: url.href, ...this.#options });
+    this.#session = session;
+    let since = Infinity;
+    session.addEventListener("welcome", () => { since = performance.now(); });
+    session.addEventListener("closed", async ({ detail }) => {
+      // One that dies right after its welcome counts as failed: a broken model is not asked twice a second for ever.
+      if (performance.now() - since > SETTLED) this.#attempt = 0;
+      const end = detail.opened
+        ? { final: FINAL.has(detail.reason), text: describeEnd(detail) }
+        : await diagnose(this.#base, this.#options);
+      if (session === this.#session) this.#ended(end);
+    });
+    this.dispatchEvent(new CustomEvent("connecting", { detail: session }));
+  }
+
+  #ended({ final, text }) {
+    const wait = final ? null : backoff(this.#attempt++);
+    if (!final) this.#timer = setTimeout(() => this.#open(), wait);
+    this.dispatchEvent(new CustomEvent("ended", { detail: { text, wait } }));
+  }
+}

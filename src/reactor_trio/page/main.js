@@ -1,0 +1,175 @@
+/** The page: puts sessions, pictures, controls and figures together. */
+import { actionControl, settingControl } from "./controls.js";
+import { element } from "./dom.js";
+import { Figures } from "./figures.js";
+import { Keyboard } from "./keyboard.js";
+import { Throttle } from "./latest.js";
+import { Link } from "./link.js";
+import { Picture } from "./picture.js";
+import { readCommands } from "./schema.js";
+
+const SHOWABLE = ["jpeg", "raw", "none"];
+const FEEDBACK_INTERVAL = 100;
+const FIGURES_INTERVAL = 250;
+const LOG_LENGTH = 100;
+
+const $ = (id) => document.getElementById(id);
+const query = new URLSearchParams(location.search);
+const asked = (query.get("video") ?? "").split(",").filter((codec) => SHOWABLE.includes(codec));
+const link = new Link(document.baseURI, {
+  video: asked.join(",") || "jpeg",
+  role: query.get("role") === "viewer" ? "viewer" : undefined,
+  model: query.get("model") ?? undefined,
+  token: query.get("token") ?? undefined,
+});
+
+function show(state, status, veil = null) {
+  document.body.dataset.state = state;
+  $("status").textContent = status;
+  $("veil").hidden = veil === null;
+  $("veil-text").textContent = veil ?? "";
+  $("reconnect").hidden = state !== "ended";
+  $("controls").disabled = state !== "live";
+}
+
+link.addEventListener("connecting", ({ detail: session }) => {
+  show("connecting", "connecting", "Connecting …");
+  session.addEventListener("queued", ({ detail: { position, total } }) => {
+    show("queued", "waiting", `Waiting, position ${position} of ${total}`);
+  });
+  session.addEventListener("welcome", () => live(session));
+  session.addEventListener("error", ({ detail }) => log("error", `${detail.code}: ${detail.message}`));
+});
+
+link.addEventListener("ended", ({ detail: { text, wait } }) => {
+  const next = wait === null ? "" : ` Trying again in ${(wait / 1000).toFixed(1)} s.`;
+  show("ended", wait === null ? "ended" : "disconnected", text + next);
+});
+
+$("reconnect").addEventListener("click", () => link.again());
+$("fullscreen").addEventListener("click", () => {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else $("hero").requestFullscreen().catch((error) => log("error", `full screen: ${error.message}`));
+});
+
+/** One session from its welcome to its end. What it made stays in view until the next one begins. */
+function live(session) {
+  const { name, role, schema } = session.welcome;
+  $("name").textContent = name;
+  document.title = name;
+  $("role-note").hidden = role !== "viewer";
+
+  const figures = new Figures();
+  const feedback = new Throttle((track, seq) => session.feedback(track, seq), FEEDBACK_INTERVAL);
+  const pictures = showTracks(session, figures, feedback);
+  const keyboard = showControls(role === "viewer" ? [] : schema.commands, (type, data) =>
+    session.command(type, data).catch((error) => {
+      figures.refused(error.id);
+      throw error;
+    }),
+  );
+
+  session.addEventListener("sent", ({ detail: { id } }) => figures.sent(id, performance.now()));
+  session.addEventListener("track", ({ detail }) => pictures.get(detail.index)?.describe(detail));
+  session.addEventListener("frame", ({ detail: frame }) => {
+    const picture = pictures.get(frame.track);
+    if (!picture) return;
+    figures.received(frame);
+    picture.show(frame);
+  });
+  session.addEventListener("message", ({ detail: { type, data } }) => log(type, JSON.stringify(data)));
+
+  const refresh = setInterval(() => showFigures(figures, session), FIGURES_INTERVAL);
+  session.addEventListener("closed", () => {
+    clearInterval(refresh);
+    showFigures(figures, session);
+    feedback.close();
+    keyboard.close();
+    for (const picture of pictures.values()) picture.close();
+  });
+  show("live", role === "viewer" ? "watching" : "live");
+}
+
+function showControls(commands, send) {
+  const { settings, keys, actions } = readCommands(commands);
+  const keyboard = new Keyboard(keys, send);
+  fill("settings", settings.map((setting) => settingControl(setting, send)));
+  fill("keys", keys.length ? keyboard.legend() : []);
+  fill("actions", actions.map((action) => actionControl(action, send, (type, value) => log(type, JSON.stringify(value)))));
+  return keyboard;
+}
+
+function fill(part, nodes) {
+  const section = $(part);
+  section.hidden = nodes.length === 0;
+  section.querySelector(".list").replaceChildren(...nodes.filter(Boolean));
+}
+
+/** A canvas for each video track, the first one large; one of the session before keeps its place and its picture. */
+function showTracks(session, figures, feedback) {
+  const outputs = session.tracks.filter(({ direction }) => direction === "out");
+  const videos = outputs.filter(({ kind }) => kind === "video");
+  const sounds = outputs.filter(({ kind }) => kind === "audio");
+  const before = new Map([...document.querySelectorAll("canvas")].map((canvas) => [canvas.dataset.track, canvas.parentElement]));
+  const pictures = new Map();
+  const figuresInPlace = videos.map((track, place) => {
+    const figure = before.get(track.name) ?? pictureFigure(track.name);
+    const canvas = figure.querySelector("canvas");
+    let failing = false;
+    pictures.set(track.index, new Picture(canvas, track, {
+      shown(frame) {
+        failing = false;
+        if (place === 0) figures.shown(frame, performance.now());
+        feedback.push(frame.track, frame.seq);
+      },
+      skipped: () => figures.skipped(),
+      failed(frame, message) {
+        // A codec or size gone wrong fails with every frame; it is said once.
+        if (!failing) log("error", `${track.name}, frame ${frame.seq}: ${message}`);
+        failing = true;
+      },
+    }));
+    return figure;
+  });
+  for (const figure of before.values()) if (!figuresInPlace.includes(figure)) figure.remove();
+  if (figuresInPlace.length) $("hero").prepend(figuresInPlace[0]);
+  $("others").replaceChildren(...figuresInPlace.slice(1));
+  $("notes").hidden = sounds.length === 0 && videos.length > 0;
+  $("notes").textContent = [
+    videos.length ? "" : "This model has no picture.",
+    sounds.length ? `Sound (${sounds.map(({ name }) => name).join(", ")}): audio is played in a later version.` : "",
+  ].filter(Boolean).join(" ");
+  return pictures;
+}
+
+function pictureFigure(name) {
+  const canvas = element("canvas", { width: 640, height: 360, role: "img", "aria-label": `Video ${name}`, "data-track": name });
+  return element("figure", {}, canvas, element("figcaption", {}, name));
+}
+
+function showFigures(figures, session) {
+  const now = figures.snapshot(performance.now());
+  const set = (id, value, digits = 0) => { $(id).textContent = value === null ? "–" : value.toFixed(digits); };
+  set("figure-fps", now.fps, 1);
+  set("figure-jitter", now.jitter, 1);
+  set("figure-latency", now.latency);
+  set("figure-latency-p50", now.latencyP50);
+  set("figure-drops", now.gaps + now.skipped);
+  set("figure-gaps", now.gaps);
+  set("figure-skipped", now.skipped);
+  const main = session.tracks.find(({ direction, kind }) => direction === "out" && kind === "video");
+  $("figure-format").textContent = main?.width ? `${main.width}×${main.height} ${main.codec}` : (main?.codec ?? "–");
+}
+
+/** Model messages, replies and troubles, newest first, of which the last hundred are kept. */
+let logged = 0;
+function log(type, text) {
+  logged += 1;
+  $("log-count").textContent = logged;
+  const time = new Date().toLocaleTimeString([], { hour12: false });
+  const line = element("li", { class: type === "error" ? "error" : null }, element("time", {}, time), " ", element("b", {}, type), ` ${text}`);
+  $("log-list").prepend(line);
+  if ($("log-list").children.length > LOG_LENGTH) $("log-list").lastChild.remove();
+}
+
+link.again();

@@ -1,0 +1,126 @@
+/**
+ * From the commands of a model's schema to what the page offers for them. Pure: knows JSON Schema, not the document.
+ *
+ *   setting   `set_<field>` with exactly one property: a control that follows the value
+ *   key       `key_<name>` that needs no argument: pressed by that key
+ *   action    everything else: a button, with a form if it takes arguments
+ */
+
+const LONG_TEXT = 80;
+
+export function readCommands(commands) {
+  const settings = [];
+  const keys = [];
+  const actions = [];
+  for (const { name, description = "", schema = {} } of commands) {
+    const fields = readFields(schema);
+    const key = /^key_([a-z0-9_]+)$/.exec(name);
+    const needed = fields.filter((field) => field.required && field.name !== "down");
+    if (name.startsWith("set_") && fields.length === 1) {
+      settings.push({ name, description, field: fields[0] });
+    } else if (key && needed.length === 0) {
+      const held = fields.some((field) => field.name === "down" && field.kind === "checkbox");
+      keys.push({ name, key: key[1], title: humanize(key[1]), description, held });
+    } else {
+      actions.push({ name, title: schema.title && schema.title !== name ? schema.title : humanize(name), description, fields });
+    }
+  }
+  return { settings, keys, actions };
+}
+
+function readFields(schema) {
+  const required = new Set(schema.required ?? []);
+  return Object.entries(schema.properties ?? {}).map(([name, property]) =>
+    readField(name, property, { required: required.has(name), root: schema }),
+  );
+}
+
+/**
+ * One property as a control: {name, title, description, kind, nullable, initial, required} and, by kind,
+ * `choices` (select), `minimum`, `maximum`, `step`, `integer` (slider, number), `maxLength`, `long` (text).
+ * `initial` is undefined where the schema gives no default.
+ */
+export function readField(name, property, { required = false, root = {} } = {}) {
+  const outer = resolve(property, root);
+  const { schema, nullable } = withoutNull(outer, root);
+  const words = { ...schema, ...outer };
+  const field = {
+    name,
+    title: words.title ?? humanize(name),
+    description: words.description ?? "",
+    nullable,
+    required,
+    initial: words.default,
+  };
+  const choices = schema.enum ?? ("const" in schema ? [schema.const] : null);
+  if (choices) return { ...field, kind: "select", choices };
+  switch (schema.type) {
+    case "boolean":
+      return { ...field, kind: "checkbox" };
+    case "integer":
+    case "number":
+      return { ...field, ...readRange(schema) };
+    case "string": {
+      const initial = typeof field.initial === "string" ? field.initial : "";
+      const long = (schema.maxLength ?? Infinity) > LONG_TEXT || initial.length > LONG_TEXT || initial.includes("\n");
+      return { ...field, kind: "text", maxLength: schema.maxLength, long };
+    }
+    default:
+      return { ...field, kind: "json" };
+  }
+}
+
+function readRange(schema) {
+  const integer = schema.type === "integer";
+  const low = schema.minimum ?? schema.exclusiveMinimum;
+  const high = schema.maximum ?? schema.exclusiveMaximum;
+  if (low === undefined || high === undefined || !(high > low)) {
+    return { kind: "number", integer, minimum: schema.minimum, maximum: schema.maximum, step: schema.multipleOf };
+  }
+  const step = schema.multipleOf ?? (integer ? 1 : niceStep(high - low));
+  // A slider has no open ends: one step inside is the nearest value that the model takes.
+  const minimum = schema.minimum ?? tidy(low + step);
+  const maximum = schema.maximum ?? tidy(high - step);
+  return { kind: "slider", integer, minimum, maximum, step };
+}
+
+/** About 200 steps over `span`, each 1, 2 or 5 times a power of ten, so that the values read well. */
+export function niceStep(span) {
+  const rough = span / 200;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const factor = [1, 2, 5, 10].find((candidate) => candidate * power >= rough * (1 - 1e-9)) ?? 10;
+  return tidy(factor * power);
+}
+
+const tidy = (number) => Number(number.toPrecision(12));
+
+function withoutNull(schema, root) {
+  const branches = (schema.anyOf ?? schema.oneOf)?.map((branch) => resolve(branch, root));
+  if (branches) {
+    const rest = branches.filter((branch) => branch.type !== "null");
+    const nullable = rest.length < branches.length;
+    return { schema: rest.length === 1 ? rest[0] : {}, nullable };
+  }
+  if (schema.enum?.includes(null)) {
+    return { schema: { ...schema, enum: schema.enum.filter((choice) => choice !== null) }, nullable: true };
+  }
+  if (Array.isArray(schema.type)) {
+    const rest = schema.type.filter((type) => type !== "null");
+    return { schema: { ...schema, type: rest.length === 1 ? rest[0] : undefined }, nullable: rest.length < schema.type.length };
+  }
+  return { schema, nullable: false };
+}
+
+/** Follows a local `$ref`; words beside it, a default for instance, win over those it leads to. */
+function resolve(schema, root) {
+  if (typeof schema?.$ref !== "string" || !schema.$ref.startsWith("#/")) return schema ?? {};
+  const { $ref, ...beside } = schema;
+  const target = $ref.slice(2).split("/").reduce((place, step) => place?.[step], root);
+  return { ...target, ...beside };
+}
+
+/** `guidance_scale` as "Guidance scale". */
+export function humanize(name) {
+  const words = name.replaceAll("_", " ").trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

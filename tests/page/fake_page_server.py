@@ -1,0 +1,177 @@
+"""A server that a test plays by hand: the page's files over HTTP, and one `Peer` for each WebSocket that the page opens.
+
+It is for what a true server does not readily do: refuse, queue, end with a given reason, declare an odd schema. The test
+runs in one thread and the sockets in theirs, so a test reads as the conversation that it is.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+import numpy as np
+import simplejpeg
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.sync.server import ServerConnection, serve
+
+from reactor_trio.protocol import close_code
+
+PATIENCE = 20.0
+POLICY = "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss:"
+TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+
+
+def video(index: int = 0, name: str = "main_video", codec: str = "jpeg", **more: Any) -> dict[str, Any]:
+    """A track description of the welcome."""
+    track = {"index": index, "name": name, "kind": "video", "direction": "out", "codec": codec, "codec_string": None}
+    return {**track, "width": None, "height": None, "pixel_format": None, "color": None, "sample_rate": None, **more}
+
+
+def command(name: str, description: str = "", /, required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    """A command of the schema."""
+    schema = {"title": name, "type": "object", "properties": properties, "required": list(required)}
+    return {"name": name, "description": description, "schema": schema}
+
+
+def picture(red: int, green: int, blue: int, width: int = 64, height: int = 48) -> np.ndarray:
+    """A picture of one colour."""
+    return np.full((height, width, 3), (red, green, blue), np.uint8)
+
+
+class Peer:
+    """The server's end of one WebSocket."""
+
+    def __init__(self, socket: ServerConnection) -> None:
+        assert socket.request is not None
+        self.socket = socket
+        self.path = socket.request.path
+        self.subprotocol = socket.subprotocol
+        self.inbox: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self.feedback: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._said = 0
+
+    def listen(self) -> None:
+        """Take what the page says until it is gone."""
+        try:
+            for text in self.socket:
+                message = json.loads(text)
+                (self.feedback if message["type"] == "reactor.feedback" else self.inbox).put(message)
+        except ConnectionClosed:
+            pass
+        self.inbox.put(None)
+
+    def say(self, type: str, data: Any, id: int | None = None) -> None:
+        """Send a text message."""
+        message = {"type": type, "data": data}
+        if id is not None:
+            message["id"] = id
+        if type != "reactor.queued":
+            self._said += 1
+            message["n"] = self._said
+        self.socket.send(json.dumps(message))
+
+    def welcome(self, *commands: dict[str, Any], tracks: list[dict[str, Any]] | None = None, role: str = "control") -> None:
+        """Begin a session."""
+        tracks = [video()] if tracks is None else tracks
+        schema = {"name": "fake", "protocol": 1, "tracks": tracks, "commands": list(commands), "messages": []}
+        self.say("reactor.welcome", {
+            "session_id": "s", "protocol": 1, "name": "fake", "role": role, "heartbeat": 10.0,
+            "resume_token": None, "upload_token": None, "schema": schema, "tracks": tracks,
+        })  # fmt: skip
+
+    def frame(self, seq: int, image: np.ndarray, *, track: int = 0, raw: bool = False, command: int | None = None) -> None:
+        """Send a picture."""
+        payload = image.tobytes() if raw else simplejpeg.encode_jpeg(image, quality=95, colorsubsampling="444")
+        self.socket.send(msgspec.msgpack.encode((track, seq, seq * 33_333, 1, command, seq, {"later": [1]}, payload)))
+
+    def next(self) -> dict[str, Any]:
+        """The next command of the page; fails if it leaves instead."""
+        message = self.inbox.get(timeout=PATIENCE)
+        assert message is not None, "the page closed the connection"
+        return message
+
+    def ack(self, message: dict[str, Any], reply: Any = None) -> None:
+        """Answer that `message` was applied."""
+        self.say("reactor.ack", {"step": 0, "reply": reply}, message["id"])
+
+    def refuse(self, message: dict[str, Any], text: str, code: str = "invalid_command") -> None:
+        """Answer that `message` changed nothing."""
+        self.say("reactor.error", {"code": code, "message": text}, message["id"])
+
+    def bye(self, reason: Any, message: str | None = None) -> None:
+        """End the session for a reason."""
+        self.say("reactor.bye", {"reason": reason, "message": message})
+        self.socket.close(close_code(reason))
+
+    def silent(self) -> bool:
+        """Whether the page has said nothing that was not taken yet. Ask only after something that comes later arrived."""
+        return self.inbox.empty()
+
+
+class FakeServer:
+    """What the page talks to. `refuse_with` answers WebSockets with that status, `health` is what `/health` says."""
+
+    def __init__(self) -> None:
+        self.peers: queue.SimpleQueue[Peer] = queue.SimpleQueue()
+        self.asked: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.refuse_with: int | None = None
+        self.health: tuple[int, dict[str, Any]] = (200, {"status": "ok", "model": "fake"})
+        self.url = ""
+
+    def accept(self) -> Peer:
+        """The next WebSocket that the page opens."""
+        return self.peers.get(timeout=PATIENCE)
+
+    def handle(self, socket: ServerConnection) -> None:
+        peer = Peer(socket)
+        self.peers.put(peer)
+        peer.listen()
+
+    def respond(self, _socket: ServerConnection, request: Request) -> Response | None:
+        path = request.path.partition("?")[0].removeprefix("/prefix")
+        self.asked.put(path)
+        if path == "/ws":
+            return None if self.refuse_with is None else answer(self.refuse_with, "text/plain", b"refused\n")
+        if path == "/health":
+            return answer(self.health[0], "application/json", json.dumps(self.health[1]).encode())
+        name = "index.html" if path == "/" else path.removeprefix("/page/")
+        file = files("reactor_trio") / "page" / name
+        if "/" in name or not file.is_file():
+            return answer(404, "text/plain", b"not found\n")
+        return answer(200, TYPES[name.rpartition(".")[2]], file.read_bytes())
+
+
+def answer(status: int, content_type: str, body: bytes) -> Response:
+    headers = Headers({
+        "Content-Type": content_type, "Content-Length": str(len(body)), "Connection": "close",
+        "Content-Security-Policy": POLICY,
+    })  # fmt: skip
+    return Response(status, HTTPStatus(status).phrase, headers, body)
+
+
+@contextmanager
+def fake_server() -> Iterator[FakeServer]:
+    """A FakeServer on a free port, gone with all its sockets after the block."""
+    fake = FakeServer()
+    server = serve(
+        fake.handle, "127.0.0.1", 0, process_request=fake.respond, subprotocols=["reactor.v1"], compression=None,  # type: ignore[list-item]
+        open_timeout=5, close_timeout=1,
+    )  # fmt: skip
+    port = server.socket.getsockname()[1]
+    fake.url = f"http://127.0.0.1:{port}/"
+    thread = threading.Thread(target=server.serve_forever, name="fake server")
+    thread.start()
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        thread.join()

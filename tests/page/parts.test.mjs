@@ -1,0 +1,210 @@
+// The page's parts that need no document: schema, pacing of what is sent, figures, reconnection, names of keys.
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+import { Figures } from "../../src/reactor_trio/page/figures.js";
+import { isTaken, keyNames } from "../../src/reactor_trio/page/keyboard.js";
+import { Latest, Throttle } from "../../src/reactor_trio/page/latest.js";
+import { backoff, describeEnd, diagnose } from "../../src/reactor_trio/page/link.js";
+import { niceStep, readCommands, readField } from "../../src/reactor_trio/page/schema.js";
+
+const read = (property, options) => readField("some_field", property, options);
+const about = (property, ...names) => {
+  const field = read(property);
+  return names.map((name) => field[name]);
+};
+
+test("numbers", () => {
+  assert.deepEqual(about({ type: "number", minimum: 0, maximum: 2 }, "kind", "minimum", "maximum", "step"), ["slider", 0, 2, 0.01]);
+  assert.deepEqual(about({ type: "integer", minimum: 1, maximum: 9 }, "kind", "step", "integer"), ["slider", 1, true]);
+  assert.deepEqual(about({ type: "integer", exclusiveMinimum: 0, exclusiveMaximum: 9 }, "minimum", "maximum"), [1, 8]);
+  assert.deepEqual(about({ type: "number", exclusiveMinimum: 0, maximum: 1 }, "minimum", "maximum", "step"), [0.005, 1, 0.005]);
+  assert.deepEqual(about({ type: "number", minimum: 0, maximum: 1, multipleOf: 0.25 }, "step"), [0.25]);
+  assert.deepEqual(about({ type: "number", minimum: 0 }, "kind", "minimum", "maximum"), ["number", 0, undefined]);
+  assert.deepEqual(about({ type: "integer" }, "kind", "integer"), ["number", true]);
+  assert.deepEqual(about({ type: "number", minimum: 1, maximum: 1 }, "kind"), ["number"]);
+});
+
+test("steps read well", () => {
+  assert.deepEqual([0.001, 0.3, 1, 2, 3, 100, 360, 1e6].map(niceStep), [5e-6, 0.002, 0.005, 0.01, 0.02, 0.5, 2, 5000]);
+});
+
+test("other types", () => {
+  assert.deepEqual(about({ type: "string" }, "kind", "long"), ["text", true]);
+  assert.deepEqual(about({ type: "string", maxLength: 20 }, "kind", "long", "maxLength"), ["text", false, 20]);
+  assert.deepEqual(about({ type: "boolean", default: true }, "kind", "initial"), ["checkbox", true]);
+  assert.deepEqual(about({ enum: ["a", "b"] }, "kind", "choices"), ["select", ["a", "b"]]);
+  assert.deepEqual(about({ const: 3 }, "kind", "choices"), ["select", [3]]);
+  for (const type of ["array", "object"]) assert.deepEqual(about({ type }, "kind"), ["json"]);
+  assert.deepEqual(about({}, "kind"), ["json"]);
+  assert.deepEqual(about({ anyOf: [{ type: "integer" }, { type: "string" }] }, "kind", "nullable"), ["json", false]);
+});
+
+test("null is an addition to the type, however it is written", () => {
+  const nullable = { anyOf: [{ type: "integer", minimum: 0, maximum: 2, title: "T" }, { type: "null" }], default: null };
+  assert.deepEqual(about(nullable, "kind", "nullable", "initial", "title", "maximum"), ["slider", true, null, "T", 2]);
+  assert.deepEqual(about({ enum: [null, 1, 2] }, "kind", "nullable", "choices"), ["select", true, [1, 2]]);
+  assert.deepEqual(about({ type: ["string", "null"] }, "kind", "nullable"), ["text", true]);
+  assert.deepEqual(about({ type: "string" }, "nullable", "initial"), [false, undefined]);
+});
+
+test("a reference is followed, words beside it win", () => {
+  const root = { $defs: { Mode: { enum: ["a", "b"], title: "Mode", description: "how" } } };
+  const field = read({ $ref: "#/$defs/Mode", default: "b", description: "which" }, { root });
+  assert.deepEqual([field.kind, field.title, field.description, field.initial], ["select", "Mode", "which", "b"]);
+  assert.equal(read({ anyOf: [{ $ref: "#/$defs/Mode" }, { type: "null" }] }, { root }).kind, "select");
+  assert.equal(read({ $ref: "#/$defs/Nowhere" }, { root }).kind, "json");
+});
+
+test("commands are settings, keys or actions", () => {
+  const command = (name, properties = {}, required = []) => ({ name, schema: { type: "object", properties, required } });
+  const down = { down: { type: "boolean" } };
+  const { settings, keys, actions } = readCommands([
+    command("set_x", { x: { type: "number" } }),
+    command("set_both", { x: {}, y: {} }),
+    command("reset"),
+    command("key_w"),
+    command("key_a", down, ["down"]),
+    command("key_b", { down: { type: "number" } }),
+    command("key_c", { how: { type: "string" } }, ["how"]),
+    { name: "bare" },
+  ]);
+  assert.deepEqual(settings.map(({ name }) => name), ["set_x"]);
+  assert.deepEqual(keys.map(({ key, held }) => [key, held]), [["w", false], ["a", true], ["b", false]]);
+  assert.deepEqual(actions.map(({ name }) => name), ["set_both", "reset", "key_c", "bare"]);
+  assert.deepEqual(actions.map(({ title }) => title), ["Set both", "Reset", "Key c", "Bare"]);
+});
+
+test("keys are named by what is printed on them, then by their place", () => {
+  assert.deepEqual(keyNames({ key: "w", code: "KeyW" }), ["w"]);
+  assert.deepEqual(keyNames({ key: "W", code: "KeyW" }), ["w"]);
+  assert.deepEqual(keyNames({ key: "z", code: "KeyW" }), ["z", "w"]);
+  assert.deepEqual(keyNames({ key: "ц", code: "KeyW" }), ["ц", "w"]);
+  assert.deepEqual(keyNames({ key: "!", code: "Digit1" }), ["!", "1"]);
+  assert.deepEqual(keyNames({ key: " ", code: "Space" }), ["space"]);
+  assert.deepEqual(keyNames({ key: "ArrowUp", code: "ArrowUp" }), ["up"]);
+  assert.deepEqual(keyNames({ key: "Escape", code: "Escape" }), ["escape"]);
+});
+
+test("a field keeps the keys that it needs", () => {
+  const taken = (tagName, key, type) => isTaken({ tagName, type }, { key });
+  assert.ok(taken("TEXTAREA", "w") && taken("INPUT", "w", "text") && taken("INPUT", "1", "number") && taken("SELECT", "a"));
+  assert.ok(taken("INPUT", "ArrowLeft", "range") && taken("BUTTON", " ") && taken("INPUT", " ", "checkbox"));
+  assert.ok(!taken("INPUT", "w", "range") && !taken("BUTTON", "w") && !taken("BODY", " ") && !taken("INPUT", "w", "checkbox"));
+});
+
+test("one value under way, then the newest", async () => {
+  const sent = [];
+  let answer;
+  const latest = new Latest((value) => new Promise((resolve) => { sent.push(value); answer = resolve; }));
+  for (const value of [1, 2, 3]) latest.push(value);
+  assert.deepEqual([sent, latest.busy, latest.waiting], [[1], true, true]);
+  answer();
+  await new Promise(setImmediate);
+  assert.deepEqual([sent, latest.busy, latest.waiting], [[1, 3], true, false]);
+  answer();
+  await new Promise(setImmediate);
+  assert.deepEqual([sent, latest.busy], [[1, 3], false]);
+  latest.push(4);
+  assert.deepEqual(sent, [1, 3, 4]);
+});
+
+test("a throttle tells the newest, ten times a second, and the last for certain", () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const told = [];
+  const throttle = new Throttle((key, value) => told.push([key, value]), 100);
+  throttle.push(0, 1);
+  throttle.push(0, 2);
+  throttle.push(0, 3);
+  throttle.push(1, 7);
+  assert.deepEqual(told, [[0, 1]]);
+  mock.timers.tick(99);
+  assert.equal(told.length, 1);
+  mock.timers.tick(1);
+  assert.deepEqual(told, [[0, 1], [0, 3], [1, 7]]);
+  mock.timers.tick(100);
+  throttle.push(0, 4);
+  throttle.push(0, 5);
+  assert.deepEqual(told.slice(3), [[0, 4]]);
+  throttle.close();
+  mock.timers.tick(1000);
+  assert.equal(told.length, 4);
+  mock.timers.reset();
+});
+
+const frame = (seq, command = null, track = 0) => ({ track, seq, command });
+
+test("rate and jitter", () => {
+  const figures = new Figures();
+  assert.deepEqual([figures.snapshot(0).fps, figures.snapshot(0).jitter], [null, null]);
+  [0, 40, 80, 120].forEach((time, seq) => figures.shown(frame(seq), time));
+  assert.deepEqual([figures.snapshot(120).fps, figures.snapshot(120).jitter], [25, 0]);
+  figures.shown(frame(4), 200);
+  assert.equal(figures.snapshot(200).jitter.toFixed(3), "17.321");
+  assert.equal(figures.snapshot(4000).fps, null);
+  [10_000, 10_010, 10_020].forEach((time, seq) => figures.shown(frame(seq), time));
+  assert.deepEqual([figures.snapshot(10_020).fps, figures.snapshot(10_020).jitter], [100, 0]);
+});
+
+test("jitter looks at the last 120 pictures only", () => {
+  const figures = new Figures();
+  figures.shown(frame(0), 0);
+  for (let i = 0; i < 120; i++) figures.shown(frame(i), 1000 + 10 * i);
+  assert.equal(figures.snapshot(2190).jitter, 0);
+});
+
+test("latency is from sending to the first picture made with it", () => {
+  const figures = new Figures();
+  figures.sent(1, 100);
+  figures.shown(frame(0), 110);
+  assert.equal(figures.snapshot(110).latency, null);
+  figures.sent(2, 120);
+  figures.sent(3, 130);
+  figures.refused(3);
+  figures.sent(4, 150);
+  figures.shown(frame(1, 3), 160);
+  assert.deepEqual([figures.snapshot(160).latency, figures.snapshot(160).latencyP50], [40, 50]);
+  figures.shown(frame(2, 3), 170);
+  assert.equal(figures.snapshot(170).latency, 40);
+  figures.shown(frame(3, 9), 180);
+  assert.deepEqual([figures.snapshot(180).latency, figures.snapshot(180).latencyP50], [30, 40]);
+});
+
+test("drops are counted by track and by place", () => {
+  const figures = new Figures();
+  for (const seq of [5, 6, 9]) figures.received(frame(seq));
+  for (const seq of [0, 1, 3]) figures.received(frame(seq, null, 1));
+  figures.skipped();
+  assert.deepEqual([figures.snapshot(0).gaps, figures.snapshot(0).skipped], [3, 1]);
+});
+
+test("waits double from half a second to eight, give or take a quarter", () => {
+  assert.deepEqual([0, 1, 2, 3, 4, 9].map((attempt) => backoff(attempt, () => 0.5)), [500, 1000, 2000, 4000, 8000, 8000]);
+  assert.deepEqual([backoff(0, () => 0), backoff(9, () => 1)], [375, 10_000]);
+});
+
+test("an end is told in words", () => {
+  const end = (reason, message = "", welcomed = true) => describeEnd({ reason, message, welcomed });
+  assert.equal(end("too_slow"), "The connection was too slow for the pictures.");
+  assert.equal(end("model_error", "ValueError: x"), "The model failed. ValueError: x");
+  assert.equal(end("something_new"), "The session ended: something_new.");
+  assert.equal(end(null), "The connection was lost.");
+});
+
+test("why a WebSocket was refused is asked of /health", async () => {
+  const asked = [];
+  const ask = (status, body, model, role) => diagnose("http://host/at/?x", { model, role }, async (url) => {
+    asked.push(url.href);
+    return new Response(body, { status });
+  });
+  assert.deepEqual(await ask(200, '{"model": "m"}'), { final: false, text: "Server not ready or busy." });
+  assert.deepEqual(asked, ["http://host/at/health"]);
+  assert.deepEqual(await ask(503, '{"reason": "loading"}'), { final: false, text: "Server not ready or busy: loading." });
+  assert.deepEqual(await ask(503, "<html>"), { final: false, text: "Server not ready or busy." });
+  assert.equal((await ask(200, '{"model": "m"}', "other")).final, true);
+  assert.equal((await ask(200, '{"model": "m"}', "m")).final, false);
+  assert.deepEqual(await ask(503, '{"phase": "draining"}'), { final: false, text: "Server not ready or busy: draining." });
+  assert.equal((await ask(200, '{"sessions": 0}', "", "viewer")).text, "There is no session to watch yet.");
+  assert.equal((await ask(200, '{"sessions": 1}', "", "viewer")).text, "Server not ready or busy.");
+  const gone = await diagnose("http://host/", {}, () => Promise.reject(new TypeError("failed")));
+  assert.deepEqual(gone, { final: false, text: "The server cannot be reached." });
+});

@@ -1,0 +1,168 @@
+// The wire protocol module under Node, with a socket that the test plays by hand.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { connect, decodeMessagePack, decodePacket } from "../../src/reactor_trio/page/protocol.js";
+
+const bytes = (hex) => new Uint8Array(Buffer.from(hex.replaceAll(" ", ""), "hex"));
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+const VALUES = [
+  ["00", 0], ["7f", 127], ["ff", -1], ["e0", -32], ["c0", null], ["c2", false], ["c3", true],
+  ["cc ff", 255], ["cd ffff", 65535], ["ce ffffffff", 4294967295], ["cf 001fffffffffffff", Number.MAX_SAFE_INTEGER],
+  ["cf ffffffffffffffff", 2n ** 64n - 1n], ["d0 80", -128], ["d1 8000", -32768], ["d2 80000000", -2147483648],
+  ["d3 ffe0000000000001", Number.MIN_SAFE_INTEGER], ["d3 8000000000000000", -(2n ** 63n)],
+  ["ca 3fc00000", 1.5], ["cb 3ff8000000000000", 1.5],
+  ["a0", ""], ["a2 c3a9", "é"], ["d9 01 61", "a"], ["da 0001 61", "a"], ["db 00000001 61", "a"],
+  ["c4 01 ff", bytes("ff")], ["c5 0001 ff", bytes("ff")], ["c6 00000001 ff", bytes("ff")],
+  ["90", []], ["92 01 a1 61", [1, "a"]], ["dc 0001 01", [1]], ["dd 00000001 01", [1]],
+  ["80", {}], ["81 a1 61 01", { a: 1 }], ["de 0001 a1 61 01", { a: 1 }], ["df 00000001 a1 61 01", { a: 1 }],
+  ["d4 01 ff", { type: 1, data: bytes("ff") }], ["d6 ff 00000000", { type: -1, data: bytes("00000000") }],
+  ["c7 03 05 010203", { type: 5, data: bytes("010203") }],
+];
+
+for (const [hex, value] of VALUES) {
+  test(`MessagePack ${hex}`, () => assert.deepEqual(decodeMessagePack(bytes(hex)), value));
+  test(`MessagePack ${hex}, cut short or with more behind it`, () => {
+    const whole = bytes(hex);
+    if (whole.length > 1) assert.throws(() => decodeMessagePack(whole.subarray(0, -1)), RangeError);
+    assert.throws(() => decodeMessagePack(bytes(`${hex} 00`)), RangeError);
+  });
+}
+
+test("a map key is data, whatever it is called", () => {
+  const map = decodeMessagePack(bytes("81 a9 5f5f70726f746f5f5f 01"));
+  assert.deepEqual(Object.keys(map), ["__proto__"]);
+  assert.equal(Object.getPrototypeOf(map), Object.prototype);
+});
+
+test("what is no MessagePack, or no UTF-8, is an error", () => {
+  assert.throws(() => decodeMessagePack(bytes("c1")), TypeError);
+  assert.throws(() => decodeMessagePack(bytes("a1 ff")), TypeError);
+  assert.throws(() => decodeMessagePack(bytes("")), RangeError);
+  assert.throws(() => decodeMessagePack(bytes("dd ffffffff")), RangeError);
+});
+
+test("a packet's payload is a view of the message", () => {
+  const message = bytes("98 00 07 ce 000f4240 01 03 05 81 a1 78 01 c6 00000003 010203");
+  const { payload, ...head } = decodePacket(message);
+  assert.deepEqual(head, { track: 0, seq: 7, ptsUs: 1_000_000, flags: 1, command: 3, step: 5, meta: { x: 1 } });
+  assert.equal(payload.buffer, message.buffer);
+  assert.deepEqual([...payload], [1, 2, 3]);
+});
+
+test("what is no packet is an error", () => {
+  for (const hex of ["01", "90", "98 00 00 00 00 c0 00 80 a1 61", "98 a1 61 00 00 00 c0 00 80 c4 00"]) {
+    assert.throws(() => decodePacket(bytes(hex)), TypeError);
+  }
+});
+
+class FakeSocket extends EventTarget {
+  static last;
+  readyState = 1;
+  sent = [];
+  constructor(url, protocols) {
+    super();
+    Object.assign(this, { url, protocols });
+    FakeSocket.last = this;
+  }
+  send(text) { this.sent.push(JSON.parse(text)); }
+  close(code) { this.closed = code; }
+  receive(data) { this.dispatchEvent(Object.assign(new Event("message"), { data })); }
+  say(type, data, more = {}) { this.receive(JSON.stringify({ type, data, ...more })); }
+  end(code) {
+    this.readyState = 3;
+    this.dispatchEvent(Object.assign(new Event("close"), { code }));
+  }
+}
+
+const EVENTS = ["queued", "welcome", "track", "frame", "message", "sent", "error", "bye", "closed"];
+
+function begin(options = {}) {
+  const session = connect({ url: "ws://host/ws", WebSocket: FakeSocket, ...options });
+  const told = [];
+  for (const type of EVENTS) session.addEventListener(type, ({ detail }) => told.push([type, detail]));
+  return { session, socket: FakeSocket.last, told };
+}
+
+test("the address says what is asked for, and nothing else", () => {
+  assert.equal(begin().socket.url, "ws://host/ws?video=jpeg");
+  assert.equal(
+    begin({ video: ["raw", "jpeg"], role: "viewer", model: "a b", token: "t&u" }).socket.url,
+    "ws://host/ws?video=raw%2Cjpeg&role=viewer&model=a+b&token=t%26u",
+  );
+  assert.deepEqual(FakeSocket.last.protocols, ["reactor.v1"]);
+  assert.equal(FakeSocket.last.binaryType, "arraybuffer");
+});
+
+test("everything the server says is told in order", () => {
+  const { session, socket, told } = begin();
+  socket.dispatchEvent(new Event("open"));
+  const track = { index: 0, name: "main_video" };
+  const welcome = { name: "m", tracks: [track] };
+  socket.say("reactor.queued", { position: 1, total: 1 });
+  socket.say("reactor.welcome", welcome, { n: 1 });
+  assert.deepEqual(session.welcome, welcome);
+  socket.say("reactor.track", { ...track, width: 4 });
+  assert.deepEqual(session.tracks, [{ ...track, width: 4 }]);
+  socket.say("progress", { at: 1 }, { n: 3 });
+  socket.receive(bytes("98 00 00 00 01 c0 00 80 c4 00").buffer);
+  socket.say("reactor.unheard_of", {});
+  socket.say("reactor.error", { code: "protocol_error", message: "what" });
+  socket.say("reactor.bye", { reason: "done", message: "bye" });
+  socket.end(1001);
+  const frame = { track: 0, seq: 0, ptsUs: 0, flags: 1, command: null, step: 0, meta: {}, payload: new Uint8Array() };
+  assert.deepEqual(told, [
+    ["queued", { position: 1, total: 1 }],
+    ["welcome", welcome],
+    ["track", { ...track, width: 4 }],
+    ["message", { type: "progress", data: { at: 1 }, n: 3 }],
+    ["frame", frame],
+    ["error", { code: "protocol_error", message: "what" }],
+    ["bye", { reason: "done", message: "bye" }],
+    ["closed", { code: 1001, reason: "done", message: "bye", opened: true, welcomed: true }],
+  ]);
+});
+
+test("a command is answered once, by ack or by error", async () => {
+  const { session, socket } = begin();
+  const first = session.command("set_x", { x: 1 });
+  const second = session.command("reset");
+  assert.deepEqual(socket.sent, [{ type: "set_x", data: { x: 1 }, id: 1 }, { type: "reset", data: {}, id: 2 }]);
+  socket.say("reactor.ack", { step: 4, reply: "r" }, { id: 2 });
+  socket.say("reactor.error", { code: "invalid_command", message: "at $.x" }, { id: 1 });
+  assert.deepEqual(await second, { id: 2, step: 4, reply: "r" });
+  await assert.rejects(first, { name: "CommandError", code: "invalid_command", message: "at $.x", id: 1 });
+});
+
+test("what is unanswered at the end, or sent after it, is refused as closed", async () => {
+  const { session, socket, told } = begin();
+  const waiting = session.command("reset");
+  socket.end(1006);
+  await assert.rejects(waiting, { code: "closed" });
+  await assert.rejects(session.command("reset"), { code: "closed" });
+  session.feedback(0, 1);
+  assert.equal(socket.sent.length, 1);
+  assert.deepEqual(told.at(-1), ["closed", { code: 1006, reason: null, message: "", opened: false, welcomed: false }]);
+});
+
+test("feedback and keyframe are the runtime's own messages, without an id", () => {
+  const { session, socket } = begin();
+  session.feedback(1, 9);
+  session.keyframe(0);
+  session.close();
+  assert.deepEqual(socket.sent, [
+    { type: "reactor.feedback", data: { track: 1, seq: 9 } },
+    { type: "reactor.keyframe", data: { track: 0 } },
+  ]);
+  assert.equal(socket.closed, 1000);
+});
+
+test("what is no message or packet is an error event, and the next one is heard", async () => {
+  const { socket, told } = begin();
+  for (const data of ["{", "null", "[]", '{"type": 1}']) socket.receive(data);
+  socket.receive(bytes("c1").buffer);
+  socket.say("hello", {});
+  await settled();
+  assert.deepEqual(told.map(([type]) => type), ["error", "error", "error", "error", "error", "message"]);
+  assert.ok(told.slice(0, 5).every(([, detail]) => detail.code === "protocol_error"));
+});

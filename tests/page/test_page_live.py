@@ -1,0 +1,137 @@
+"""The viewer page against a true server, which runs what `reactor init` writes: coloured light, and its brightness."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import reactor_trio
+
+# The mean of all colour values, 0 to 255, of what the page shows.
+MEAN = """() => {
+    const canvas = document.querySelector("canvas[data-track=main_video]");
+    if (!canvas) return null;
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let sum = 0;
+    for (let i = 0; i < data.length; i += 4) sum += data[i] + data[i + 1] + data[i + 2];
+    return sum / (data.length / 4 * 3);
+}"""
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of `reactor run`, which drains and exits with 0 when the tests are done."""
+    folder: Path = tmp_path_factory.mktemp("project")
+    reactor = [sys.executable, "-m", "reactor_trio"]
+    here = {**os.environ, "PYTHONPATH": str(Path(reactor_trio.__file__).parents[1])}
+    subprocess.run([*reactor, "init", "demo"], cwd=folder, env=here, check=True, capture_output=True)
+    with subprocess.Popen(
+        [*reactor, "run", "--port", "0"], cwd=folder / "demo", env=here, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as server:  # fmt: skip
+        try:
+            assert server.stdout is not None
+            said = []
+            for line in server.stdout:
+                said.append(line)
+                if found := re.search(r"ready: (http://\S+)", line):
+                    break
+            else:
+                pytest.fail("the server did not start:\n" + "".join(said))
+            yield found[1]
+            server.send_signal(signal.SIGINT)
+            rest = server.stdout.read()
+            assert server.wait() == 0, rest
+        finally:
+            server.kill()
+
+
+def live(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.locator('body[data-state="live"]')).to_be_attached()
+    page.wait_for_function(f"({MEAN})() > 20")
+
+
+def slider(page: Page):
+    return page.get_by_label("Brightness", exact=True)
+
+
+def test_the_picture_moves(url: str, page: Page) -> None:
+    live(page, url)
+    expect(page.locator("h1")).to_have_text("demo")
+    expect(page.locator("#figure-format")).to_have_text("640×480 jpeg")
+    page.wait_for_function(
+        """() => {
+            const canvas = document.querySelector("canvas");
+            const now = [...canvas.getContext("2d").getImageData(0, canvas.height / 2, canvas.width, 1).data];
+            window.first ??= now;
+            return now.filter((value, i) => Math.abs(value - window.first[i]) > 30).length > 100;
+        }"""
+    )
+    expect(page.locator("#figure-fps")).to_have_text(re.compile(r"^\d\d\.\d$"))
+
+
+@pytest.mark.parametrize("codec", ["jpeg", "raw"])
+def test_the_slider_changes_the_pictures_brightness(url: str, page: Page, codec: str) -> None:
+    live(page, f"{url}?video={codec}")
+    before = page.evaluate(MEAN)
+    slider(page).fill("0")
+    page.wait_for_function(f"({MEAN})() < 2")
+    expect(page.locator("#figure-latency")).to_have_text(re.compile(r"^\d+$"))
+    slider(page).fill("2")
+    page.wait_for_function(f"({MEAN})() > {before * 1.3}")
+
+
+def test_the_servers_refusal_is_readable(url: str, page: Page) -> None:
+    live(page, url)
+    exact = page.get_by_label("Brightness, exact value")
+    exact.fill("5")
+    exact.press("Enter")
+    expect(page.get_by_role("alert")).to_have_text("Expected float <= 2.0 - at $.brightness")
+    expect(slider(page)).to_have_value("1")
+
+
+def test_pages_in_turn_have_a_fresh_state_each(url: str, page: Page) -> None:
+    live(page, url)
+    slider(page).fill("0")
+    page.wait_for_function(f"({MEAN})() < 2")
+    second = page.context.new_page()
+    second.goto(url)
+    expect(second.locator("#veil-text")).to_have_text("Waiting, position 1 of 1")
+    page.close()
+    expect(second.locator('body[data-state="live"]')).to_be_attached()
+    expect(slider(second)).to_have_value("1")
+    second.wait_for_function(f"({MEAN})() > 20")
+
+
+def test_a_viewer_watches_what_another_page_controls(url: str, page: Page) -> None:
+    live(page, url)
+    viewer = page.context.new_page()
+    live(viewer, f"{url}?role=viewer")
+    assert viewer.locator("[data-command]").count() == 0
+    slider(page).fill("0")
+    viewer.wait_for_function(f"({MEAN})() < 2")
+
+
+def test_another_model_is_not_here(url: str, page: Page, troubles: list[str]) -> None:
+    page.goto(f"{url}?model=other")
+    expect(page.locator("#veil-text")).to_have_text("This server runs the model “demo”, not “other”.")
+    assert all("404" in trouble for trouble in troubles), troubles
+    troubles.clear()
+
+
+def test_a_phone_needs_no_sideways_scrolling(url: str, page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    live(page, url)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    box = slider(page).bounding_box()
+    assert box is not None
+    assert box["width"] > 250
