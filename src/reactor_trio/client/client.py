@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import anyio
 
@@ -60,6 +60,9 @@ class Client:
         transport: how messages travel; the client closes it.
         on_queued: called with `(position, total)` when the server has no room yet, and again at each change.
     """
+
+    #: frames that a consumer's queue holds
+    frames_queued: ClassVar[int] = FRAMES_QUEUED
 
     def __init__(self, transport: Transport, *, on_queued: Callable[[int, int], object] | None = None) -> None:
         self._transport = transport
@@ -247,7 +250,7 @@ class Client:
 
     def _open_track(self, track: TrackInfo) -> None:
         if track.index not in self._frames:
-            self._frames[track.index] = Broadcast(FRAMES_QUEUED)
+            self._frames[track.index] = Broadcast(self.frames_queued)
 
     # The end
 

@@ -12,6 +12,7 @@ from reactor_trio.protocol.text import PROTOCOL as PROTOCOL
 from reactor_trio.protocol.text import SUBPROTOCOL as SUBPROTOCOL
 from reactor_trio.protocol.text import ClientText as ClientText
 from reactor_trio.protocol.text import Color as Color
+from reactor_trio.protocol.text import NotFiniteError as NotFiniteError
 from reactor_trio.protocol.text import ServerText as ServerText
 from reactor_trio.protocol.text import TrackInfo as TrackInfo
 from reactor_trio.protocol.text import Welcome as Welcome

@@ -7,6 +7,8 @@ from 1, the welcome.
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +19,14 @@ PROTOCOL = 1
 SUBPROTOCOL = "reactor.v1"
 
 _MAX_ID = 2**63 - 1
+
+
+class NotFiniteError(ProtocolError):
+    """Text that some JSON writers make and JSON has not: NaN or an infinity, at `path` of the message with this `id`."""
+
+    def __init__(self, id: int | None, path: str) -> None:  # noqa: A002 - the wire's word
+        super().__init__(f"NaN and infinities are not JSON - at {path}")
+        self.id = id
 
 
 class ClientText(msgspec.Struct):
@@ -106,6 +116,7 @@ def decode_client_text(text: str) -> ClientText:
     try:
         message = _client_text.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        _look_for_non_finite(text)
         raise ProtocolError(f"not a message of the protocol: {readable(error)}") from None
     if message.id is not None and not -_MAX_ID <= message.id <= _MAX_ID:
         raise ProtocolError("id: expected a 64-bit integer")
@@ -115,3 +126,26 @@ def decode_client_text(text: str) -> ClientText:
 def readable(error: BaseException) -> str:
     """A msgspec error in plain text: `Expected float <= 2.0 - at $.brightness`."""
     return str(error).replace("`", "")
+
+
+def _look_for_non_finite(text: str) -> None:
+    """Raise NotFiniteError if that is all that is wrong: its sender waits for an answer to the id."""
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(message, dict) or (path := _non_finite_path(message.get("data"), "$", 32)) is None:
+        return
+    given = message.get("id")
+    raise NotFiniteError(given if type(given) is int and abs(given) <= _MAX_ID else None, path)
+
+
+def _non_finite_path(value: object, path: str, depth: int) -> str | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return path
+    if depth == 0 or not isinstance(value, (dict, list)):
+        return None
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    inside = (_non_finite_path(item, f"{path}.{key}" if isinstance(key, str) else f"{path}[{key}]", depth - 1)
+              for key, item in items)  # fmt: skip
+    return next((found for found in inside if found is not None), None)

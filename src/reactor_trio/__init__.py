@@ -1,0 +1,32 @@
+"""reactor-trio: a Trio runtime for real-time, interactive generative video models over one WebSocket port."""
+
+from reactor_trio.errors import CommandError as CommandError
+from reactor_trio.errors import ConnectionRefused as ConnectionRefused
+from reactor_trio.errors import DeclarationError as DeclarationError
+from reactor_trio.errors import ManifestError as ManifestError
+from reactor_trio.errors import ModelFailed as ModelFailed
+from reactor_trio.errors import OutputError as OutputError
+from reactor_trio.errors import ProtocolError as ProtocolError
+from reactor_trio.errors import ReactorError as ReactorError
+from reactor_trio.errors import SessionEnded as SessionEnded
+from reactor_trio.interface import Audio as Audio
+from reactor_trio.interface import ClientInfo as ClientInfo
+from reactor_trio.interface import FieldInfo as FieldInfo
+from reactor_trio.interface import Idle as Idle
+from reactor_trio.interface import Input as Input
+from reactor_trio.interface import InputField as InputField
+from reactor_trio.interface import InputState as InputState
+from reactor_trio.interface import MessageField as MessageField
+from reactor_trio.interface import ModelMessage as ModelMessage
+from reactor_trio.interface import Output as Output
+from reactor_trio.interface import ReactorModel as ReactorModel
+from reactor_trio.interface import ReactorPipeline as ReactorPipeline
+from reactor_trio.interface import Video as Video
+from reactor_trio.interface import connected as connected
+from reactor_trio.interface import disconnected as disconnected
+from reactor_trio.interface import event as event
+from reactor_trio.interface import file_uploaded as file_uploaded
+from reactor_trio.model_host import SessionOver as SessionOver
+from reactor_trio.server.host import RuntimeHost as RuntimeHost
+from reactor_trio.server.serve import Serving as Serving
+from reactor_trio.server.serve import serve as serve

@@ -1,0 +1,8 @@
+"""Who may have a session: a pure state machine of slots and queue, and the journal of the server's phases."""
+
+from reactor_trio.admission.journal import Journal as Journal
+from reactor_trio.admission.journal import Phase as Phase
+from reactor_trio.admission.journal import PhaseEntry as PhaseEntry
+from reactor_trio.admission.slots import Admission as Admission
+from reactor_trio.admission.slots import Change as Change
+from reactor_trio.admission.slots import Refused as Refused

@@ -1,0 +1,143 @@
+"""Slots and queue as a state machine: no loop, no socket, no clock.
+
+A client asks with `reserve`. If a slot is free it is reserved at once, and counts from that moment: the only way to two
+clients in one slot would be to ask for load first and count later. If none is free the client waits, first come first
+served, up to `queue_limit`. `claim` turns a reservation into a live session before its deadline; `release` ends whatever
+the client has, and lets the next one in. Each call returns the changes it made for others, for the caller to tell them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+RefusalReason = Literal["full", "draining", "not_ready"]
+
+
+class Refused(Exception):  # noqa: N818 - an answer, not a fault
+    """No room, or not now."""
+
+    def __init__(self, reason: RefusalReason) -> None:
+        super().__init__(reason)
+        self.reason: RefusalReason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a client that waits or holds a reservation; `position` counts from 1, `total` all who wait."""
+
+    sid: str
+    kind: Literal["admitted", "moved", "unclaimed", "draining"]
+    position: int = 0
+    total: int = 0
+
+
+class Admission:
+    """Slots of one server.
+
+    Args:
+        slots: sessions at the same time.
+        queue_limit: clients that may wait; 0: none.
+        claim_ttl: seconds in which a reservation must be claimed.
+    """
+
+    def __init__(self, slots: int, queue_limit: int, claim_ttl: float = 10.0) -> None:
+        self.slots = slots
+        self.queue_limit = queue_limit
+        self.claim_ttl = claim_ttl
+        self.open: Literal["not_ready", "open", "draining"] = "not_ready"
+        self._waiting: list[str] = []
+        self._reserved: dict[str, float] = {}
+        self._live: set[str] = set()
+
+    @property
+    def waiting(self) -> int:
+        """Clients in the queue."""
+        return len(self._waiting)
+
+    @property
+    def reserved(self) -> int:
+        """Slots reserved and not claimed."""
+        return len(self._reserved)
+
+    @property
+    def live(self) -> int:
+        """Sessions that run."""
+        return len(self._live)
+
+    def room(self) -> RefusalReason | None:
+        """Why a client that asked now would be refused; None if it would get a slot or a place in the queue."""
+        if self.open != "open":
+            return "draining" if self.open == "draining" else "not_ready"
+        if self._free() <= 0 and len(self._waiting) >= self.queue_limit:
+            return "full"
+        return None
+
+    def reserve(self, sid: str, now: float) -> Change:
+        """Ask for a slot: the answer is `admitted`, or `moved` to a place in the queue. Raises Refused."""
+        if self._known(sid):
+            raise ValueError(f"{sid} has asked already")
+        if (reason := self.room()) is not None:
+            raise Refused(reason)
+        if self._free() > 0:
+            self._reserved[sid] = now + self.claim_ttl
+            return Change(sid, "admitted")
+        self._waiting.append(sid)
+        return Change(sid, "moved", len(self._waiting), len(self._waiting))
+
+    def claim(self, sid: str, now: float) -> None:
+        """Turn a reservation into a live session. Raises Refused if there is none, or it ran out."""
+        deadline = self._reserved.get(sid)
+        if deadline is None or now > deadline:
+            raise Refused("draining" if self.open == "draining" else "not_ready")
+        del self._reserved[sid]
+        self._live.add(sid)
+
+    def release(self, sid: str, now: float) -> list[Change]:
+        """End what `sid` has, whatever that is; a second call does nothing."""
+        self._live.discard(sid)
+        self._reserved.pop(sid, None)
+        moved_from = len(self._waiting)
+        if sid in self._waiting:
+            moved_from = self._waiting.index(sid)
+            del self._waiting[moved_from]
+        return self._advance(now, moved_from)
+
+    def expire(self, now: float) -> list[Change]:
+        """End reservations that were not claimed in time."""
+        late = [sid for sid, deadline in self._reserved.items() if now > deadline]
+        for sid in late:
+            del self._reserved[sid]
+        return [Change(sid, "unclaimed") for sid in late] + self._advance(now, len(self._waiting))
+
+    def open_doors(self) -> None:
+        """The model is loaded: clients may come."""
+        self.open = "open"
+
+    def drain(self) -> list[Change]:
+        """Refuse from now on; those who wait or have not claimed are told."""
+        self.open = "draining"
+        told = [Change(sid, "draining") for sid in (*self._reserved, *self._waiting)]
+        self._reserved.clear()
+        self._waiting.clear()
+        return told
+
+    def _known(self, sid: str) -> bool:
+        return sid in self._live or sid in self._reserved or sid in self._waiting
+
+    def _free(self) -> int:
+        return self.slots - len(self._live) - len(self._reserved)
+
+    def _advance(self, now: float, moved_from: int) -> list[Change]:
+        changes: list[Change] = []
+        before = len(self._waiting)
+        while self.open == "open" and self._waiting and self._free() > 0:
+            sid = self._waiting.pop(0)
+            self._reserved[sid] = now + self.claim_ttl
+            changes.append(Change(sid, "admitted"))
+        if len(self._waiting) < before:
+            moved_from = 0
+        total = len(self._waiting)
+        if moved_from <= total:
+            changes += [Change(sid, "moved", place, total) for place, sid in enumerate(self._waiting, 1)]
+        return changes

@@ -1,0 +1,8 @@
+"""One client's connection: what it asked for, the way of its commands in, the way of frames and messages out."""
+
+from reactor_trio.connection.conversation import Desk as Desk
+from reactor_trio.connection.conversation import converse as converse
+from reactor_trio.connection.hello import Hello as Hello
+from reactor_trio.connection.hello import HelloRefused as HelloRefused
+from reactor_trio.connection.hello import parse_hello as parse_hello
+from reactor_trio.connection.outbound import Outbound as Outbound

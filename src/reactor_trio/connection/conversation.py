@@ -1,0 +1,233 @@
+"""One client's connection from the upgrade to the closed socket.
+
+    control -+- place in the waiting room, held until the session has unwound
+             '- outer nursery -+- session.run           ends when the model has let go
+                               '- wire nursery -+- receive   socket -> commands; never waits for the model
+                                                +- send      messages and frames -> socket; the only writer
+                                                '- bound     a goodbye that the client does not take is cut short
+
+Whoever learns that the client is gone cancels the wire; leaving the wire closes the socket at once and cancels the session,
+which ends when the step that runs has ended. There is no other way out.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+import msgspec
+import trio
+
+from reactor_trio.admission import Refused
+from reactor_trio.connection.hello import Hello
+from reactor_trio.connection.outbound import Outbound
+from reactor_trio.errors import CommandError, ProtocolError
+from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text
+from reactor_trio.session import Flood, Session
+from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
+
+log = logging.getLogger("reactor_trio.connection")
+
+
+class _TrackOnly(msgspec.Struct):
+    track: int
+
+
+_track_decoder = msgspec.json.Decoder(_TrackOnly)
+
+
+class Place(Protocol):
+    """A client's place in the waiting room."""
+
+    sid: str
+    admitted: trio.Event
+
+    def claim(self) -> None:
+        """Take the slot. Raises Refused."""
+
+    def release(self) -> None:
+        """Give back whatever is held; the next client may come."""
+
+
+class Desk(Protocol):
+    """What a connection asks of its server."""
+
+    farewell_timeout: float
+
+    def outbound(self, hello: Hello) -> Outbound:
+        """The way out to a new client."""
+
+    def enter(self, outbound: Outbound) -> Place:
+        """A place for a controlling client. Raises Refused."""
+
+    def leave(self, outbound: Outbound) -> None:
+        """The connection is over."""
+
+    def open_session(self, sid: str, outbound: Outbound) -> Session:
+        """A new session for an admitted client; its `run` is the caller's to start."""
+
+    def session_to_view(self) -> Session | None:
+        """The session that a viewer may watch."""
+
+    def welcome(self, session: Session, outbound: Outbound, hello: Hello) -> Welcome:
+        """What the client is told first."""
+
+
+async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
+    """Serve one connected client until its socket is closed and its session has unwound. Raises nothing of the client's."""
+    conversation = _Conversation(desk, hello, messages)
+    try:
+        if hello.role == "viewer":
+            await conversation.watch()
+        else:
+            await conversation.control()
+    finally:
+        desk.leave(conversation.outbound)
+
+
+class _Conversation:
+    def __init__(self, desk: Desk, hello: Hello, messages: MessageStream) -> None:
+        self.outbound = desk.outbound(hello)
+        self._desk = desk
+        self._hello = hello
+        self._messages = messages
+        self._session: Session | None = None
+
+    async def control(self) -> None:
+        try:
+            place = self._desk.enter(self.outbound)
+        except Refused as refused:
+            self.outbound.end("draining" if refused.reason == "draining" else "no_room")
+            await self._farewell()
+            return
+        try:
+            async with trio.open_nursery() as outer:
+                try:
+                    async with trio.open_nursery() as wire:
+                        self._start_wire(wire)
+                        await place.admitted.wait()
+                        await self._begin(outer, place)
+                finally:
+                    await self._messages.abort()
+                    if self._session is not None:
+                        self._session.detach(self.outbound)
+                        self._session.reason = self._session.reason or self.outbound.end_reason
+                    outer.cancel_scope.cancel()
+        finally:
+            place.release()
+
+    async def watch(self) -> None:
+        session = self._desk.session_to_view()
+        if session is None:
+            self.outbound.end("done")
+            await self._farewell()
+            return
+        self._session = session
+        try:
+            async with trio.open_nursery() as wire:
+                self._welcome(session)
+                self._start_wire(wire)
+        finally:
+            session.detach(self.outbound)
+            await self._messages.abort()
+
+    async def _begin(self, outer: trio.Nursery, place: Place) -> None:
+        try:
+            place.claim()
+        except Refused:
+            self.outbound.end("unclaimed")
+            return
+        self._session = self._desk.open_session(place.sid, self.outbound)
+        self._welcome(self._session)
+        outer.start_soon(self._session.run)
+
+    def _welcome(self, session: Session) -> None:
+        self.outbound.say("reactor.welcome", self._desk.welcome(session, self.outbound, self._hello))
+        session.attach(self.outbound)
+
+    # ---- the wire -----------------------------------------------------------------------------------------------------
+
+    def _start_wire(self, wire: trio.Nursery) -> None:
+        wire.start_soon(self._receive, wire.cancel_scope)
+        wire.start_soon(self._send, wire.cancel_scope)
+        wire.start_soon(self._bound_farewell, wire.cancel_scope)
+
+    async def _farewell(self) -> None:
+        """Say only goodbye."""
+        try:
+            async with trio.open_nursery() as wire:
+                self._start_wire(wire)
+        finally:
+            await self._messages.abort()
+
+    async def _receive(self, wire: trio.CancelScope) -> None:
+        try:
+            while True:
+                self._take(await self._messages.receive())
+        except PeerGone as gone:
+            log.debug("%s left: %s", self._messages.peer, gone)
+        wire.cancel()
+
+    async def _send(self, wire: trio.CancelScope) -> None:
+        try:
+            await self.outbound.send(self._messages)
+        except PeerTooSlow:
+            self.outbound.end("too_slow")
+            log.warning("%s took no byte for too long and was closed", self._messages.peer)
+        except PeerGone as gone:
+            log.debug("%s left: %s", self._messages.peer, gone)
+        wire.cancel()
+
+    async def _bound_farewell(self, wire: trio.CancelScope) -> None:
+        await self.outbound.ended.wait()
+        await trio.sleep(self._desk.farewell_timeout)
+        wire.cancel()
+
+    # ---- what the client says -----------------------------------------------------------------------------------------
+
+    def _take(self, message: str | bytes) -> None:
+        if not isinstance(message, str):
+            self._refuse("protocol_error", "a binary message: this model has no input tracks", None)
+            return
+        try:
+            text = decode_client_text(message)
+        except NotFiniteError as error:
+            self._refuse("invalid_command", str(error), error.id)
+        except ProtocolError as error:
+            self._refuse("protocol_error", str(error), None)
+        else:
+            if text.type.startswith("reactor."):
+                self._runtime_message(text)
+            else:
+                self._command(text)
+
+    def _command(self, text: ClientText) -> None:
+        if self._hello.role == "viewer":
+            self._refuse("not_allowed", "a viewer watches; only the controlling client may command", text.id)
+        elif self._session is None:
+            self._refuse("not_admitted", "this client waits in the queue; commands are taken after the welcome", text.id)
+        else:
+            try:
+                self._session.submit(text.type, bytes(text.data), text.id)
+            except CommandError as error:
+                self._refuse(error.code, error.message, text.id)
+            except Flood:
+                self.outbound.end("flood")
+
+    def _runtime_message(self, text: ClientText) -> None:
+        if text.type == "reactor.keyframe":
+            track = _track_of(text)
+            if track is not None:
+                self.outbound.request_keyframe(track)
+        elif text.type != "reactor.feedback":
+            self._refuse("protocol_error", f"{text.type} is not a message that a client sends", text.id)
+
+    def _refuse(self, code: str, message: str, id: int | None) -> None:  # noqa: A002 - the wire's word
+        self.outbound.say("reactor.error", {"code": code, "message": message}, id)
+
+
+def _track_of(text: ClientText) -> int | None:
+    try:
+        return _track_decoder.decode(text.data).track
+    except (msgspec.MsgspecError, RecursionError):
+        return None

@@ -1,0 +1,44 @@
+"""What a client asks for in the query of `GET /ws`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from reactor_trio.media import choose_codec
+
+ROLES = ("control", "viewer")
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The client's wishes: its role and the codec for video that both sides know, None for control only."""
+
+    role: Literal["control", "viewer"]
+    codec: str | None
+
+
+class HelloRefused(Exception):  # noqa: N818 - an answer, not a fault
+    """The wishes cannot be met; an HTTP status and a line that says why."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def parse_hello(query: Mapping[str, str], name: str) -> Hello:
+    """The client's wishes. Raises HelloRefused: 400 for what is not understood, 404 for another model's name."""
+    if query.get("model", name) != name:
+        raise HelloRefused(404, f"this server serves {name}, not {query['model']}")
+    role = query.get("role", "control")
+    if role not in ROLES:
+        raise HelloRefused(400, f"role: {role!r} is not one of control, viewer")
+    if query.get("resume") or query.get("after"):
+        raise HelloRefused(400, "resume: this server keeps no session for a client that comes back")
+    wanted = [codec.strip() for codec in query.get("video", "jpeg").split(",")]
+    codec = None if wanted == ["none"] else choose_codec(wanted)
+    if codec is None and wanted != ["none"]:
+        raise HelloRefused(400, f"video: this server encodes raw and jpeg, not {', '.join(wanted)}")
+    return Hello("viewer" if role == "viewer" else "control", codec)

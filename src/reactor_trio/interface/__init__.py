@@ -1,0 +1,22 @@
+"""What model authors import: `from reactor_trio.interface import ...`."""
+
+from reactor_trio.errors import CommandError as CommandError
+from reactor_trio.errors import DeclarationError as DeclarationError
+from reactor_trio.errors import OutputError as OutputError
+from reactor_trio.interface.arguments import FieldInfo as FieldInfo
+from reactor_trio.interface.arguments import InputField as InputField
+from reactor_trio.interface.events import connected as connected
+from reactor_trio.interface.events import disconnected as disconnected
+from reactor_trio.interface.events import event as event
+from reactor_trio.interface.events import file_uploaded as file_uploaded
+from reactor_trio.interface.messages import ClientInfo as ClientInfo
+from reactor_trio.interface.messages import MessageField as MessageField
+from reactor_trio.interface.messages import ModelMessage as ModelMessage
+from reactor_trio.interface.model import Idle as Idle
+from reactor_trio.interface.model import ReactorModel as ReactorModel
+from reactor_trio.interface.model import ReactorPipeline as ReactorPipeline
+from reactor_trio.interface.state import InputState as InputState
+from reactor_trio.interface.tracks import Audio as Audio
+from reactor_trio.interface.tracks import Input as Input
+from reactor_trio.interface.tracks import Output as Output
+from reactor_trio.interface.tracks import Video as Video

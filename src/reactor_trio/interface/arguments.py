@@ -1,0 +1,224 @@
+"""Typed values that a client may set: `InputField`, and the validation of a command's arguments.
+
+One msgspec Struct is made for each command. Its decoder refuses what JSON Schema would refuse, and two things more: a
+number is never taken from text or a boolean, and an unknown argument is named. JSON has no NaN and no infinity, so none
+can come in.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import types
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Literal, Union
+
+import msgspec
+import msgspec.inspect
+
+from reactor_trio.errors import CommandError, DeclarationError
+
+MISSING: Final[Any] = msgspec.UNSET
+
+
+@dataclass(frozen=True, eq=False)
+class FieldInfo:
+    """What an author said of one field or argument with `InputField`."""
+
+    default: Any = MISSING
+    description: str | None = None
+    ge: float | None = None
+    le: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    choices: tuple[Any, ...] | None = None
+    moderate: bool = False
+
+    def fresh_default(self) -> Any:
+        """The default, copied if it can change, so that two sessions never share it."""
+        return copy.deepcopy(self.default)
+
+
+def InputField(  # noqa: N802 - the family's public name
+    default: Any = MISSING,
+    *,
+    description: str | None = None,
+    ge: float | None = None,
+    le: float | None = None,
+    min_length: int | None = None,
+    max_length: int | None = None,
+    choices: Sequence[Any] | None = None,
+    moderate: bool = False,
+) -> Any:
+    """A field of an `InputState`, or the default of an `@event` argument, with its limits.
+
+    Args:
+        default: value at the begin of each session; required for a state field.
+        description: shown in the schema and on the viewer page.
+        ge, le: inclusive bounds of a number.
+        min_length, max_length: inclusive bounds of characters of a string or items of a list.
+        choices: the only values allowed.
+        moderate: kept for the platform's moderation; this runtime does not read it.
+    """
+    return FieldInfo(
+        default, description, ge, le, min_length, max_length, tuple(choices) if choices is not None else None, moderate
+    )
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument of a command: name, type as annotated, limits, and whether a client may leave it out."""
+
+    name: str
+    type: Any
+    info: FieldInfo = field(default_factory=FieldInfo)
+    required: bool = True
+
+
+class Arguments:
+    """The typed arguments of one command."""
+
+    def __init__(self, where: str, title: str, parameters: Sequence[Parameter]) -> None:
+        self.parameters = tuple(parameters)
+        self._loose_choices: list[tuple[str, tuple[Any, ...]]] = []
+        fields: list[Any] = []
+        for parameter in parameters:
+            constrained = self._constrained(where, parameter)
+            if parameter.required:
+                fields.append((parameter.name, constrained))
+            else:
+                default = msgspec.field(default_factory=_fresh(parameter.info))
+                fields.append((parameter.name, constrained, default))
+        try:
+            self._struct = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
+            self._decoder = msgspec.json.Decoder(self._struct)
+        except TypeError as error:
+            raise DeclarationError(f"{where}: {error}") from None
+
+    def decode(self, data: bytes | msgspec.Raw) -> dict[str, Any]:
+        """The arguments in the JSON object `data`. Raises CommandError, whose message names the path."""
+        try:
+            value = self._decoder.decode(data)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            # msgspec takes no 1.0 for an integer; JSON makes no difference between the two, so neither do we.
+            try:
+                value = msgspec.convert(_narrowed(msgspec.json.decode(data)), self._struct)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                raise CommandError("invalid_command", _with_path(str(error))) from None
+        result = {parameter.name: getattr(value, parameter.name) for parameter in self.parameters}
+        for name, choices in self._loose_choices:
+            if result[name] is not None and result[name] not in choices:
+                allowed = ", ".join(map(repr, choices))
+                raise CommandError("invalid_command", f"Expected one of {allowed} - at $.{name}")
+        return result
+
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema 2020-12 of the arguments."""
+        return inline_schema(self._struct)
+
+    def _constrained(self, where: str, parameter: Parameter) -> Any:
+        info, annotation = parameter.info, parameter.type
+        where = f"{where}.{parameter.name}"
+        extra: dict[str, Any] = {}
+        if info.default is not MISSING:
+            try:
+                extra["default"] = msgspec.to_builtins(info.default)
+            except TypeError:
+                raise DeclarationError(f"{where}: the default {info.default!r} cannot be JSON") from None
+        if info.choices is not None:
+            if all(isinstance(choice, str) or type(choice) is int for choice in info.choices):
+                optional = _is_optional(annotation)
+                annotation = Literal[info.choices]
+                if optional:
+                    annotation = annotation | None
+            else:
+                extra["enum"] = list(info.choices)
+                self._loose_choices.append((parameter.name, info.choices))
+        limits = {
+            name: value
+            for name, value in (
+                ("ge", info.ge), ("le", info.le), ("min_length", info.min_length), ("max_length", info.max_length)
+            )
+            if value is not None
+        }  # fmt: skip
+        try:
+            constrained = _with_limits(annotation, limits) if limits else annotation
+            described: Any = Annotated[
+                constrained, msgspec.Meta(description=info.description, extra_json_schema=extra or None)
+            ]
+            _refuse_unknown(msgspec.inspect.type_info(described))
+        except (TypeError, ValueError) as error:
+            raise DeclarationError(f"{where}: {error}") from None
+        if info.default is not MISSING and info.default is not None:
+            try:
+                msgspec.convert(extra["default"], described)
+            except msgspec.ValidationError as error:
+                text = str(error).replace("`", "")
+                raise DeclarationError(f"{where}: the default breaks the field's own rule: {text}") from None
+            if "enum" in extra and info.default not in extra["enum"]:
+                raise DeclarationError(f"{where}: the default {info.default!r} is not one of its choices")
+        return described
+
+
+def inline_schema(kind: Any) -> dict[str, Any]:
+    """JSON Schema of a type as one object, what it refers to under `$defs`."""
+    (top,), components = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
+    name = str(top.get("$ref", "")).rpartition("/")[2]
+    schema = components.pop(name) if name in components else top
+    if components:
+        schema["$defs"] = components
+    return schema
+
+
+def _fresh(info: FieldInfo) -> Callable[[], Any]:
+    return info.fresh_default
+
+
+def _is_optional(annotation: Any) -> bool:
+    return _is_union(annotation) and type(None) in typing.get_args(annotation)
+
+
+def _is_union(annotation: Any) -> bool:
+    return typing.get_origin(annotation) in (Union, types.UnionType)
+
+
+def _with_limits(annotation: Any, limits: dict[str, Any]) -> Any:
+    """The limits go to the members of an Optional that can have them, not to None."""
+    if _is_union(annotation):
+        members = [arg if arg is type(None) else _with_limits(arg, limits) for arg in typing.get_args(annotation)]
+        return Union[tuple(members)]  # noqa: UP007 - made from a tuple
+    return Annotated[annotation, msgspec.Meta(**limits)]
+
+
+def _refuse_unknown(info: Any) -> None:
+    """A type that msgspec would hand on as it came is no type a client can set."""
+    if isinstance(info, msgspec.inspect.CustomType):
+        raise TypeError(f"{info.cls.__name__} is not a type that a client can set")
+    if isinstance(info, msgspec.inspect.Metadata):
+        _refuse_unknown(info.type)
+    for name in ("item_type", "key_type", "value_type"):
+        if (inner := getattr(info, name, None)) is not None:
+            _refuse_unknown(inner)
+    for inner in getattr(info, "types", ()):
+        _refuse_unknown(inner)
+
+
+def _narrowed(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, list):
+        return [_narrowed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _narrowed(item) for key, item in value.items()}
+    return value
+
+
+def _with_path(text: str) -> str:
+    """msgspec's text without backticks, the path added where it names only the field."""
+    found = re.fullmatch(r"Object (contains unknown|missing required) field `(.*?)`(?: - at `(.*)`)?", text)
+    if found:
+        what, name, path = found.groups()
+        return f"Object {what} field {name} - at {path or '$'}.{name}"
+    return text.replace("`", "")

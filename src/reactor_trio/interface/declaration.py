@@ -1,0 +1,182 @@
+"""Everything that a model class declares, read once: tracks, commands, hooks, messages, state.
+
+Commands and hooks are read when the class is made, so that a mistake is reported there. Tracks and messages are those of
+the class's module and are read when they are first asked for, since an author may write them below the model.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from reactor_trio.errors import CommandError, DeclarationError
+from reactor_trio.interface.arguments import Arguments
+from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
+from reactor_trio.interface.events import Handler, event_arguments, hook_of, marked_methods
+from reactor_trio.interface.messages import ModelMessage, message_schema
+from reactor_trio.interface.state import InputState
+from reactor_trio.interface.tracks import Output, TrackSpec
+
+T = TypeVar("T")
+ModelKind = Literal["pipeline", "run_loop"]
+
+
+@dataclass(frozen=True)
+class CommandSpec:
+    """A command that clients may send: it sets a state field, or calls a handler."""
+
+    name: str
+    description: str
+    arguments: Arguments
+    field: str | None = None
+    handler: Handler | None = None
+    dedupe: bool = False
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a model class declares."""
+
+    model: type
+    kind: ModelKind
+    state: type[InputState] | None
+    commands: dict[str, CommandSpec]
+    connected: Handler | None
+    disconnected: Handler | None
+    narrowed_output: type[Output] | None = field(default=None)
+
+    @functools.cached_property
+    def outputs(self) -> tuple[type[Output], ...]:
+        """The model's `Output` classes."""
+        if self.narrowed_output is not None:
+            return (self.narrowed_output,)
+        return _of_module(self.model, Output, lambda cls: cls.__reactor_serial__)
+
+    @functools.cached_property
+    def tracks(self) -> tuple[TrackSpec, ...]:
+        """The model's tracks, in the order of their indices. Raises DeclarationError if two differ under one name."""
+        tracks: dict[str, TrackSpec] = {}
+        for output in self.outputs:
+            for track in output.__reactor_tracks__:
+                known = tracks.setdefault(track.name, track)
+                if (known.kind, known.sample_rate) != (track.kind, track.sample_rate):
+                    raise DeclarationError(f"{output.__qualname__}.{track.name}: declared elsewhere as another track")
+        return tuple(tracks.values())
+
+    @functools.cached_property
+    def messages(self) -> tuple[type[ModelMessage], ...]:
+        """The model's message classes."""
+        return _of_module(self.model, ModelMessage, lambda cls: cls.__reactor_serial__)
+
+    def decode(self, name: str, data: bytes) -> tuple[CommandSpec, dict[str, Any]]:
+        """The command `name` with its validated arguments. Raises CommandError."""
+        command = self.commands.get(name)
+        if command is None:
+            known = ", ".join(sorted(self.commands)) or "none"
+            raise CommandError("invalid_command", f"unknown command {name!r}; this model takes: {known}")
+        return command, command.arguments.decode(data)
+
+    def schema(self) -> dict[str, Any]:
+        """Tracks, commands and messages, as `GET /schema` shows them; JSON Schema 2020-12 inside."""
+        return {
+            "tracks": [
+                {"name": t.name, "kind": t.kind, "direction": t.direction}
+                | ({"sample_rate": t.sample_rate} if t.sample_rate else {})
+                for t in self.tracks
+            ],
+            "commands": [
+                {"name": c.name, "description": c.description, "schema": c.arguments.schema()}
+                for c in self.commands.values()
+            ],
+            "messages": [{"name": m.__reactor_type__, "schema": message_schema(m)} for m in self.messages],
+        }
+
+
+def declare(cls: type) -> None:
+    """Read the commands and hooks of a model class that is being made. Raises DeclarationError."""
+    frame = class_statement_frame()
+    hints = resolved_hints(cls, frame)
+    kind = cls.__reactor_kind__  # type: ignore[attr-defined]
+    commands: dict[str, CommandSpec] = {}
+    state = hints.get("state") if kind == "pipeline" else None
+    if state is not None:
+        if not (isinstance(state, type) and issubclass(state, InputState)):
+            raise DeclarationError(f"{cls.__qualname__}.state: annotate it with an InputState class, not {state!r}")
+        commands |= _state_commands(state)
+    handlers: dict[str, str] = {}
+    for attribute, function in marked_methods(cls).items():
+        mark = getattr(function, "__reactor_event__", None)
+        if mark is None:
+            continue
+        if mark.name in handlers:
+            raise DeclarationError(
+                f"{cls.__qualname__}: {handlers[mark.name]} and {attribute} are both the event {mark.name!r}"
+            )
+        handlers[mark.name] = attribute
+        arguments, handler = event_arguments(cls, attribute, function, frame)
+        commands[mark.name] = CommandSpec(
+            mark.name, mark.description, arguments, handler=handler, dedupe=mark.dedupe
+        )
+    output = hints.get("output")
+    cls.__reactor_declaration__ = Declaration(  # type: ignore[attr-defined]
+        cls, kind, state, commands,
+        hook_of(cls, "connected"), hook_of(cls, "disconnected"),
+        output if isinstance(output, type) and issubclass(output, Output) else None,
+    )  # fmt: skip
+
+
+def declaration_of(cls: type) -> Declaration:
+    """The declaration of a model class. Raises DeclarationError if it is none."""
+    declaration = getattr(cls, "__reactor_declaration__", None)
+    if not isinstance(declaration, Declaration):
+        raise DeclarationError(f"{cls.__qualname__} is not a model: subclass ReactorPipeline or ReactorModel")
+    return declaration
+
+
+def is_generator_function(function: Callable[..., Any]) -> bool:
+    """Whether calling `function` makes a sync or async generator, also through decorators that say what they wrap."""
+    inner = inspect.unwrap(function)
+    return any(map(inspect.isgeneratorfunction, (function, inner))) or any(
+        map(inspect.isasyncgenfunction, (function, inner))
+    )
+
+
+def _state_commands(state: type[InputState]) -> dict[str, CommandSpec]:
+    return {
+        f"set_{name}": CommandSpec(
+            f"set_{name}", arguments.parameters[0].info.description or "", arguments, field=name
+        )
+        for name, arguments in state.__reactor_arguments__.items()
+    }
+
+
+def _of_module(model: type, base: type[T], serial: Callable[[type[T]], int]) -> tuple[type[T], ...]:
+    """The subclasses of `base` that belong to the model: those of its module, or of its first base that has any.
+
+    For a class made inside a function they are those made beside it there, if any; of several that bear one qualified
+    name (the function ran more than once) the newest counts.
+    """
+    for cls in model.__mro__:
+        module = sys.modules.get(cls.__module__)
+        if module is None or cls.__module__.startswith("reactor_trio.interface"):
+            continue
+        newest: dict[tuple[str, str], type[T]] = {}
+        for candidate in sorted(_all_subclasses(base), key=serial):
+            if candidate.__module__ == cls.__module__ or vars(module).get(candidate.__name__) is candidate:
+                newest[candidate.__module__, candidate.__qualname__] = candidate
+        scope = cls.__qualname__.rpartition(".")[0]
+        beside = [c for c in newest.values() if c.__qualname__.rpartition(".")[0] == scope]
+        at_top = [c for c in newest.values() if "<locals>" not in c.__qualname__]
+        if found := (beside if "<locals>" in scope and beside else at_top):
+            return tuple(sorted(found, key=serial))
+    return ()
+
+
+def _all_subclasses(base: type[T]) -> Iterable[type[T]]:
+    for cls in base.__subclasses__():
+        yield cls
+        yield from _all_subclasses(cls)

@@ -1,0 +1,143 @@
+"""`@event`, `@connected`, `@disconnected`, `@file_uploaded`: methods that the runtime calls for a client."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Literal, TypeVar, overload
+
+from reactor_trio.errors import DeclarationError
+from reactor_trio.interface.arguments import MISSING, Arguments, FieldInfo, Parameter
+from reactor_trio.interface.dataclass_base import resolved_hints as _resolved_hints
+from reactor_trio.interface.messages import ClientInfo
+
+F = TypeVar("F", bound=Callable[..., Any])
+HookKind = Literal["connected", "disconnected", "file_uploaded"]
+HOOKS: tuple[HookKind, ...] = typing.get_args(HookKind)
+
+
+@dataclass(frozen=True)
+class EventMark:
+    """What `@event` said of a method."""
+
+    name: str
+    description: str
+    dedupe: bool
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A method of the model: its attribute name and whether it takes the client."""
+
+    attribute: str
+    client_parameter: str | None = None
+
+
+@overload
+def event(name: F, /) -> F: ...
+@overload
+def event(name: str | None = None, description: str = "", dedupe: bool = False) -> Callable[[F], F]: ...
+def event(name: Any = None, description: str = "", dedupe: bool = False) -> Any:
+    """Make a method a command that clients may send; usable bare, or with options.
+
+    Args:
+        name: the command's name on the wire; the method's own name if left out.
+        description: shown in the schema; the first line of the docstring if left out.
+        dedupe: of the pending commands of this name from one client only the newest is kept, at the place of the first.
+
+    A method may be sync or async; its annotated arguments are validated, one annotated `ClientInfo` gets the sender.
+    What it returns is the reply in the acknowledgement. Raise `CommandError` to refuse with a code of your own.
+    Raises DeclarationError (a ValueError) for a reserved name.
+    """
+
+    def mark(function: F) -> F:
+        wire_name = function.__name__ if name is None or callable(name) else name
+        if not isinstance(wire_name, str) or not wire_name:
+            raise DeclarationError(f"@event on {function.__qualname__}: the name must be text, not {wire_name!r}")
+        if wire_name in HOOKS or wire_name.startswith("reactor."):
+            raise DeclarationError(f"@event on {function.__qualname__}: the name {wire_name!r} is the runtime's own")
+        doc = (inspect.getdoc(function) or "").partition("\n")[0]
+        function.__reactor_event__ = EventMark(wire_name, description or doc, dedupe)  # type: ignore[attr-defined]
+        return function
+
+    return mark(name) if callable(name) else mark
+
+
+def _hook(kind: HookKind, function: F) -> F:
+    function.__reactor_hook__ = kind  # type: ignore[attr-defined]
+    return function
+
+
+def connected(function: F) -> F:
+    """Call this method when a client connects, before its generator is made; it may take a `ClientInfo`."""
+    return _hook("connected", function)
+
+
+def disconnected(function: F) -> F:
+    """Call this method when the client has left, its state still readable; it may take a `ClientInfo`."""
+    return _hook("disconnected", function)
+
+
+def file_uploaded(function: F) -> F:
+    """Call this method with each file that a client uploads."""
+    return _hook("file_uploaded", function)
+
+
+def marked_methods(cls: type) -> dict[str, Any]:
+    """Public and private methods of `cls` that carry a mark, nearest class first, by attribute name."""
+    found: dict[str, Any] = {}
+    shadowed: set[str] = set()
+    for base in cls.__mro__:
+        for attribute, value in vars(base).items():
+            if attribute in shadowed:
+                continue
+            shadowed.add(attribute)
+            if hasattr(value, "__reactor_event__") or hasattr(value, "__reactor_hook__"):
+                found[attribute] = value
+    return found
+
+
+def hook_of(cls: type, kind: HookKind) -> Handler | None:
+    """The method of `cls` marked as `kind`; the nearest class wins. Raises DeclarationError for two in one class."""
+    for base in cls.__mro__:
+        names = [name for name, value in vars(base).items() if getattr(value, "__reactor_hook__", None) == kind]
+        if len(names) > 1:
+            raise DeclarationError(f"{base.__qualname__}: two methods marked @{kind}: {' and '.join(names)}")
+        if names and getattr(cls, names[0], None) is not None:
+            function = vars(base)[names[0]]
+            _, client = arguments_of(cls, names[0], function, None)
+            return Handler(names[0], client)
+    return None
+
+
+def arguments_of(
+    cls: type, attribute: str, function: Callable[..., Any], frame: FrameType | None
+) -> tuple[list[Parameter], str | None]:
+    """The typed arguments of a handler, and the name of the one that takes the client."""
+    where = f"{cls.__qualname__}.{attribute}"
+    hints = _resolved_hints(function, frame)  # type: ignore[arg-type]
+    parameters: list[Parameter] = []
+    client: str | None = None
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise DeclarationError(f"{where}: {parameter} cannot be filled from a client's command")
+        hint = hints.get(parameter.name, Any)
+        if hint is ClientInfo:
+            client = parameter.name
+            continue
+        given = MISSING if parameter.default is parameter.empty else parameter.default
+        info = given if isinstance(given, FieldInfo) else FieldInfo(given)
+        parameters.append(Parameter(parameter.name, hint, info, required=info.default is MISSING))
+    return parameters, client
+
+
+def event_arguments(
+    cls: type, attribute: str, function: Callable[..., Any], frame: FrameType | None
+) -> tuple[Arguments, Handler]:
+    """Validation and call information of an `@event` method."""
+    parameters, client = arguments_of(cls, attribute, function, frame)
+    mark: EventMark = function.__reactor_event__  # type: ignore[attr-defined]
+    return Arguments(f"{cls.__qualname__}.{attribute}", mark.name, parameters), Handler(attribute, client)

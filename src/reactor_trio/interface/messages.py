@@ -1,0 +1,119 @@
+"""`ModelMessage`: structured data from the model to its clients, beside the frames and in one order with them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, dataclass_transform
+
+import msgspec
+import numpy as np
+
+from reactor_trio.errors import DeclarationError
+from reactor_trio.interface.arguments import MISSING, inline_schema
+from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
+
+
+def MessageField(default: Any = MISSING, *, description: str | None = None) -> Any:  # noqa: N802 - the public name
+    """A field of a `ModelMessage` with a description for the schema."""
+    if isinstance(default, (list, dict, set)):
+        raise DeclarationError("MessageField: a default that can change would be shared by all messages")
+    metadata = {"description": description} if description else {}
+    if default is MISSING:
+        return dataclasses.field(metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+_serial = itertools.count()
+
+
+@dataclass_transform(field_specifiers=(MessageField, dataclasses.field))
+class ModelMessage:
+    """Base of a message: its fields are the data, its class name in snake_case is the type on the wire.
+
+    `@dataclass` on the subclass is optional. Source: mission pages 000 and 002.
+    """
+
+    __reactor_type__: ClassVar[str] = ""
+    __reactor_serial__: ClassVar[int] = -1
+    __reactor_hints__: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__reactor_hints__ = resolved_hints(cls, class_statement_frame())
+        make_dataclass(cls)
+        cls.__reactor_type__ = snake_case(cls.__name__)
+        cls.__reactor_serial__ = next(_serial)
+
+
+def snake_case(name: str) -> str:
+    """`HTTPStatusUpdate` -> `http_status_update`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def message_data(message: ModelMessage) -> dict[str, Any]:
+    """The fields of `message` as plain JSON values, copied. Raises TypeError naming the message."""
+    if not isinstance(message, ModelMessage):
+        raise TypeError(f"send() takes a ModelMessage, not {type(message).__name__}: declare a class for the message")
+    fields = dataclasses.fields(message)  # type: ignore[arg-type]
+    return {field.name: plain(getattr(message, field.name), message.__reactor_type__) for field in fields}
+
+
+def plain(value: Any, where: str) -> Any:
+    """`value` as plain JSON values, copied; numpy scalars are numbers. Raises TypeError."""
+    try:
+        return msgspec.to_builtins(value, enc_hook=_plain, str_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"{where}: cannot be sent as JSON: {error}") from None
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, ModelMessage):
+        return message_data(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def message_schema(cls: type[ModelMessage]) -> dict[str, Any]:
+    """JSON Schema of the message's data."""
+    fields: list[Any] = []
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        kind: Any = Annotated[cls.__reactor_hints__[field.name], msgspec.Meta(description=field.metadata.get("description"))]
+        if field.default is not dataclasses.MISSING:
+            fields.append((field.name, kind, field.default))
+        elif field.default_factory is not dataclasses.MISSING:
+            fields.append((field.name, kind, msgspec.field(default_factory=field.default_factory)))
+        else:
+            fields.append((field.name, kind))
+    try:
+        return inline_schema(msgspec.defstruct(cls.__name__, fields, kw_only=True))
+    except TypeError as error:
+        raise DeclarationError(f"{cls.__qualname__}: {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class ClientInfo:
+    """The client that a hook or handler is called for.
+
+    Attributes:
+        id: number of this connection, unique in the server's life.
+        joined_at: `trio.current_time()` at which it joined, in seconds.
+    """
+
+    id: int
+    joined_at: float
+    _send: Callable[[int, ModelMessage], Awaitable[None]]
+
+    async def send(self, message: ModelMessage) -> None:
+        """Send `message` to this client alone; nothing happens if it has left. Raises TypeError as `model.send` does."""
+        await self._send(self.id, message)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClientInfo) and (self.id, self.joined_at) == (other.id, other.joined_at)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.joined_at))

@@ -1,0 +1,184 @@
+"""`ReactorModel` and `ReactorPipeline`: what an author subclasses.
+
+Everything that belongs to a session is reached through one port on the instance, never through a module global. A
+shallow copy of a model with a port of its own is therefore a model for another session, which shares the weights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final
+
+import trio
+
+from reactor_trio.errors import ReactorError
+from reactor_trio.interface.declaration import Declaration, ModelKind, declare
+from reactor_trio.interface.messages import ModelMessage
+
+
+class Connected(Protocol):
+    """Whether a client is there: set before `@connected` runs, cleared before `@disconnected`. The runtime manages it."""
+
+    def is_set(self) -> bool:
+        """True while a client is connected; False at once when it has left, also in the middle of a step."""
+        ...
+
+    async def wait(self) -> None:
+        """Return when a client is connected; always a checkpoint."""
+        ...
+
+
+class OutputBuffer(Protocol):
+    """The queue between the model and its viewers."""
+
+    @property
+    def fps(self) -> float:
+        """Frames per second at which frames are played now."""
+        ...
+
+    def set_fps(self, fps: float) -> None:
+        """Replace the declared rate at once; raises ValueError unless `fps` is a finite number above 0.
+
+        It holds until the next call (of a pipeline: until the session ends).
+        """
+        ...
+
+    def flush(self) -> None:
+        """Drop what is queued and show one black frame."""
+        ...
+
+    def clear(self) -> None:
+        """Drop what is queued; the last picture stays."""
+        ...
+
+
+class ModelPort(Protocol):
+    """What the runtime puts on a model instance."""
+
+    @property
+    def connected(self) -> Connected: ...
+    @property
+    def output_buffer(self) -> OutputBuffer: ...
+    @property
+    def state(self) -> Any: ...
+    async def emit(self, output: object, compute_time: float | None, drop: bool) -> None: ...
+    async def send(self, message: ModelMessage) -> None: ...
+    def cancelled(self) -> bool: ...
+    def check_cancelled(self) -> None: ...
+
+
+@final
+class IdleType:
+    """The value of `Idle`, which may be written with or without parentheses."""
+
+    def __call__(self) -> IdleType:
+        return self
+
+    def __repr__(self) -> str:
+        return "Idle"
+
+    def __reduce__(self) -> str:
+        return "Idle"
+
+
+#: `yield Idle`: no frame this time. The runtime waits for the next command, at most 20 ms, and asks again.
+Idle: Final = IdleType()
+
+
+class ReactorModel:
+    """A model with a loop of its own: `load(config)` once, then `run()` for the server's life.
+
+    Class attributes:
+        fps: frames per second declared; caps the rate. 30 if the class says nothing.
+        buffer_size: frames queued between model and viewers, 4 by default; never less than one batch.
+        max_fps: limit of the rate, 60 by default.
+        max_sessions: clients served at the same time; this version serves one.
+        output: annotate it with an `Output` class to narrow the model's tracks to that one.
+
+    Source: mission page 002.
+    """
+
+    fps: float = 30
+    buffer_size: int = 4
+    max_fps: float = 60
+    max_sessions: int = 1
+
+    __reactor_declaration__: ClassVar[Declaration]
+    __reactor_kind__: ClassVar[ModelKind] = "run_loop"
+    _reactor_port: ModelPort | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        declare(cls)
+
+    def load(self, config: dict[str, Any]) -> None:
+        """Load weights and set up; called once, before a client can connect. Raising ends the server, exit code 1."""
+
+    async def run(self) -> None:
+        """The model's own loop, called once after `load`. It must not return. The default waits for ever."""
+        await trio.sleep_forever()
+
+    @property
+    def connected(self) -> Connected:
+        """Whether a client is there; wait for it in `run()`."""
+        return self._port().connected
+
+    @property
+    def output_buffer(self) -> OutputBuffer:
+        """The queue between the model and its viewers."""
+        return self._port().output_buffer
+
+    async def emit(self, output: object, *, compute_time: float | None = None, drop: bool = False) -> None:
+        """Queue a frame or a batch for the session that this code serves; waits while the queue is full.
+
+        Args:
+            output: an `Output` of the model, or a bare `uint8` array if it has one video track.
+            compute_time: seconds that the model took for it; adapts the rate. Without it the declared `fps` holds.
+            drop: discard what finds no room instead of waiting.
+
+        With no session the frame is discarded and one interval is waited. Raises OutputError if `output` does not fit
+        the declared tracks. Always a checkpoint; cancelled while waiting, the rest of the batch is not queued.
+        """
+        await self._port().emit(output, compute_time, drop)
+
+    async def send(self, message: ModelMessage) -> None:
+        """Send a message to every client of the session; nothing happens without one.
+
+        It arrives before a frame that is yielded or emitted after it. Raises TypeError if it is no ModelMessage or
+        cannot be JSON. Always a checkpoint.
+        """
+        await self._port().send(message)
+
+    def cancelled(self) -> bool:
+        """Whether the session that this code works for is over: poll it in a long step to leave early, from any thread."""
+        return self._port().cancelled()
+
+    def check_cancelled(self) -> None:
+        """Leave a long step at once if its session is over, by an exception that `except Exception` lets pass."""
+        self._port().check_cancelled()
+
+    def _port(self) -> ModelPort:
+        port = self._reactor_port
+        if port is None:
+            raise ReactorError(f"{type(self).__name__} is not served: the runtime or the test kit must load it first")
+        return port
+
+
+class ReactorPipeline(ReactorModel):
+    """A model as a generator: `inference()` reads `self.state` and yields frames; the runtime does the rest.
+
+    `state: MyState` names the state class. `inference()` is a sync or async generator: made after `@connected`, closed
+    when the client leaves, made anew when it returns. Commands are applied only between two yields.
+
+    Source: mission pages 000, 001 and 003.
+    """
+
+    __reactor_kind__: ClassVar[ModelKind] = "pipeline"
+
+    if not TYPE_CHECKING:
+
+        @property
+        def state(self):  # noqa: D102 - declared by the author's annotation
+            return self._port().state
+
+        def inference(self):  # noqa: D102 - declared by the author
+            raise NotImplementedError(f"{type(self).__name__} has no inference()")

@@ -1,0 +1,64 @@
+"""`InputState`: the parameters that a client may change while the model runs, fresh in every session."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from typing import Any, ClassVar, dataclass_transform
+
+from reactor_trio.errors import DeclarationError
+from reactor_trio.interface.arguments import MISSING, Arguments, FieldInfo, InputField, Parameter
+from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
+
+
+@dataclass_transform(field_specifiers=(InputField, dataclasses.field))
+class InputState:
+    """Base of a model's state. Each public field makes a command `set_<field>`; `_fields` are private to the model.
+
+    `@dataclass` on the subclass is optional. Every field needs a default, for a session begins with all of them; a
+    default that can change (a list, a dict) is copied for each session.
+
+    Source: mission pages 000, 001 and 003.
+    """
+
+    __reactor_arguments__: ClassVar[dict[str, Arguments]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        hints = resolved_hints(cls, class_statement_frame())
+        own = cls.__dict__.get("__annotations__", {})
+        arguments = dict(cls.__reactor_arguments__)
+        for name, hint in hints.items():
+            if name not in own or name.startswith("__") or typing.get_origin(hint) is ClassVar or hint is ClassVar:
+                continue
+            info = _field_info(cls, name)
+            _install_default(cls, name, info)
+            if not name.startswith("_"):
+                arguments[name] = Arguments(cls.__qualname__, f"set_{name}", [Parameter(name, hint, info)])
+        cls.__reactor_arguments__ = arguments
+        make_dataclass(cls)
+
+
+def _field_info(cls: type, name: str) -> FieldInfo:
+    given = cls.__dict__.get(name, MISSING)
+    where = f"{cls.__qualname__}.{name}"
+    if isinstance(given, FieldInfo):
+        info = given
+    elif isinstance(given, dataclasses.Field):
+        if given.default_factory is not dataclasses.MISSING:
+            info = FieldInfo(given.default_factory())
+        else:
+            info = FieldInfo(MISSING if given.default is dataclasses.MISSING else given.default)
+    else:
+        info = FieldInfo(given)
+    if info.default is MISSING:
+        raise DeclarationError(f"{where}: a state field needs a default: a session begins with a value for each field")
+    return info
+
+
+def _install_default(cls: type, name: str, info: FieldInfo) -> None:
+    """Leave behind what `@dataclass` understands."""
+    if isinstance(info.default, (list, dict, set)) or dataclasses.is_dataclass(info.default):
+        setattr(cls, name, dataclasses.field(default_factory=info.fresh_default))
+    else:
+        setattr(cls, name, info.default)

@@ -1,0 +1,90 @@
+"""Tracks: the named media channels that a model declares with `Output` (to the client) and `Input` (from it)."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import types
+import typing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, dataclass_transform
+
+from reactor_trio.errors import DeclarationError
+from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
+
+if TYPE_CHECKING:
+    # What an author passes is a numpy array or a torch tensor; the marker only names the kind of track.
+    Video: TypeAlias = Any
+    Audio: TypeAlias = Any
+else:
+
+    class Video:
+        """Marks a field as a video track: `uint8` RGB, `(H, W, 3)` or a batch `(N, H, W, 3)`."""
+
+    class Audio:
+        """Marks a field as an audio track: `int16`, `(1, M)` at `sample_rate` Hz. Subclass it to change the rate."""
+
+        sample_rate: ClassVar[int] = 48_000
+
+
+@dataclass(frozen=True)
+class TrackSpec:
+    """One declared track. `optional`: the model may leave it out of a yield."""
+
+    name: str
+    kind: Literal["video", "audio"]
+    direction: Literal["out", "in"] = "out"
+    sample_rate: int | None = None
+    optional: bool = False
+
+
+_serial = itertools.count()
+
+
+@dataclass_transform(field_specifiers=(dataclasses.field,))
+class _Tracks:
+    """What `Output` and `Input` share: fields become tracks."""
+
+    __reactor_tracks__: ClassVar[tuple[TrackSpec, ...]] = ()
+    __reactor_serial__: ClassVar[int] = -1
+    _direction: ClassVar[Literal["out", "in"]] = "out"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__ == __name__:
+            return
+        hints = resolved_hints(cls, class_statement_frame())
+        make_dataclass(cls)
+        defaults = {field.name: field.default for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        cls.__reactor_tracks__ = tuple(
+            _track(cls, name, hints[name], defaults[name] is None, cls._direction) for name in defaults
+        )
+        cls.__reactor_serial__ = next(_serial)
+
+
+class Output(_Tracks):
+    """Base of what a model yields or emits: each annotated field is a track sent to the clients, named by the field.
+
+    `@dataclass` on the subclass is optional. Source: mission page 003.
+    """
+
+    _direction: ClassVar[Literal["out", "in"]] = "out"
+
+
+class Input(_Tracks):
+    """Base of what a client sends to the model: each annotated field is a track."""
+
+    _direction: ClassVar[Literal["out", "in"]] = "in"
+
+
+def _track(cls: type, name: str, hint: Any, optional: bool, direction: Literal["out", "in"]) -> TrackSpec:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        members = [member for member in typing.get_args(hint) if member is not type(None)]
+        optional = optional or len(members) < len(typing.get_args(hint))
+        hint = members[0] if len(members) == 1 else hint
+    kinds: tuple[type, ...] = hint.__mro__ if isinstance(hint, type) else ()
+    if Video in kinds:
+        return TrackSpec(name, "video", direction, None, optional)
+    if Audio in kinds:
+        return TrackSpec(name, "audio", direction, hint.sample_rate, optional)
+    raise DeclarationError(f"{cls.__qualname__}.{name}: a track is annotated Video or Audio, not {hint!r}")

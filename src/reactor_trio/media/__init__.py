@@ -1,0 +1,12 @@
+"""Frames: from what a model yields to bundles (`frames`), from a frame to a packet's payload (`encoders`)."""
+
+from reactor_trio.media.encoders import Encoded as Encoded
+from reactor_trio.media.encoders import Encoder as Encoder
+from reactor_trio.media.encoders import choose_codec as choose_codec
+from reactor_trio.media.encoders import open_encoder as open_encoder
+from reactor_trio.media.frames import Bundle as Bundle
+from reactor_trio.media.frames import Chunk as Chunk
+from reactor_trio.media.frames import FrameHandle as FrameHandle
+from reactor_trio.media.frames import black_chunk as black_chunk
+from reactor_trio.media.frames import chunk_from_output as chunk_from_output
+from reactor_trio.media.frames import to_host as to_host

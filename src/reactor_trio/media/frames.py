@@ -1,0 +1,183 @@
+"""From what a model yields to bundles: checked once against the declared tracks, copied once, split into instants.
+
+A *chunk* is one accepted yield; a *bundle* is one instant of it across all its tracks. The copy is the runtime's promise
+that an author may reuse a buffer; a read-only array promises itself that it will not change and is not copied. A torch
+tensor stays on its device: bringing it to the host is the encoder's work (`to_host`), on another thread.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from reactor_trio.errors import OutputError
+from reactor_trio.interface.tracks import Output, TrackSpec
+
+if TYPE_CHECKING:
+    import torch
+
+#: A frame that may still lie on a device.
+FrameHandle: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """One instant of a chunk: a video frame `(H, W, 3)` uint8 or a block of audio `(1, M)` int16 for each track.
+
+    Attributes:
+        tracks: the frame of each track.
+        seqs: number of each track's frame, counted from 0 as the model made them.
+        duration: seconds for which it is shown.
+        paced: whether the duration is the pacer's interval, which may change until it is shown; audio fixes it.
+        step: model step that made it.
+        command: id of the controlling client's newest command that it was made with.
+    """
+
+    tracks: Mapping[str, FrameHandle]
+    seqs: Mapping[str, int]
+    duration: float
+    paced: bool
+    step: int
+    command: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A checked yield: videos as `(N, H, W, 3)`, or `(H, W, 3)` to be shown in each of the `length` bundles."""
+
+    videos: Mapping[str, FrameHandle]
+    audios: Mapping[str, tuple[npt.NDArray[np.int16], int]]
+    length: int
+
+    def split(self) -> Iterator[tuple[dict[str, FrameHandle], float | None]]:
+        """The instants in order: their frames and, where audio sets it, their duration in seconds."""
+        for i in range(self.length):
+            tracks: dict[str, FrameHandle] = {
+                name: frames[i] if frames.ndim == 4 else frames for name, frames in self.videos.items()
+            }
+            duration: float | None = None
+            for name, (samples, rate) in self.audios.items():
+                begin, end = _share(samples.shape[1], self.length, i), _share(samples.shape[1], self.length, i + 1)
+                tracks[name] = samples[:, begin:end]
+                duration = max(duration or 0.0, (end - begin) / rate)
+            yield tracks, duration
+
+
+def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk:
+    """Check and take over what a model yielded or emitted.
+
+    Raises OutputError naming the track, what was expected and what was given. Nothing is kept of a refused value.
+    """
+    output, specs = _wrapped(value, outputs)
+    videos: dict[str, FrameHandle] = {}
+    audios: dict[str, tuple[npt.NDArray[np.int16], int]] = {}
+    batches: dict[str, int] = {}
+    for spec in specs:
+        data = output.get(spec.name)
+        if data is None and spec.optional:
+            continue
+        if spec.kind == "audio":
+            audios[spec.name] = _audio(spec, data), spec.sample_rate or 48_000
+            continue
+        frames = _video(spec, data)
+        if frames.ndim == 4:
+            batches[spec.name] = frames.shape[0]
+        videos[spec.name] = frames
+    if len(set(batches.values())) > 1:
+        given = " and ".join(f"{name} has {count}" for name, count in batches.items())
+        raise OutputError(f"the tracks of one yield must have the same number of frames: {given}")
+    length = next(iter(batches.values()), 1 if videos or audios else 0)
+    return Chunk(
+        {name: _owned(frames) for name, frames in videos.items()},
+        {name: (_owned_samples(samples), rate) for name, (samples, rate) in audios.items()},
+        length,
+    )
+
+
+def black_chunk(tracks: tuple[TrackSpec, ...], sizes: Mapping[str, tuple[int, int]]) -> Chunk:
+    """One black frame on each video track, of the last size (height, width) seen, else 720x1280."""
+    frames = {
+        track.name: np.zeros((*sizes.get(track.name, (720, 1280)), 3), np.uint8)
+        for track in tracks
+        if track.kind == "video" and track.direction == "out"
+    }
+    return Chunk(frames, {}, 1)
+
+
+def to_host(frame: FrameHandle) -> npt.NDArray[Any]:
+    """The frame as a numpy array; a tensor is copied from its device, which waits for the device. Not for a loop."""
+    if isinstance(frame, np.ndarray):
+        return frame
+    host: npt.NDArray[Any] = frame.cpu().numpy()
+    return host
+
+
+def _share(samples: int, parts: int, index: int) -> int:
+    """Where part `index` begins when `samples` are split as evenly as possible, the longer parts first."""
+    size, rest = divmod(samples, parts)
+    return index * size + min(index, rest)
+
+
+def _wrapped(value: object, outputs: tuple[type[Output], ...]) -> tuple[dict[str, Any], tuple[TrackSpec, ...]]:
+    if isinstance(value, Output):
+        if not isinstance(value, outputs):
+            known = ", ".join(o.__qualname__ for o in outputs) or "none"
+            raise OutputError(f"{type(value).__qualname__} is not an Output of this model (its own: {known})")
+        return {spec.name: getattr(value, spec.name) for spec in value.__reactor_tracks__}, value.__reactor_tracks__
+    if not isinstance(value, np.ndarray) and not _is_tensor(value):
+        raise OutputError(f"a model yields an Output, a frame, Idle or None, not {type(value).__name__}")
+    if len(outputs) != 1 or len(outputs[0].__reactor_tracks__) != 1:
+        names = ", ".join(track.name for output in outputs for track in output.__reactor_tracks__) or "no tracks"
+        raise OutputError(f"a bare frame is ambiguous: this model has {names}; yield an Output")
+    specs = outputs[0].__reactor_tracks__
+    return {specs[0].name: value}, specs
+
+
+def _is_tensor(value: object) -> bool:
+    torch_module = sys.modules.get("torch")
+    return torch_module is not None and isinstance(value, torch_module.Tensor)
+
+
+def _video(spec: TrackSpec, data: object) -> FrameHandle:
+    expected = "uint8 (H, W, 3) or (N, H, W, 3)"
+    if not isinstance(data, np.ndarray) and not _is_tensor(data):
+        raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}")
+    frames: FrameHandle = data
+    dtype = str(frames.dtype).removeprefix("torch.")
+    shape = tuple(frames.shape)
+    fits = dtype == "uint8" and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]
+    if not fits:
+        hint = "; scale to 0..255 and cast to uint8" if dtype.startswith(("float", "bfloat")) else ""
+        raise OutputError(f"track {spec.name}: expected {expected}, got {dtype} {shape}{hint}")
+    return frames
+
+
+def _audio(spec: TrackSpec, data: object) -> npt.NDArray[np.int16]:
+    if _is_tensor(data):
+        data = data.cpu().numpy()  # type: ignore[attr-defined]
+    if not isinstance(data, np.ndarray):
+        raise OutputError(f"track {spec.name}: expected int16 (1, M), got {type(data).__name__}")
+    if data.dtype != np.int16 or data.ndim != 2 or data.shape[0] != 1 or data.shape[1] == 0:
+        raise OutputError(f"track {spec.name}: expected int16 (1, M), got {data.dtype} {data.shape}")
+    return data
+
+
+def _owned(frames: FrameHandle) -> FrameHandle:
+    if isinstance(frames, np.ndarray):
+        if not frames.flags.writeable and frames.flags.c_contiguous:
+            return frames
+        owned = np.array(frames, order="C", copy=True)
+        owned.flags.writeable = False
+        return owned
+    return frames.detach().clone()
+
+
+def _owned_samples(samples: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
+    owned = np.array(samples, order="C", copy=True)
+    owned.flags.writeable = False
+    return owned

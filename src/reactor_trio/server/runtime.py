@@ -1,0 +1,267 @@
+"""One model and its sessions, without sockets: load, admit, open sessions, watch `run()`, drain.
+
+    open_model_host -> Runtime.load -> nursery -+- Runtime.watch_model   run() of a run-loop model; its end is the server's
+                                                '- connections           converse(runtime, ...), one task each
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+
+from reactor_trio.admission import Admission, Journal
+from reactor_trio.connection import Hello, Outbound
+from reactor_trio.connection.outbound import Worker
+from reactor_trio.errors import DeclarationError, ModelFailed
+from reactor_trio.interface.declaration import declaration_of, is_generator_function
+from reactor_trio.interface.model import ReactorModel
+from reactor_trio.model_host import ModelHost, SessionOver
+from reactor_trio.pacing.cadence import checked_fps
+from reactor_trio.protocol import PROTOCOL, Welcome
+from reactor_trio.server.metrics import Metrics
+from reactor_trio.server.settings import Settings
+from reactor_trio.server.waiting_room import Place, WaitingRoom
+from reactor_trio.session import Port, Session, SessionServices
+from reactor_trio.session.bell import Bell
+
+log = logging.getLogger("reactor_trio.server")
+
+
+class Runtime:
+    """One loaded model and those it serves; the desk of its connections.
+
+    Args:
+        host: where author code runs.
+        model: the model class.
+        name: for welcome, health and log.
+        debug: whether clients are told the text of an author's exception.
+        worker: runs encoders away from the loop.
+        on_phase: told each phase the server enters.
+    """
+
+    def __init__(
+        self,
+        host: ModelHost,
+        model: type[ReactorModel],
+        *,
+        name: str,
+        settings: Settings,
+        debug: bool = False,
+        worker: Worker,
+        on_phase: Callable[[str], object] | None = None,
+    ) -> None:
+        self.host = host
+        self.name = name
+        self.settings = settings
+        self.declaration = declaration_of(model)
+        self.metrics = Metrics()
+        self.room = WaitingRoom(Admission(settings.max_sessions, settings.queue))
+        self.journal = Journal(trio.current_time())
+        self.farewell_timeout = max(settings.drain_grace / 2, 0.1)
+        #: the author's exception that ended the last session which one ended
+        self.last_error: Exception | None = None
+        #: set when the server begins to go down
+        self.draining = trio.Event()
+        #: whether the model's own `run()` is under way
+        self.model_runs = False
+        self._model_class = model
+        self._debug = debug
+        self._worker = worker
+        self._on_phase = on_phase or (lambda _phase: None)
+        self._numbers = itertools.count(1)
+        self._present: set[Outbound] = set()
+        self._sessions: dict[str, Session] = {}
+        self._left = Bell()
+        self._services: SessionServices | None = None
+
+    # ---- life ---------------------------------------------------------------------------------------------------------
+
+    async def load(self, config: dict[str, Any]) -> None:
+        """Make the model and load it, on its thread. Raises ModelFailed with the author's exception as cause."""
+        self._on_phase("loading")
+        try:
+            self.schema = self._schema()
+            self._services = await self.host.run(self._load, config)
+        except Exception as error:
+            self._failed(f"load() failed: {type(error).__name__}: {error}")
+            raise ModelFailed(f"{self.name}: load() raised {type(error).__name__}: {error}") from error
+        self.room.admission.open_doors()
+        self.journal.enter("ready", trio.current_time())
+        self.metrics.ready.set(1)
+        self._on_phase("ready")
+
+    async def watch_model(self) -> None:
+        """Run the model's own loop for the server's life. Raises ModelFailed when it raises or returns."""
+        if self.declaration.kind == "pipeline":
+            await trio.sleep_forever()
+        services = self._loaded()
+        self.model_runs = True
+        try:
+            await self.host.run(services.model.run)
+            cause: BaseException | None = None
+            what = "run() returned; it must go on for the model's life"
+        except Exception as error:
+            cause, what = error, f"run() raised {type(error).__name__}: {error}"
+        except SessionOver as error:
+            cause, what = error, "check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()"
+        finally:
+            self.model_runs = False
+        self._failed(what)
+        log.error("%s: %s", self.name, what, exc_info=cause)
+        for session in list(self._sessions.values()):
+            session.end("model_error")
+        with trio.move_on_after(self.settings.drain_grace):
+            await self._everybody_left()
+        raise ModelFailed(f"{self.name}: {what}") from cause
+
+    async def drain(self) -> None:
+        """Refuse newcomers, end sessions in their order, say goodbye; returns when all have left or the grace is over."""
+        if self.journal.phase != "ready":
+            return
+        self.journal.enter("draining", trio.current_time())
+        self._on_phase("draining")
+        self.draining.set()
+        self.metrics.ready.set(0)
+        self.room.drain()
+        for session in list(self._sessions.values()):
+            session.end("draining")
+        with trio.move_on_after(self.settings.drain_grace / 2):
+            await self._everybody_left()
+        for outbound in list(self._present):
+            outbound.end("draining")
+        with trio.move_on_after(self.settings.drain_grace / 2):
+            await self._everybody_left()
+        self.journal.enter("drained", trio.current_time())
+
+    # ---- what connections ask -----------------------------------------------------------------------------------------
+
+    def outbound(self, hello: Hello) -> Outbound:
+        """The way out to a new client."""
+        outbound = Outbound(
+            next(self._numbers), trio.current_time(), self.declaration.tracks, hello.codec,
+            self.settings.codec.jpeg_quality, self._worker, self.metrics.dropped, self.metrics.sent,
+            self.settings.limits.unanswered_commands,
+        )  # fmt: skip
+        self._present.add(outbound)
+        return outbound
+
+    def enter(self, outbound: Outbound) -> Place:
+        """A place for a controlling client. Raises Refused."""
+        place = self.room.enter(
+            secrets.token_hex(8),
+            lambda position, total: outbound.say("reactor.queued", {"position": position, "total": total}),
+            outbound.end,
+        )
+        self._show_queue()
+        return place
+
+    def leave(self, outbound: Outbound) -> None:
+        """The connection is over."""
+        self._present.discard(outbound)
+        outbound.close()
+        self._show_queue()
+        self._left.ring()
+
+    def open_session(self, sid: str, outbound: Outbound) -> Session:
+        """A new session; whoever opened it runs it."""
+        session = Session(sid, self._loaded(), (outbound.number, outbound.joined_at), self._session_over)
+        self._sessions[sid] = session
+        self._show_queue()
+        log.info("session %s begins", sid)
+        return session
+
+    def session_to_view(self) -> Session | None:
+        """The session that runs, if one does."""
+        return next(iter(self._sessions.values()), None)
+
+    def welcome(self, session: Session, outbound: Outbound, hello: Hello) -> Welcome:
+        """What a client is told first."""
+        return Welcome(
+            session_id=session.id, protocol=PROTOCOL, name=self.name, role=hello.role,
+            heartbeat=self.settings.limits.ping_interval, resume_token=None, upload_token=None,
+            schema=self.schema, tracks=outbound.track_infos,
+        )  # fmt: skip
+
+    @property
+    def model(self) -> ReactorModel:
+        """The loaded model."""
+        return self._loaded().model
+
+    @property
+    def present(self) -> int:
+        """Clients connected, those who wait counted."""
+        return len(self._present)
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _load(self, config: dict[str, Any]) -> SessionServices:
+        model = self._model_class()
+        declared = _declared_fps(model) if self.settings.fps is None else self.settings.fps
+        port = Port(
+            self.host, self.declaration, declared, self._max_fps(model),
+            lambda frames: self.metrics.dropped("model", "no_client", frames),
+        )  # fmt: skip
+        model._reactor_port = port
+        loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
+        if inspect.isawaitable(loaded):
+            await loaded
+        if self.declaration.kind == "pipeline" and not is_generator_function(model.inference):  # type: ignore[attr-defined]
+            raise DeclarationError(f"{self._model_class.__qualname__}.inference must be a generator or an async generator")
+        buffer_size = self.settings.buffer_size or model.buffer_size
+        if not isinstance(buffer_size, int) or buffer_size < 1:
+            raise DeclarationError(f"{self._model_class.__qualname__}.buffer_size must be a whole number above 0")
+        limits = self.settings.limits
+        return SessionServices(
+            host=self.host, model=model, port=port, declaration=self.declaration, max_fps=self._max_fps(model),
+            buffer_size=buffer_size, hold=self.settings.slow_client == "hold", debug=self._debug,
+            stuck_after=self.settings.stuck_after, commands_per_second=limits.commands_per_second,
+            pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
+            dropped=self.metrics.dropped, handed=self.metrics.handed,
+        )  # fmt: skip
+
+    def _max_fps(self, model: ReactorModel) -> float:
+        return checked_fps(self.settings.max_fps or model.max_fps)
+
+    def _schema(self) -> dict[str, Any]:
+        return {"name": self.name, "protocol": PROTOCOL, **self.declaration.schema()}
+
+    def _loaded(self) -> SessionServices:
+        assert self._services is not None, "the model is not loaded"
+        return self._services
+
+    def _session_over(self, session: Session) -> None:
+        self._sessions.pop(session.id, None)
+        assert session.reason is not None
+        self.metrics.session_ended(session.reason)
+        if session.error is not None:
+            self.last_error = session.error
+        log.info("session %s ended: %s", session.id, session.reason)
+        self._show_queue()
+
+    def _failed(self, reason: str) -> None:
+        self.journal.enter("failed", trio.current_time(), reason)
+        self.metrics.ready.set(0)
+        self._on_phase("failed")
+        self.room.drain()
+
+    def _show_queue(self) -> None:
+        self.metrics.live.set(self.room.admission.live)
+        self.metrics.waiting.set(self.room.admission.waiting)
+
+    async def _everybody_left(self) -> None:
+        while self._present:
+            await self._left.wait()
+
+
+def _declared_fps(model: ReactorModel) -> float | None:
+    """The rate that the author declared, on the class or in `load`; None if only the base class speaks."""
+    if "fps" in vars(model) or any("fps" in vars(c) for c in type(model).__mro__ if issubclass(c, ReactorModel)
+                                   and not c.__module__.startswith("reactor_trio.interface")):  # fmt: skip
+        return checked_fps(model.fps)
+    return None

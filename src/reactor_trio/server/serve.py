@@ -1,0 +1,142 @@
+"""`serve`: a model on a port, as an async function for Trio programs."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+import trio
+
+from reactor_trio.errors import ModelFailed
+from reactor_trio.interface.model import ReactorModel
+from reactor_trio.media import Encoded, FrameHandle
+from reactor_trio.model_host import open_model_host
+from reactor_trio.server.manifest import Manifest
+from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.settings import Settings
+from reactor_trio.server.site import ReactorSite
+from reactor_trio.transport import Limits, serve_http
+
+log = logging.getLogger("reactor_trio.server")
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A server that is ready: its address, and the runtime behind it."""
+
+    host: str
+    port: int
+    runtime: Runtime
+
+    @property
+    def url(self) -> str:
+        """The viewer page."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
+
+
+async def serve(
+    model: type[ReactorModel] | Manifest,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    config: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    settings: Settings | None = None,
+    debug: bool = False,
+    drain: trio.Event | None = None,
+    on_phase: Callable[[str], object] | None = None,
+    task_status: trio.TaskStatus[Serving] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Load a model and serve it until `drain` is set and done, or until cancelled.
+
+    The port answers from the start, `/health` with 503 until the model is loaded; `task_status.started` is called with a
+    `Serving` then. Cancelling ends every session in its order without a goodbye; the running step is still waited for.
+
+    Args:
+        model: a model class, or a manifest, whose settings hold unless given here.
+        drain: set it to refuse newcomers, end the sessions and return.
+        on_phase: told "loading", "ready", "draining", "stopped" or "failed".
+
+    Raises ModelFailed if `load()` or `run()` fails, OSError if the address cannot be bound.
+    """
+    if isinstance(model, Manifest):
+        cls, name = model.model, name or model.name
+        config = model.config if config is None else config
+        settings = settings or model.settings
+    else:
+        cls = model
+    settings = settings or Settings()
+    if host is not None:
+        settings = msgspec.structs.replace(settings, host=host)
+    if port is not None:
+        settings = msgspec.structs.replace(settings, port=port)
+    tell = on_phase or (lambda _phase: None)
+    listeners = await trio.open_tcp_listeners(settings.port, host=settings.host)
+    limiter = trio.CapacityLimiter(os.cpu_count() or 1)
+
+    async def worker(encode: Callable[[FrameHandle], Encoded], frame: FrameHandle) -> Encoded:
+        return await trio.to_thread.run_sync(encode, frame, limiter=limiter)
+
+    try:
+        async with open_model_host() as model_host:
+            runtime = Runtime(
+                model_host, cls, name=name or cls.__name__, settings=settings, debug=debug, worker=worker, on_phase=tell
+            )
+            async with trio.open_nursery() as nursery:
+                bound = listeners[0].socket.getsockname()
+                serving = Serving(bound[0], bound[1], runtime)
+                nursery.start_soon(_listen, runtime, listeners, ReactorSite(runtime, settings.host), settings)
+                await runtime.load(dict(config or {}))
+                task_status.started(serving)
+                nursery.start_soon(runtime.watch_model)
+                await (drain or trio.Event()).wait()
+                await runtime.drain()
+                nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # A model that failed is one error, however many nurseries it came through.
+        failed = group.subgroup(ModelFailed)
+        if failed is None or group.split(ModelFailed)[1] is not None:
+            raise
+        raise _first(failed) from _first(failed).__cause__
+    finally:
+        for listener in listeners:
+            listener.socket.close()
+    tell("stopped")
+
+
+async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: ReactorSite, settings: Settings) -> None:
+    given = settings.limits
+    limits = Limits(
+        text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
+        handshake=given.handshake, ping_interval=given.ping_interval, silence=given.silence, stall=given.stall,
+    )  # fmt: skip
+    open_connections = 0
+
+    async def connection(stream: trio.SocketStream) -> None:
+        nonlocal open_connections
+        if open_connections >= given.connections:
+            await trio.aclose_forcefully(stream)
+            return
+        open_connections += 1
+        runtime.metrics.connections.set(open_connections)
+        try:
+            await serve_http(stream, site, limits, closing=runtime.draining)
+        except* Exception as group:
+            # A fault of the runtime in one connection must not take the others down.
+            log.error("a connection failed in the runtime: please report this", exc_info=group)
+        finally:
+            open_connections -= 1
+            runtime.metrics.connections.set(open_connections)
+
+    await trio.serve_listeners(partial(connection), listeners)
+
+
+def _first(group: BaseException) -> BaseException:
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group

@@ -1,0 +1,133 @@
+"""The one port's paths: viewer page, health, schema, metrics, and who may open a WebSocket."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from reactor_trio.connection import HelloRefused, converse, parse_hello
+from reactor_trio.server.runtime import Runtime
+from reactor_trio.transport import MessageStream, Request, Response
+
+_CONTENT_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/x-icon",
+}
+_PAGE_POLICY = "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss:; base-uri 'none'; frame-ancestors 'self'"
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class ReactorSite:
+    """What a runtime answers; a `transport.Site`."""
+
+    def __init__(self, runtime: Runtime, bound: str) -> None:
+        self._runtime = runtime
+        self._hosts = {host.lower().strip("[]") for host in (bound, *runtime.settings.hosts)}
+        self._origins = set(runtime.settings.origins)
+
+    def hosts_allowed(self, host: str) -> bool:
+        """A loopback name, the bound address, or a host that the manifest lists."""
+        if host in self._hosts or host == "localhost" or host.endswith(".localhost"):
+            return True
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+    def origin_allowed(self, origin: str | None, request: Request) -> bool:
+        """No origin, the same origin, or one that the manifest lists.
+
+        The scheme is not compared: behind a proxy that ends TLS the page is https and this request is not.
+        """
+        if origin is None or origin in self._origins or "*" in self._origins:
+            return True
+        parts = urlsplit(origin)
+        if parts.scheme not in ("http", "https"):
+            return False
+        default = ":443" if parts.scheme == "https" else ":80"
+        return parts.netloc.lower().removesuffix(default) == request.authority.removesuffix(default)
+
+    def respond(self, request: Request) -> Response:
+        """Answer a plain request."""
+        match request.path:
+            case "/":
+                return _page_file("index.html")
+            case "/health":
+                return self._health()
+            case "/schema":
+                return _json(200, self._runtime.schema)
+            case "/metrics":
+                return Response(200, _METRICS_TYPE, self._runtime.metrics.exposition())
+            case path if path.startswith("/page/"):
+                return _page_file(path.removeprefix("/page/"))
+            case "/favicon.ico":
+                return _page_file("icon.svg")
+        return Response.plain(404, "not found; this server has /, /health, /schema, /metrics and the WebSocket /ws")
+
+    def admit(self, request: Request) -> Response | None:
+        """Refuse what can be refused before the upgrade."""
+        try:
+            hello = parse_hello(request.query, self._runtime.name)
+        except HelloRefused as refused:
+            return Response.plain(refused.status, refused.message)
+        if hello.role == "viewer":
+            if self._runtime.session_to_view() is None:
+                return _busy("no session runs that a viewer could watch")
+            return None
+        reason = self._runtime.room.admission.room()
+        if reason is None:
+            return None
+        return _busy({"full": "the server is full", "draining": "the server is going down", "not_ready": self._why_not()}[reason])
+
+    async def converse(self, request: Request, messages: MessageStream) -> None:
+        """Serve a client whose WebSocket is open."""
+        await converse(self._runtime, parse_hello(request.query, self._runtime.name), messages)
+
+    def _health(self) -> Response:
+        runtime = self._runtime
+        phase = runtime.journal.phase
+        body: dict[str, Any] = {
+            "status": "ok" if phase == "ready" else phase,
+            "model": runtime.name,
+            "phase": phase,
+            "sessions": runtime.room.admission.live,
+            "waiting": runtime.room.admission.waiting,
+            "clients": runtime.present,
+        }
+        if runtime.journal.reason:
+            body["reason"] = runtime.journal.reason
+        if phase == "ready":
+            return _json(200, body)
+        return _json(503, body, {"retry-after": "1"})
+
+    def _why_not(self) -> str:
+        phase = self._runtime.journal.phase
+        return "the model is still loading" if phase == "loading" else f"the server is {phase}"
+
+
+def _busy(message: str) -> Response:
+    return Response.plain(503, message, {"retry-after": "1"})
+
+
+def _json(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status, "application/json", msgspec.json.encode(body), headers or {})
+
+
+@cache
+def _page_file(name: str) -> Response:
+    """A file of the viewer page; they are few, small and do not change while the server runs."""
+    kind = _CONTENT_TYPES.get(name.rpartition(".")[2])
+    file = resources.files("reactor_trio").joinpath("page", name) if kind and "/" not in name else None
+    if kind is None or file is None or not file.is_file():
+        return Response.plain(404, "no such file")
+    return Response(200, kind, file.read_bytes(), {"content-security-policy": _PAGE_POLICY})

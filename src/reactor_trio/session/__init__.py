@@ -1,0 +1,7 @@
+"""A session in two halves: state, drivers and generator on the model loop; playout and attachments on the I/O loop."""
+
+from reactor_trio.session.attachment import Attachment as Attachment
+from reactor_trio.session.attachment import Flood as Flood
+from reactor_trio.session.port import Port as Port
+from reactor_trio.session.session import Session as Session
+from reactor_trio.session.session import SessionServices as SessionServices

@@ -1,0 +1,149 @@
+"""Drivers: how author code of each kind is moved along, behind one interface.
+
+A generator is asked for one yield at a time, with commands applied in between; a run loop moves by itself, and the driver
+applies commands while it awaits. A driver is one task on the model loop and owns what it drives.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Generator
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from reactor_trio.interface.model import Idle
+from reactor_trio.media import chunk_from_output
+
+if TYPE_CHECKING:
+    from reactor_trio.session.model_half import ModelHalf
+
+DONE: Final = object()
+
+#: Seconds an idle generator waits for the next command before it is asked again.
+IDLE_WAIT = 0.02
+
+
+class Driver(ABC):
+    """Moves the author code of one session."""
+
+    def __init__(self, half: ModelHalf) -> None:
+        self._half = half
+
+    @abstractmethod
+    async def drive(self) -> None:
+        """Run until cancelled; returns or raises only if author code ended the session."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End what is left of author code; shielded, with a deadline, by the caller."""
+
+    def what_is_left(self) -> str:
+        """What it still drives, in words; empty after `close`."""
+        return ""
+
+
+class GeneratorDriver(Driver):
+    """`inference()` of a pipeline."""
+
+    _steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
+
+    async def drive(self) -> None:
+        """One generator after the other, one step after the other."""
+        half = self._half
+        while True:
+            self._steps = _open(half.model)
+            produced = False
+            while True:
+                await self._until_next_step()
+                command = half.newest_command
+                output, seconds = await self._step()
+                if output is DONE:
+                    break
+                if output is None:
+                    await half.bell.wait(trio.current_time() + IDLE_WAIT)
+                    continue
+                produced = True
+                await half.outflow.queue(output, seconds, half.step - 1, command)
+            if not produced:  # a generator that ends at once must not spin
+                await half.bell.wait(trio.current_time() + IDLE_WAIT)
+
+    async def close(self) -> None:
+        """Raise GeneratorExit at the yield; `finally` blocks run here."""
+        steps, self._steps = self._steps, None
+        if isinstance(steps, Generator):
+            steps.close()
+        elif steps is not None:
+            await steps.aclose()
+
+    def what_is_left(self) -> str:
+        """The generator."""
+        return "" if self._steps is None else "its generator is not closed"
+
+    async def _until_next_step(self) -> None:
+        """Apply commands as they come, until it is time for a step and none is pending.
+
+        From the last look at the commands to the step nothing is awaited, so an acknowledged command is seen by it.
+        """
+        half = self._half
+        while True:
+            await half.host.time.settle()
+            applied = False
+            while not half.over and await half.apply_next():
+                applied = True
+            if half.over:
+                await trio.sleep_forever()  # the disconnect is on its way to this task
+            if applied:
+                continue
+            at = half.outflow.step_at(now := trio.current_time())
+            if at <= now:
+                return
+            await half.bell.wait(at)
+
+    async def _step(self) -> tuple[Any, float]:
+        """One resume: DONE, None for idle, or a Chunk; and the seconds of compute time."""
+        half, steps, began = self._half, self._steps, trio.current_time()
+        if isinstance(steps, Generator):
+            value = next(steps, DONE)  # blocks this loop, on purpose: the thread is the model's
+        else:
+            assert steps is not None
+            value = await anext(steps, DONE)
+        if value is DONE or value is None or value is Idle:
+            return (DONE if value is DONE else None), 0.0
+        chunk = chunk_from_output(value, half.outputs)
+        if chunk.length == 0:
+            return None, 0.0
+        cost = await half.host.time.spend(half.step)
+        half.step += 1
+        return chunk, trio.current_time() - began if cost is None else cost
+
+
+class RunLoopDriver(Driver):
+    """The handlers of a `ReactorModel`, at any await of its `run()`, one at a time and in order."""
+
+    async def drive(self) -> None:
+        """Apply commands as they come."""
+        half = self._half
+        while True:
+            await half.host.time.settle()
+            if half.over:
+                await trio.sleep_forever()  # what is left over is discarded
+            if not await half.apply_next():
+                await half.bell.wait()
+
+    async def close(self) -> None:
+        """`run()` goes on; there is nothing to close."""
+
+
+def open_driver(half: ModelHalf) -> Driver:
+    """The driver for the model's kind."""
+    return GeneratorDriver(half) if half.kind == "pipeline" else RunLoopDriver(half)
+
+
+def _open(model: Any) -> Generator[Any, None, None] | AsyncGenerator[Any, None]:
+    steps = model.inference()
+    if isinstance(steps, (Generator, AsyncGenerator)):
+        return steps
+    if hasattr(steps, "close"):
+        steps.close()  # a coroutine that nobody awaits
+    raise TypeError(f"inference() must be a generator or an async generator, it returned {type(steps).__name__}")

@@ -1,0 +1,265 @@
+"""A session's half on the model loop: its state, its hooks and handlers, and the driver of its generator or run loop.
+
+Order at connect: fresh state, `connected` set, `@connected` to its end, then the driver. Order at disconnect: `connected`
+cleared, `@disconnected` with the state still readable, generator closed and its `finally` run, state gone.
+
+The disconnect reaches `run`'s own task, not the driver, which is shielded until `@disconnected` has run: otherwise a step
+that happens to be at an `await` would unwind before that hook, and one that happens to be at a yield after it.
+
+No scope of the runtime is opened around a step, since an author may hold a nursery open across a yield, whose scope then
+is left in another step than it was entered. The two scopes that stop and protect the driver are entered before the
+generator exists and armed later, by attribute.
+
+An exception of author code is caught in the task that ran it, before a nursery can group it, and returned as a value.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import trio
+
+from reactor_trio.errors import CommandError
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.events import Handler
+from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data, plain
+from reactor_trio.interface.model import ReactorModel
+from reactor_trio.media import Chunk
+from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip
+from reactor_trio.pacing import Cadence
+from reactor_trio.session.bell import Bell
+from reactor_trio.session.drivers import Driver, open_driver
+from reactor_trio.session.outflow import Outflow, PlayoutSide
+from reactor_trio.session.pending import Command, Pending, PendingCommand, Sharing
+from reactor_trio.session.port import Port, serve_session
+
+log = logging.getLogger("reactor_trio.model")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a command: applied, to be seen first by step `step`, or refused with `code`."""
+
+    numbers: tuple[int, ...]
+    step: int
+    reply: Any = None
+    code: str | None = None
+    message: str = ""
+
+
+class SessionSide(Protocol):
+    """The other half, on the I/O loop; each method is posted and must not raise."""
+
+    def answered(self, answer: Answer) -> None: ...
+    def tell(self, type: str, data: Any, client: int | None) -> None: ...
+
+
+class ModelHalf:
+    """The model's side of one session.
+
+    Args:
+        session_id: for the log.
+        client: number and joining time of the controlling client.
+        close_timeout: seconds in which `@disconnected` and the closing of an async generator must end.
+    """
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        model: ReactorModel,
+        port: Port,
+        declaration: Declaration,
+        host: ModelHost,
+        session: SessionSide,
+        playout: PlayoutSide,
+        client: tuple[int, float],
+        cadence: Cadence,
+        capacity: int,
+        close_timeout: float = 5.0,
+    ) -> None:
+        self.host = host
+        self.model = model
+        self.kind = declaration.kind
+        self.outputs = declaration.outputs
+        self.state: Any = None
+        self.bell = Bell()
+        self.pending = Pending(self._sharing)
+        self.outflow = Outflow(host, playout, declaration, cadence, capacity, self.bell)
+        #: number of the step that comes next; counts steps that made frames
+        self.step = 0
+        #: id of the controlling client's newest command applied
+        self.newest_command: int | None = None
+        self.closed = False
+        self.error: BaseException | None = None
+        self._session_id = session_id
+        self._port = port
+        self._declaration = declaration
+        self._session = session
+        self._client = ClientInfo(client[0], client[1], self._send_to)
+        self._close_timeout = close_timeout
+        self._disconnected = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the session is over; true at once when the client has left, readable from any thread."""
+        return self._disconnected or self._call.cancel_requested
+
+    async def run(self) -> Exception | None:
+        """The session from its first to its last line of author code; returns the author's exception if one ended it."""
+        serve_session(self)
+        self._call = current_call()
+        self._stop = trio.CancelScope(shield=True)
+        self._driver: Driver = open_driver(self)
+        state = self._declaration.state
+        self.state = state() if state is not None else None
+        self._port.half = self
+        try:
+            async with trio.open_nursery() as nursery:
+                try:
+                    self._port.connected.change(self)
+                    await self._hook("connected", self._declaration.connected)
+                    nursery.start_soon(self._drive, nursery.cancel_scope)
+                    await trio.sleep(math.inf)  # until the disconnect, or until the driver ends the session
+                finally:
+                    self._disconnected = True
+                    self._port.connected.change(None)
+                    self.outflow.close()
+                    with trio.move_on_after(self._close_timeout, shield=True) as limit:
+                        await self._hook("disconnected", self._declaration.disconnected)
+                    if limit.cancelled_caught:
+                        log.error("session %s: @disconnected took over %g s and was cancelled", self._session_id,
+                                  self._close_timeout)  # fmt: skip
+                    self._stop.cancel()
+        finally:
+            self.closed = True
+            self.state = None
+            self._port.half = None
+            if self._declaration.kind == "pipeline":
+                self._port.forget_fps()
+        if self.error is None or isinstance(self.error, Exception):
+            return self.error
+        raise self.error  # SystemExit, KeyboardInterrupt: the end of the server, not of a session
+
+    def what_is_left(self) -> str:
+        """What author code of this session still holds, in words; empty if all is let go."""
+        if not self.closed:
+            return "its model half has not unwound"
+        return self._driver.what_is_left()
+
+    # ---- for the driver and the port ----------------------------------------------------------------------------------
+
+    async def apply_next(self) -> bool:
+        """Apply the oldest pending command and answer it; False if there is none."""
+        place = self.pending.take()
+        if place is None:
+            return False
+        await self._apply(place)
+        return True
+
+    async def emit(self, chunk: Chunk, compute_time: float | None, drop: bool) -> None:
+        """A run loop emitted."""
+        step, command = self.step, self.newest_command
+        if chunk.length == 0:
+            return
+        self.step += 1
+        cost = await self.host.time.spend(step)
+        if cost is not None and compute_time is not None:
+            compute_time = cost
+        if not self.over:
+            await self.outflow.emit(chunk, compute_time, step, command, drop)
+
+    def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
+        """A message to all clients, or to one."""
+        self.host.post_io(self._session.tell, type, data, client)
+
+    # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
+
+    def command(self, command: Command) -> None:
+        """A command has arrived."""
+        self.pending.add(command)
+        self.bell.ring()
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _drive(self, session: trio.CancelScope) -> None:
+        with self._stop, trio.CancelScope() as guard:
+            cut_short = False
+            try:
+                await self._driver.drive()
+            except BaseException as error:  # noqa: BLE001 - judged by what is left of it
+                self.error = strip(error, SessionOver, trio.Cancelled)
+                cut_short = self.error is None and strip(error, trio.Cancelled) is None and not self.over
+            finally:
+                guard.shield, guard.deadline = True, trio.current_time() + self._close_timeout
+                try:
+                    await self._driver.close()
+                except BaseException as error:  # noqa: BLE001 - judged by what is left of it
+                    self._closing_failed(strip(error, GeneratorExit, SessionOver, trio.Cancelled))
+            if cut_short and self.error is None:
+                self.error = RuntimeError(
+                    "inference() holds a cancel scope or nursery open across a yield, and that scope was cancelled"
+                )
+        if guard.cancelled_caught:
+            log.error("session %s: closing inference() took over %g s and was cancelled", self._session_id,
+                      self._close_timeout)  # fmt: skip
+        session.cancel()
+
+    def _closing_failed(self, error: BaseException | None) -> None:
+        if error is None:
+            return
+        if self.error is None and not self.over:
+            self.error = error
+        else:
+            log.error("session %s: closing inference() raised", self._session_id, exc_info=error)
+
+    async def _apply(self, place: PendingCommand) -> None:
+        command, numbers = place.command, tuple(place.numbers)
+        spec = self._declaration.commands[command.name]
+        try:
+            reply = None
+            if spec.handler is not None:
+                result = await self._call_author(spec.handler, command.arguments)
+                reply = message_data(result) if isinstance(result, ModelMessage) else plain(result, command.name)
+            elif spec.field is not None:
+                setattr(self.state, spec.field, command.arguments[spec.field])
+        except CommandError as error:
+            answer = Answer(numbers, self.step, code=error.code, message=error.message)
+        except Exception as error:
+            log.exception("session %s: the handler of %s raised", self._session_id, command.name)
+            answer = Answer(numbers, self.step, code="internal_error", message=f"{type(error).__name__}: {error}")
+        else:
+            if command.id is not None:
+                self.newest_command = command.id
+            answer = Answer(numbers, self.step, reply)
+        self.host.post_io(self._session.answered, answer)
+
+    async def _hook(self, kind: str, handler: Handler | None) -> None:
+        if handler is None:
+            return
+        try:
+            await self._call_author(handler, {})
+        except Exception:
+            log.exception("session %s: @%s raised", self._session_id, kind)
+
+    async def _call_author(self, handler: Handler, arguments: dict[str, Any]) -> Any:
+        function: Callable[..., Any] = getattr(self.model, handler.attribute)
+        if handler.client_parameter is not None:
+            arguments = {**arguments, handler.client_parameter: self._client}
+        result = function(**arguments)
+        return await result if inspect.isawaitable(result) else result
+
+    async def _send_to(self, client: int, message: ModelMessage) -> None:
+        data = message_data(message)
+        await trio.lowlevel.checkpoint()
+        if not self.closed:
+            self.tell(type(message).__reactor_type__, data, client)
+
+    def _sharing(self, name: str) -> Sharing:
+        spec = self._declaration.commands[name]
+        return "consecutive" if spec.handler is None else "anywhere" if spec.dedupe else "none"

@@ -1,0 +1,158 @@
+"""Frames out of the model, on its own loop: accept, pace, queue.
+
+Room is counted here, where it is spent, and freed by the other loop's word that a frame is shown; so nothing is computed
+that could not be queued. Each bundle leaves with its duration; after a flush, words about older bundles no longer count.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import trio
+
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.media import Bundle, Chunk, FrameHandle, black_chunk
+from reactor_trio.model_host import ModelHost
+from reactor_trio.pacing import Cadence, Lookahead
+from reactor_trio.session.bell import Bell
+
+
+class PlayoutSide(Protocol):
+    """The other half, on the I/O loop; each method is posted and must not raise."""
+
+    def put(self, bundle: Bundle, epoch: int) -> None: ...
+    def flush(self, epoch: int) -> None: ...
+    def retime(self, interval: float) -> None: ...
+    def count_drop(self, place: str, reason: str, frames: int) -> None: ...
+
+
+class Outflow:
+    """Model side of a session's frames."""
+
+    def __init__(
+        self, host: ModelHost, playout: PlayoutSide, declaration: Declaration, cadence: Cadence, capacity: int, bell: Bell
+    ) -> None:
+        self._host = host
+        self._playout = playout
+        self._declaration = declaration
+        self._cadence = cadence
+        self._lookahead = Lookahead(capacity)
+        self._bell = bell
+        self._epoch = 0
+        self._seqs: dict[str, int] = {}
+        self._sizes: dict[str, tuple[int, int]] = {}
+        self._frames_per_step = 1
+        self.closed = False
+
+    @property
+    def fps(self) -> float:
+        """Target rate in frames per second."""
+        return self._cadence.fps
+
+    # ---- what the model asks ------------------------------------------------------------------------------------------
+
+    def step_at(self, now: float) -> float:
+        """When the next step of a pipeline may start."""
+        predicted = self._cadence.seconds_per_frame * self._frames_per_step
+        return self._lookahead.step_at(now, predicted, self._cadence.interval)
+
+    async def queue(self, chunk: Chunk, seconds: float, step: int, command: int | None) -> None:
+        """Queue what a pipeline's step made in `seconds`; waits for room if the step came early. Loses nothing."""
+        self._begin(chunk, seconds)
+        epoch = self._epoch
+        for tracks, duration in chunk.split():
+            while (at := self._lookahead.queue_at(trio.current_time())) == math.inf and not self._stale(epoch):
+                await self._bell.wait(at)
+            if self._stale(epoch):
+                return
+            self._put(tracks, duration, step, command)
+
+    async def emit(self, chunk: Chunk, seconds: float | None, step: int, command: int | None, drop: bool) -> None:
+        """Queue what a run loop emitted: wait while the buffer is full, or with `drop` discard what finds no room."""
+        self._begin(chunk, seconds)
+        epoch = self._epoch
+        for tracks, duration in chunk.split():
+            while (at := self._lookahead.emit_at(now := trio.current_time())) > now and not self._stale(epoch):
+                if drop:
+                    break
+                await self._bell.wait(at)
+            if self._stale(epoch):
+                return
+            if at > now:
+                for name in tracks:  # a number is used up, so that a viewer sees the gap
+                    self._next_seq(name)
+                self._count_drop("buffer", "full", 1)
+            else:
+                self._put(tracks, duration, step, command)
+
+    def set_fps(self, fps: float) -> None:
+        """Replace the declared rate now, also for what is queued. Raises ValueError."""
+        self._cadence.set_fps(fps)
+        self._lookahead.retimed(self._cadence.interval)
+        self._host.post_io(self._playout.retime, self._cadence.interval)
+
+    def flush(self, step: int, *, black: bool) -> None:
+        """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if asked."""
+        self._epoch += 1
+        self._lookahead.flushed()
+        self._host.post_io(self._playout.flush, self._epoch)
+        if black:
+            for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
+                self._put(tracks, duration, step, None)
+        self._bell.ring()
+
+    def close(self) -> None:
+        """The session is over: what waits for room is released, nothing more is queued."""
+        self.closed = True
+        self._bell.ring()
+
+    # ---- what the I/O loop posts --------------------------------------------------------------------------------------
+
+    def handed(self, until: float, epoch: int) -> None:
+        """The oldest bundle is shown now, until `until`."""
+        if epoch == self._epoch:
+            self._lookahead.handed(until)
+        else:
+            self._lookahead.shown(until)
+        self._bell.ring()
+
+    def shown(self, until: float) -> None:
+        """The bundle on screen now ends at `until`."""
+        self._lookahead.shown(until)
+        self._bell.ring()
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _begin(self, chunk: Chunk, seconds: float | None) -> None:
+        if chunk.length == 0:
+            return
+        if seconds is not None:
+            self._cadence.observe(seconds, chunk.length)
+        self._frames_per_step = chunk.length
+        self._lookahead.make_room_for(chunk.length)
+        for name, frames in chunk.videos.items():
+            height, width = frames.shape[-3:-1]
+            self._sizes[name] = (int(height), int(width))
+
+    def _stale(self, epoch: int) -> bool:
+        return self.closed or epoch != self._epoch
+
+    def _put(self, tracks: dict[str, FrameHandle], duration: float | None, step: int, command: int | None) -> None:
+        interval = self._cadence.interval
+        seconds = interval if duration is None else duration
+        bundle = Bundle(
+            tracks=tracks,
+            seqs={name: self._next_seq(name) for name in tracks},
+            duration=seconds, paced=duration is None, step=step, command=command,
+        )  # fmt: skip
+        self._lookahead.put(seconds)
+        self._host.post_io(self._playout.put, bundle, self._epoch)
+
+    def _next_seq(self, track: str) -> int:
+        seq = self._seqs.get(track, 0)
+        self._seqs[track] = seq + 1
+        return seq
+
+    def _count_drop(self, place: str, reason: str, frames: int) -> None:
+        self._host.post_io(self._playout.count_drop, place, reason, frames)

@@ -1,0 +1,65 @@
+"""Commands that have arrived and are not yet applied, in order, with what supersedes what.
+
+Consecutive `set_<field>` of one field share one place: only the last counts, and all are answered with it. Of the pending
+commands of a `dedupe` event from one client the newest runs, at the place of the first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Sharing = Literal["none", "consecutive", "anywhere"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A validated command, as plain data for the way between the loops. `number` counts the session's commands."""
+
+    number: int
+    client: int
+    name: str
+    arguments: dict[str, Any]
+    id: int | None
+
+
+@dataclass(slots=True)
+class PendingCommand:
+    """One place in the order: the command that counts, and the numbers of all that are answered with it."""
+
+    command: Command
+    numbers: list[int] = field(default_factory=list)
+
+
+class Pending:
+    """The pending commands of one session. `sharing` says how commands of a name share a place."""
+
+    def __init__(self, sharing: Callable[[str], Sharing]) -> None:
+        self._sharing = sharing
+        self._places: deque[PendingCommand] = deque()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, command: Command) -> None:
+        """A command has arrived."""
+        place = self._shared_place(command)
+        if place is None:
+            self._places.append(PendingCommand(command, [command.number]))
+        else:
+            place.command = command
+            place.numbers.append(command.number)
+
+    def take(self) -> PendingCommand | None:
+        """The next to apply."""
+        return self._places.popleft() if self._places else None
+
+    def _shared_place(self, command: Command) -> PendingCommand | None:
+        sharing = self._sharing(command.name)
+        if sharing == "none":
+            return None
+        candidates = list(self._places) if sharing == "anywhere" else list(self._places)[-1:]
+        key = (command.name, command.client)
+        return next((p for p in candidates if (p.command.name, p.command.client) == key), None)

@@ -1,0 +1,126 @@
+"""Frames on their way out, on the I/O loop: each bundle is handed to the viewers at its due time, and to the model's side
+goes the word that it was. The playout waits for time alone; no socket can hold it back unless `slow_client: hold` asks so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Protocol
+
+import trio
+
+from reactor_trio.media import Bundle
+from reactor_trio.pacing import Schedule
+from reactor_trio.session.bell import Bell
+
+
+class ModelSide(Protocol):
+    """The other half, on the model loop; each method is posted and must not raise."""
+
+    def handed(self, until: float, epoch: int) -> None: ...
+    def shown(self, until: float) -> None: ...
+
+
+class Playout:
+    """The queue and the clock-driven task of one session.
+
+    Args:
+        hand: gives a bundle and its presentation time (absolute, seconds) to the viewers; must not wait.
+        hold: awaited before a bundle is handed, where the model shall wait for slow clients.
+        post: posts a word to the model's side.
+        dropped: counts frames dropped: place, reason, number.
+    """
+
+    def __init__(
+        self,
+        hand: Callable[[Bundle, float], None],
+        hold: Callable[[], Awaitable[None]] | None,
+        post: Callable[..., None],
+        dropped: Callable[[str, str, int], None],
+    ) -> None:
+        self._hand = hand
+        self._hold = hold
+        self._post = post
+        self._dropped = dropped
+        self._model: ModelSide | None = None
+        self._queue: deque[tuple[Bundle, int, float]] = deque()
+        self._schedule = Schedule()
+        self._shown_paced = False
+        self._bell = Bell()
+        #: (due, lateness) of the bundle handed last, in seconds
+        self.last_lateness = 0.0
+
+    def connect(self, model: ModelSide) -> None:
+        """Name the other half before the first bundle."""
+        self._model = model
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    async def run(self) -> None:
+        """Hand bundles for ever, each at its due time; cancelled when the session is over."""
+        while True:
+            if not self._queue:
+                await self._bell.wait()
+                continue
+            bundle, epoch, ready = self._queue[0]
+            now = trio.current_time()
+            due = self._schedule.due(ready, now, bundle.duration)
+            if due > now:
+                await self._bell.wait(due)  # a ring means that rate or queue changed: look again
+                continue
+            if self._hold is not None:
+                await self._hold()
+                if not self._queue or self._queue[0][0] is not bundle:
+                    continue
+                due = self._schedule.due(ready, trio.current_time(), bundle.duration)
+            self._queue.popleft()
+            self.last_lateness = trio.current_time() - due
+            self._schedule.show(due, bundle.duration)
+            self._shown_paced = bundle.paced
+            self._hand(bundle, due)
+            assert self._model is not None
+            self._post(self._model.handed, self._schedule.until, epoch)
+            await trio.lowlevel.checkpoint()
+
+    # ---- posted by the model's side -----------------------------------------------------------------------------------
+
+    def put(self, bundle: Bundle, epoch: int) -> None:
+        """A bundle was made."""
+        self._queue.append((bundle, epoch, trio.current_time()))
+        if len(self._queue) == 1:
+            self._bell.ring()
+
+    def retime(self, interval: float) -> None:
+        """The rate changed: what is shown and what is queued last `interval` seconds, unless audio says otherwise."""
+        if self._shown_paced and self._schedule.until > -math.inf:
+            self._schedule.retime(interval)
+            assert self._model is not None
+            self._post(self._model.shown, self._schedule.until)
+        self._queue = deque(
+            (replace(bundle, duration=interval) if bundle.paced else bundle, epoch, ready)
+            for bundle, epoch, ready in self._queue
+        )
+        self._bell.ring()
+
+    def flush(self, epoch: int) -> None:
+        """Drop what was made before `epoch`."""
+        kept = deque(entry for entry in self._queue if entry[1] >= epoch)
+        self._count_flushed("flushed", kept)
+        self._bell.ring()
+
+    def count_drop(self, place: str, reason: str, frames: int) -> None:
+        """Frames were dropped on the model's side."""
+        self._dropped(place, reason, frames)
+
+    def close(self) -> None:
+        """The session is over: what is queued is dropped and counted."""
+        self._count_flushed("session_over", deque())
+
+    def _count_flushed(self, reason: str, kept: deque[tuple[Bundle, int, float]]) -> None:
+        if gone := len(self._queue) - len(kept):
+            self._dropped("buffer", reason, gone)
+        self._queue = kept

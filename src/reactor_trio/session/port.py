@@ -1,0 +1,160 @@
+"""What the runtime puts on a model instance: the one way from author code to the session that it serves.
+
+Code of a `run()` loop outlives sessions, so it must be known which session a piece of it works for. It is the session that
+the code last *saw*: by `connected.wait()`, by `connected.is_set()`, by coming back from `emit()`, or because the runtime
+called it for one. A frame computed for a session that is over goes nowhere, even if the next one has begun.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.messages import ModelMessage, message_data
+from reactor_trio.media import chunk_from_output
+from reactor_trio.model_host import ModelHost, SessionOver
+from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
+from reactor_trio.session.bell import Bell
+
+if TYPE_CHECKING:
+    from reactor_trio.session.model_half import ModelHalf
+
+_SEEN: contextvars.ContextVar[ModelHalf | None] = contextvars.ContextVar("reactor_session", default=None)
+
+
+class ConnectedSignal:
+    """`model.connected`. Looking at it is what tells `run()` code which session it serves."""
+
+    def __init__(self) -> None:
+        self._half: ModelHalf | None = None
+        self._bell = Bell()
+
+    def change(self, half: ModelHalf | None) -> None:
+        """A session begins (`half`) or ends (None)."""
+        self._half = half
+        self._bell.ring()
+
+    def is_set(self) -> bool:
+        """Whether a client is there; False at once when it has left, also in the middle of a step."""
+        _SEEN.set(self._half)
+        return self._half is not None and not self._half.over
+
+    async def wait(self) -> None:
+        """Return when a client is there. Always a checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while not self.is_set():
+            await self._bell.wait()
+
+
+class Port:
+    """The port of one model instance.
+
+    Args:
+        fps: declared rate, or None.
+        no_client: counts frames that were emitted with no session.
+    """
+
+    def __init__(
+        self,
+        host: ModelHost,
+        declaration: Declaration,
+        fps: float | None,
+        max_fps: float,
+        no_client: Callable[[int], object],
+    ) -> None:
+        self.connected = ConnectedSignal()
+        self.half: ModelHalf | None = None
+        self._host = host
+        self._declaration = declaration
+        self._class_fps = fps
+        self._declared_fps = fps
+        self._max_fps = max_fps
+        self._no_client = no_client
+
+    @property
+    def output_buffer(self) -> Port:
+        """The queue between the model and its viewers; this object answers for it."""
+        return self
+
+    @property
+    def state(self) -> Any:
+        """The session's state, None without a session."""
+        return self.half.state if self.half is not None else None
+
+    # ---- the output buffer --------------------------------------------------------------------------------------------
+
+    @property
+    def declared_fps(self) -> float | None:
+        """The rate that caps this session: declared by the class, or set since."""
+        return self._declared_fps
+
+    @property
+    def fps(self) -> float:
+        """Frames per second at which frames are played now."""
+        if self.half is not None:
+            return self.half.outflow.fps
+        return min(self._declared_fps or DEFAULT_FPS, self._max_fps)
+
+    def set_fps(self, fps: float) -> None:
+        """Replace the declared rate at once. Raises ValueError unless it is a finite number above 0."""
+        self._declared_fps = checked_fps(fps)
+        if self.half is not None:
+            self.half.outflow.set_fps(fps)
+
+    def forget_fps(self) -> None:
+        """A pipeline's session is over: what the class declares holds again."""
+        self._declared_fps = self._class_fps
+
+    def flush(self) -> None:
+        """Drop what is queued and show one black frame."""
+        if self.half is not None:
+            self.half.outflow.flush(self.half.step, black=True)
+
+    def clear(self) -> None:
+        """Drop what is queued; the last picture stays."""
+        if self.half is not None:
+            self.half.outflow.flush(self.half.step, black=False)
+
+    # ---- the session --------------------------------------------------------------------------------------------------
+
+    async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
+        """See `ReactorModel.emit`."""
+        await trio.lowlevel.checkpoint()
+        half = _SEEN.get()
+        try:
+            chunk = chunk_from_output(output, self._declaration.outputs)
+            if half is not None and not half.over:
+                await half.emit(chunk, compute_time, drop)
+                return
+            self._host.post_io(self._no_client, chunk.length)
+            if self.half is None:
+                await trio.sleep(1 / self.fps)
+        finally:
+            _SEEN.set(self.half)
+
+    async def send(self, message: ModelMessage) -> None:
+        """See `ReactorModel.send`."""
+        data = message_data(message)
+        await trio.lowlevel.checkpoint()
+        half = _SEEN.get() or self.half
+        if half is not None and not half.closed:
+            half.tell(type(message).__reactor_type__, data, None)
+
+    def cancelled(self) -> bool:
+        """See `ReactorModel.cancelled`."""
+        half = _SEEN.get() or self.half
+        return half is None or half.over
+
+    def check_cancelled(self) -> None:
+        """See `ReactorModel.check_cancelled`."""
+        if self.cancelled():
+            raise SessionOver
+
+
+def serve_session(half: ModelHalf) -> None:
+    """Code that runs in this context from now on works for `half`."""
+    _SEEN.set(half)

@@ -1,0 +1,262 @@
+"""A session's half on the I/O loop: it owns the model's half and the playout, and knows no socket.
+
+    connection scope -> Session.run -> nursery -+- host.run(half.run)   model loop: hooks, commands, steps, close
+                                                '- playout.run          I/O loop: due bundles to the attachments
+
+Clients attach and detach; the session hands each due bundle and each message to those that are there and waits for none.
+Leaving `run` is the end: the model's half has unwound, what was queued is gone, and the reason is known.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from reactor_trio.errors import CommandError
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.model import ReactorModel
+from reactor_trio.media import Bundle
+from reactor_trio.model_host import ModelHost
+from reactor_trio.pacing import Cadence
+from reactor_trio.protocol import EndReason
+from reactor_trio.session.attachment import Attachment, Flood
+from reactor_trio.session.model_half import Answer, ModelHalf
+from reactor_trio.session.pending import Command
+from reactor_trio.session.playout import Playout
+from reactor_trio.session.port import Port
+
+log = logging.getLogger("reactor_trio.session")
+
+
+@dataclass(frozen=True)
+class SessionServices:
+    """What a session needs of its server.
+
+    Attributes:
+        max_fps, buffer_size: pacing, from the class or the manifest.
+        hold: whether the model waits for slow clients.
+        debug: whether clients are told the text of an author's exception.
+        stuck_after: seconds after which a step that outlives its session is reported with its stack.
+        commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
+        dropped: counts frames dropped: place, reason, number.
+        handed: told of each bundle handed: frames and lateness in seconds.
+    """
+
+    host: ModelHost
+    model: ReactorModel
+    port: Port
+    declaration: Declaration
+    max_fps: float
+    buffer_size: int
+    hold: bool
+    debug: bool
+    stuck_after: float
+    commands_per_second: float
+    pending_commands: int
+    unanswered_commands: int
+    dropped: Callable[[str, str, int], None]
+    handed: Callable[[int, float], None]
+
+
+@dataclass(slots=True)
+class _Unanswered:
+    number: int
+    name: str
+    id: int | None
+    shares: bool  # its place in the order is that of the one before it
+
+
+class Session:
+    """One client's time with the model.
+
+    Args:
+        session_id: unique name, for the wire and the log.
+        controller: number and joining time of the controlling client.
+        over: told when the session has ended.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        services: SessionServices,
+        controller: tuple[int, float],
+        over: Callable[[Session], None] = lambda _session: None,
+    ) -> None:
+        self.id = session_id
+        self.began = trio.current_time()
+        self.ended = trio.Event()
+        self.reason: EndReason | None = None
+        self.error: Exception | None = None
+        self._services = services
+        self._over = over
+        self._attachments: dict[int, Attachment] = {}
+        self._controller = controller[0]
+        self._scope = trio.CancelScope()
+        self._last: tuple[Bundle, float] | None = None
+        self._numbers = 0
+        self._unanswered: deque[_Unanswered] = deque()
+        self._places = 0
+        self._allowance = services.commands_per_second
+        self._allowance_at = self.began
+        self.playout = Playout(
+            self._hand, self._wait_free if services.hold else None, services.host.post, services.dropped
+        )
+        self._half = ModelHalf(
+            session_id=session_id, model=services.model, port=services.port, declaration=services.declaration,
+            host=services.host, session=self, playout=self.playout, client=controller,
+            cadence=Cadence(services.port.declared_fps, services.max_fps), capacity=services.buffer_size,
+        )  # fmt: skip
+        self.playout.connect(self._half.outflow)
+
+    async def run(self) -> None:
+        """The session's whole life; cancelled when its connection goes. Returns when the model has let go of it."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.playout.run)
+                with self._scope:
+                    await self._run_model()
+                if self.error is not None:
+                    self._model_failed(self.error)
+                nursery.cancel_scope.cancel()
+        finally:
+            self.playout.close()
+            self.reason = self.reason or "client_left"
+            self.ended.set()
+            self._over(self)
+            for attachment in list(self._attachments.values()):
+                attachment.end(self.reason, self._why())
+
+    def end(self, reason: EndReason) -> None:
+        """End the session from this side; `run` returns when the model has unwound."""
+        self.reason = self.reason or reason
+        self._scope.cancel()
+
+    # ---- attachments --------------------------------------------------------------------------------------------------
+
+    def attach(self, attachment: Attachment) -> None:
+        """A client watches from now on; it is given the last picture at once."""
+        self._attachments[attachment.number] = attachment
+        if self._last is not None:
+            attachment.offer(*self._last)
+
+    def detach(self, attachment: Attachment) -> None:
+        """A client watches no longer."""
+        self._attachments.pop(attachment.number, None)
+
+    @property
+    def viewers(self) -> int:
+        """Clients attached."""
+        return len(self._attachments)
+
+    def leftovers(self) -> list[str]:
+        """What is still there of this session although it has ended, in words; for leak checks."""
+        if not self.ended.is_set():
+            return ["it has not ended"]
+        left = [f"{self._half.what_is_left()}"] if self._half.what_is_left() else []
+        return left + ([f"{len(self.playout)} queued bundles"] if len(self.playout) else [])
+
+    # ---- commands -----------------------------------------------------------------------------------------------------
+
+    def submit(self, name: str, data: bytes, id: int | None) -> None:  # noqa: A002 - the wire's word
+        """A command of the controlling client. Raises CommandError if it is refused here, Flood if that is too much."""
+        if len(self._unanswered) >= self._services.unanswered_commands:
+            raise Flood
+        self._spend_allowance()
+        spec, arguments = self._services.declaration.decode(name, data)
+        last = self._unanswered[-1] if self._unanswered else None
+        shares = spec.handler is None and last is not None and last.name == name
+        if not shares and self._places >= self._services.pending_commands:
+            raise CommandError("busy", f"{self._places} commands are pending; wait for their answers")
+        self._numbers += 1
+        self._places += not shares
+        self._unanswered.append(_Unanswered(self._numbers, name, id, shares))
+        command = Command(self._numbers, self._controller, name, arguments, id)
+        self._services.host.post(self._half.command, command)
+
+    # ---- posted by the model's half -----------------------------------------------------------------------------------
+
+    def answered(self, answer: Answer) -> None:
+        """Commands were applied or refused: answer each that has an id."""
+        numbers = set(answer.numbers)
+        controller = self._attachments.get(self._controller)
+        kept: deque[_Unanswered] = deque()
+        for entry in self._unanswered:
+            if entry.number not in numbers:
+                kept.append(entry)
+                continue
+            if controller is None:
+                continue
+            if answer.code is not None:
+                hidden = answer.code == "internal_error" and not self._services.debug
+                message = "the model's handler raised an exception" if hidden else answer.message
+                controller.say("reactor.error", {"code": answer.code, "message": message}, entry.id)
+            elif entry.id is not None:
+                controller.say("reactor.ack", {"step": answer.step, "reply": answer.reply}, entry.id)
+        self._unanswered = kept
+        self._places = sum(not entry.shares for entry in kept)
+
+    def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
+        """A model message for every client, or for one."""
+        for number, attachment in self._attachments.items():
+            if client is None or number == client:
+                attachment.say(type, data)
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _hand(self, bundle: Bundle, due: float) -> None:
+        pts = due - self.began
+        self._last = (bundle, pts)
+        self._services.handed(len(bundle.tracks), self.playout.last_lateness)
+        for attachment in self._attachments.values():
+            attachment.offer(bundle, pts)
+
+    async def _wait_free(self) -> None:
+        for attachment in list(self._attachments.values()):
+            await attachment.wait_free()
+
+    def _spend_allowance(self) -> None:
+        rate, now = self._services.commands_per_second, trio.current_time()
+        self._allowance = min(rate, self._allowance + (now - self._allowance_at) * rate)
+        self._allowance_at = now
+        if self._allowance < 1:
+            raise CommandError("busy", f"more than {rate:g} commands a second")
+        self._allowance -= 1
+
+    def _model_failed(self, error: Exception) -> None:
+        self.reason = "model_error"
+        log.error("session %s: the model raised", self.id, exc_info=error)
+
+    def _why(self) -> str:
+        if self.error is None or not self._services.debug:
+            return ""
+        return f"{type(self.error).__name__}: {self.error}"
+
+    async def _run_model(self) -> None:
+        unwound = trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._report_if_stuck, unwound)
+            try:
+                self.error = await self._services.host.run(self._half.run)
+            finally:
+                unwound.set()
+            nursery.cancel_scope.cancel()
+
+    async def _report_if_stuck(self, unwound: trio.Event) -> None:
+        """The end of a session waits for the step that runs; if that takes long, say which one and where it is."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.move_on_after(self._services.stuck_after, shield=True) as limit:
+                await unwound.wait()
+            if limit.cancelled_caught:
+                log.error(
+                    "session %s: %s still computes %g s after the session ended, and the next client waits for it. "
+                    "Poll self.cancelled() in long steps. It is here:\n%s",
+                    self.id, type(self._services.model).__name__, self._services.stuck_after,
+                    self._services.host.stack(),
+                )  # fmt: skip

@@ -1,0 +1,17 @@
+"""Test kit for model authors: sessions and servers in virtual time, without sockets, sleeps or retries.
+
+    async def test_brightness(autojump_clock):
+        async with open_session(MyModel, step_cost=0.25) as client:
+            await client.command("set_brightness", brightness=0.5)
+            frames = await client.take(3)
+
+See `docs/testing.md`.
+"""
+
+from reactor_trio.testing.client import SessionClient as SessionClient
+from reactor_trio.testing.server import TestServer as TestServer
+from reactor_trio.testing.server import assert_nothing_left as assert_nothing_left
+from reactor_trio.testing.server import open_server as open_server
+from reactor_trio.testing.server import open_session as open_session
+from reactor_trio.testing.timekeeping import StepCost as StepCost
+from reactor_trio.testing.timekeeping import hold_clock as hold_clock

@@ -1,0 +1,89 @@
+"""The client of a test: the real client over a connection in memory, with what a test needs besides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from reactor_trio.client import Client, Frame, Message
+from reactor_trio.client.streams import FrameStream, MessageStream
+from reactor_trio.client.transport import Transport
+from reactor_trio.errors import SessionEnded
+from reactor_trio.testing.memory import Stall
+
+if TYPE_CHECKING:
+    from reactor_trio.testing.server import TestServer
+
+
+class SessionClient(Client):
+    """`reactor_trio.client.Client` with scripted behaviour.
+
+    Attributes:
+        server: the server that it is connected to.
+    """
+
+    frames_queued = 1 << 20  # a test takes frames when it likes, and wants all of them
+
+    def __init__(
+        self,
+        transport: Transport,
+        server: TestServer,
+        stall: Stall,
+        vanish: Callable[[], Awaitable[None]],
+        on_queued: Callable[[int, int], object] | None,
+    ) -> None:
+        super().__init__(transport, on_queued=on_queued)
+        self.server = server
+        self._stall = stall
+        self._vanish = vanish
+        self._taking: dict[str | None, FrameStream] = {}
+        self._reading: MessageStream | None = None
+
+    async def take(self, count: int = 1, track: str | None = None) -> list[Frame]:
+        """The next `count` frames of a track, none left out.
+
+        Raises the model's own exception if that ends the session first, SessionEnded for any other end.
+        """
+        stream = self._taking.setdefault(track, self.frames(track))
+        frames: list[Frame] = []
+        try:
+            while len(frames) < count:
+                frames.append(await anext(stream))
+        except StopAsyncIteration:
+            raise SessionEnded(self.ended or "done") from None
+        except SessionEnded as ended:
+            raise self._cause(ended) from None
+        return frames
+
+    async def next_message(self) -> Message:
+        """The model's next message. Raises as `take` does."""
+        self._reading = self._reading or self.messages()
+        try:
+            return await anext(self._reading)
+        except StopAsyncIteration:
+            raise SessionEnded(self.ended or "done") from None
+        except SessionEnded as ended:
+            raise self._cause(ended) from None
+
+    async def close(self) -> None:
+        """Leave politely and wait until the server has let go of the session."""
+        await self.aclose()
+        await self.server.wait_left(self)
+
+    async def vanish(self) -> None:
+        """Be gone without a word, as a machine that lost its power, and wait until nothing more happens at this instant."""
+        await self._vanish()
+        await trio.testing.wait_all_tasks_blocked()
+
+    def stall(self) -> None:
+        """Stop reading; what the server sends stays in its socket."""
+        self._stall.stall()
+
+    def resume(self) -> None:
+        """Read again."""
+        self._stall.resume()
+
+    def _cause(self, ended: SessionEnded) -> BaseException:
+        return self.server.model_error(ended) or ended

@@ -1,0 +1,243 @@
+"""A server in memory, in virtual time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+import trio
+import trio.testing
+
+from reactor_trio.client.client import running
+from reactor_trio.client.connecting import session_url
+from reactor_trio.client.handshake import open_websocket
+from reactor_trio.client.transport import Transport
+from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
+from reactor_trio.interface.model import ReactorModel
+from reactor_trio.media import Encoded, FrameHandle
+from reactor_trio.model_host import open_model_host
+from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.settings import Settings
+from reactor_trio.server.site import ReactorSite
+from reactor_trio.session import Session
+from reactor_trio.testing.client import SessionClient
+from reactor_trio.testing.memory import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
+from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost
+from reactor_trio.transport import Limits, Request, serve_http
+
+_HOST = "127.0.0.1"
+
+
+class TestServer:
+    """A served model without sockets; `open_server` makes one."""
+
+    __test__ = False  # not a test, whatever pytest thinks of its name
+
+    def __init__(self, runtime: Runtime, nursery: trio.Nursery, websocket: bool) -> None:
+        self.runtime = runtime
+        #: every session there was, in order
+        self.sessions: list[Session] = []
+        #: what ended the model, if something did
+        self.failure: ModelFailed | None = None
+        self._failure_seen = False
+        self._nursery = nursery
+        self._websocket = websocket
+        self._site = ReactorSite(runtime, _HOST)
+        self._peers = 0
+        opened = runtime.open_session
+
+        def open_session(sid: str, outbound: Any) -> Session:
+            session = opened(sid, outbound)
+            self.sessions.append(session)
+            return session
+
+        runtime.open_session = open_session  # type: ignore[method-assign]
+
+    @property
+    def model(self) -> Any:
+        """The served model instance."""
+        return self.runtime.model
+
+    @asynccontextmanager
+    async def connect(
+        self,
+        *,
+        video: Iterable[str] = ("raw",),
+        role: Literal["control", "viewer"] = "control",
+        model: str | None = None,
+        on_queued: Callable[[int, int], object] | None = None,
+    ) -> AsyncGenerator[SessionClient, None]:
+        """Connect a client; enters once its session has begun, which in a full server means to wait.
+
+        Leaving the block closes politely. Raises ConnectionRefused or SessionEnded as the real client does.
+        """
+        stall = Stall()
+        open_link = self._open_websocket if self._websocket else self._open_memory
+        url = session_url(f"ws://{_HOST}/ws", video=video, role=role, model=model)
+        transport, vanish = await open_link(url, stall)
+        client = SessionClient(transport, self, stall, vanish, on_queued)
+        async with running(client):
+            yield client
+
+    def http(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Any:
+        """The server's answer to a plain request: status, content_type, body."""
+        return self._site.respond(_request(path, method, headers))
+
+    async def drain(self) -> None:
+        """Go down as on SIGTERM."""
+        await self.runtime.drain()
+
+    async def wait_left(self, client: SessionClient) -> None:
+        """Return when the session of `client` is over on the server's side."""
+        for session in self.sessions:
+            if session.id == client.session_id:
+                await session.ended.wait()
+        await trio.testing.wait_all_tasks_blocked()
+
+    def model_error(self, ended: SessionEnded) -> BaseException | None:
+        """The author's exception behind a session that ended with `model_error`."""
+        if ended.reason != "model_error":
+            return None
+        if self.failure is not None or self.runtime.journal.phase == "failed":
+            self._failure_seen = True
+            return self.failure and (self.failure.__cause__ or self.failure)
+        return self.runtime.last_error
+
+    def leftovers(self) -> list[str]:
+        """What of past sessions is still there, in words; nothing, if the runtime keeps its promise."""
+        left = [f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers()]
+        running = 1 if self.runtime.model_runs else 0
+        if (calls := self.runtime.host.live_calls - running) > 0:
+            left.append(f"{calls} model-side calls still run")
+        if self.runtime.present:
+            left.append(f"{self.runtime.present} clients are still connected")
+        return left
+
+    async def _watch(self) -> None:
+        try:
+            await self.runtime.watch_model()
+        except ModelFailed as failure:
+            self.failure = failure
+
+    async def _open_memory(self, url: str, stall: Stall) -> tuple[Transport, Any]:
+        request = _request(url, "GET", None)
+        refusal = self._site.admit(request)
+        if refusal is not None:
+            after = refusal.headers.get("retry-after")
+            raise ConnectionRefused(refusal.status, refusal.body.decode().strip(), float(after) if after else None)
+        self._peers += 1
+        link = MemoryLink(stall, self.runtime.settings.limits.stall)
+        transport = MemoryTransport(link)
+
+        async def vanish() -> None:
+            transport.vanish()
+
+        self._nursery.start_soon(self._site.converse, request, MemoryMessages(link, f"memory:{self._peers}"))
+        return transport, vanish
+
+    async def _open_websocket(self, url: str, stall: Stall) -> tuple[Transport, Any]:
+        theirs, ours = trio.testing.lockstep_stream_pair()
+        given = self.runtime.settings.limits
+        limits = Limits(
+            text_message=given.text_message, binary_message=given.client_binary, ping_interval=given.ping_interval,
+            silence=given.silence, stall=given.stall, handshake=given.handshake, http_head=given.http_head,
+        )  # fmt: skip
+
+        async def serve() -> None:
+            await serve_http(theirs, self._site, limits, closing=self.runtime.draining)
+
+        async def vanish() -> None:
+            await trio.aclose_forcefully(ours)
+
+        self._nursery.start_soon(serve)
+        transport = await open_websocket(url, stream=StallableStream(ours, stall))
+        return transport, vanish
+
+
+@asynccontextmanager
+async def open_server(
+    model: type[ReactorModel],
+    *,
+    config: Mapping[str, Any] | None = None,
+    step_cost: StepCost | None = None,
+    thread: bool = False,
+    websocket: bool = False,
+    name: str | None = None,
+    debug: bool = False,
+    settings: Settings | None = None,
+    **runtime: Any,
+) -> AsyncGenerator[TestServer, None]:
+    """Load a model and serve it in memory; after the block, prove that nothing is left.
+
+    Args:
+        config: what `load` gets.
+        step_cost: seconds of virtual time that each step takes; None: what passes in it.
+        thread: run the model on its real thread, the clock held while a step runs (for generators).
+        websocket: carry messages over the real HTTP and WebSocket framing, in memory.
+        name, debug: as for `serve`.
+        settings, **runtime: the `runtime:` section of the manifest, whole or key by key (`queue=0`, `fps=10`).
+
+    Raises ModelFailed if `load` fails, and after the block if `run()` failed and no `take` has raised it. An exception
+    of the block comes out as it is.
+    """
+    settings = settings or msgspec.convert(runtime, Settings)
+    failure: BaseException | None = None
+    server: TestServer | None = None
+    async with open_model_host(HeldTime(step_cost) if thread else InlineTime(step_cost)) as host:
+        async with trio.open_nursery() as nursery:
+            served = Runtime(
+                host, model, name=name or model.__name__, settings=settings, debug=debug, worker=_encode_here
+            )
+            server = TestServer(served, nursery, websocket)
+            try:
+                await served.load(dict(config or {}))
+                nursery.start_soon(server._watch)
+                yield server
+            except trio.Cancelled:
+                raise
+            except BaseException as error:  # noqa: BLE001 - carried around the nurseries, which would wrap it
+                failure = error
+            nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    assert_nothing_left(server)
+    if server.failure is not None and not server._failure_seen:
+        raise server.failure
+
+
+@asynccontextmanager
+async def open_session(
+    model: type[ReactorModel], *, video: Iterable[str] = ("raw",), **options: Any
+) -> AsyncGenerator[SessionClient, None]:
+    """One client of a server of its own; `options` are those of `open_server`."""
+    async with open_server(model, **options) as server, server.connect(video=video) as client:
+        yield client
+
+
+def assert_nothing_left(server: TestServer) -> None:
+    """Raise AssertionError naming each task, thread, generator or queued frame that a past session left behind."""
+    left = server.leftovers()
+    if not server.runtime.host.live_calls:
+        left += [f"thread {t.name}" for t in threading.enumerate() if t is server.runtime.host.thread and t.is_alive()]
+    assert not left, "left behind: " + "; ".join(left)
+
+
+async def _encode_here(encode: Callable[[FrameHandle], Encoded], frame: FrameHandle) -> Encoded:
+    """A worker thread would run beside the virtual clock; encoding takes no time here."""
+    await trio.lowlevel.checkpoint()
+    return encode(frame)
+
+
+def _request(url: str, method: str, headers: Mapping[str, str] | None) -> Request:
+    parts = urlsplit(url)
+    query: dict[str, str] = {}
+    for key, value in parse_qsl(parts.query, keep_blank_values=True):
+        query.setdefault(key, value)
+    given = tuple((key.lower(), value) for key, value in (headers or {}).items())
+    return Request(
+        method=method, path=parts.path, query=query, host=_HOST, authority=_HOST, headers=given, peer="memory"
+    )
