@@ -16,6 +16,9 @@ from reactor_trio.server.manifest import parse_value
 
 __all__ = ["client", "command_of", "full_url"]
 
+# Ends that are nobody's fault: the server had done its work or was asked to stop.
+POLITE = ("done", "client_left", "expired", "idle", "draining")
+
 
 def client(url: str, record: Path | None, send: Sequence[str], seconds: float | None, terminal: Terminal) -> int:
     """Watch `url` until the session ends, `seconds` have passed or Ctrl-C; returns the exit code. Raises UsageError."""
@@ -34,6 +37,9 @@ def client(url: str, record: Path | None, send: Sequence[str], seconds: float | 
     except (Exception, BaseExceptionGroup) as error:
         for leaf in leaves(error):
             if isinstance(leaf, KeyboardInterrupt):
+                return OK
+            if isinstance(leaf, SessionEnded) and leaf.reason in POLITE:
+                terminal.say(str(leaf))
                 return OK
             if isinstance(leaf, SessionEnded | ProtocolError):
                 terminal.fail(f"{target}: {leaf}")

@@ -101,8 +101,8 @@ def parse_struct(values: object, kind: type[T], path: str = "") -> T:
     try:
         return msgspec.convert(checked, kind)
     except msgspec.ValidationError as error:
-        text, _, where = str(error).partition(" - at `$")
-        raise ManifestError(f"{path}{where.rstrip('`')}".lstrip(".") + f": {text}") from None
+        text, _, where = str(error).replace("`", "").partition(" - at $")
+        raise ManifestError(f"{path}{where}".lstrip(".") + f": {text}") from None
 
 
 def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, object]:

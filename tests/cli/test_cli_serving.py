@@ -1,0 +1,134 @@
+"""The command line and the real server together, as processes over real sockets: a person's first day."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+from cli_doubles import SOURCE, reactor
+
+
+@pytest.fixture
+def project(tmp_path):
+    assert reactor("init", "demo", cwd=tmp_path).returncode == 0
+    return tmp_path / "demo"
+
+
+@contextmanager
+def running(project, *arguments):
+    """`reactor run --port 0` as a process, and the URL that it printed."""
+    with started("run", "--path", project, "--port", "0", *arguments) as process:
+        url = next((line.split()[-1] for line in process.stdout if " is ready: " in line), None)
+        assert url is not None, process.stderr.read()
+        yield process, url
+
+
+@contextmanager
+def started(*arguments):
+    """The command line as a process that does not outlive the block."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "reactor_trio", *map(str, arguments)], env=os.environ | {"PYTHONPATH": SOURCE},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def get(url: str) -> dict:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return json.load(answer)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_init_run_look_and_stop(project, signum):
+    with running(project) as (process, url):
+        assert get(f"{url}health")["status"] == "ok"
+        process.send_signal(signum)
+        out, err = process.communicate(timeout=30)
+        assert (process.returncode, out, err) == (0, "draining demo; a second signal ends at once\n", "")
+
+
+def test_the_schema_command_prints_what_the_server_answers(project):
+    with running(project) as (process, url):
+        assert json.loads(reactor("schema", "--path", project).stdout) == get(f"{url}schema")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_t128_a_drain_ends_the_session_of_a_connected_client(project):
+    with running(project) as (process, url):
+        with started("client", url, "--send", "set_brightness=0.5") as client:
+            assert "demo as control" in client.stdout.readline()
+            assert client.stdout.readline().startswith("set_brightness: ")
+            assert client.stdout.readline().startswith("main_video: ")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+            out, err = client.communicate(timeout=30)
+            assert (client.returncode, out.splitlines()[-1], err) == (0, "the session ended: draining", "")
+
+
+def test_a_command_that_the_model_refuses_is_exit_code_2_with_the_path(project):
+    with running(project) as (_, url):
+        done = reactor("client", url, "--send", "set_brightness=3")
+        assert done.returncode == 2
+        assert done.stderr == "reactor: --send: Expected float <= 2.0 - at $.brightness\n"
+
+
+def test_a_client_leaves_after_its_seconds(project):
+    with running(project) as (_, url):
+        done = reactor("client", url, "--seconds", "0.01")
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_load_that_raises_is_exit_code_1_and_one_line(project):
+    source = (project / "pipeline.py").read_text()
+    (project / "pipeline.py").write_text(source.replace('self.width = config.get("width", 640)', "1 / 0"))
+    done = reactor("run", "--path", project, "--port", "0")
+    assert (done.returncode, done.stdout) == (1, "loading demo ...\n")
+    assert "ZeroDivisionError: division by zero (pipeline.py:27)" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("reactor: ")
+
+
+def test_a_run_that_returns_is_exit_code_1(tmp_path):
+    (tmp_path / "reactor.yaml").write_text("model: pipeline:MyModel\nname: brief\n")
+    (tmp_path / "pipeline.py").write_text(
+        "from reactor_trio.interface import ReactorModel\n\n"
+        "class MyModel(ReactorModel):\n    async def run(self):\n        return\n"
+    )
+    done = reactor("run", "--path", tmp_path, "--port", "0")
+    assert done.returncode == 1
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("reactor: "))
+    assert "run() returned" in line
+
+
+def test_a_taken_port_is_exit_code_2_and_one_line(project):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = reactor("run", "--path", project, "--port", port)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"reactor: cannot listen on 127.0.0.1:{port}: Address already in use; ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_json_logs_are_json_lines_with_the_models_name(project):
+    source = (project / "pipeline.py").read_text()
+    noise = "import logging, warnings; logging.getLogger('mine').info('hello'); warnings.warn('old', stacklevel=1)\n"
+    (project / "pipeline.py").write_text(noise + source)
+    with running(project, "--json-logs") as (process, _):
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert {line["model"] for line in lines} == {"demo"}
+    assert ("mine", "hello") in [(line["logger"], line["message"]) for line in lines]
+    assert any("UserWarning: old" in line["message"] for line in lines)
