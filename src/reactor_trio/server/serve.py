@@ -94,7 +94,7 @@ async def serve(
                 await runtime.load(dict(config or {}))
                 task_status.started(serving)
                 nursery.start_soon(runtime.watch_model)
-                await (drain or trio.Event()).wait()
+                await (trio.Event() if drain is None else drain).wait()
                 await runtime.drain()
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
