@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 import pytest
 import trio
 from transport_peers import PAGE, Answer, TinySite, answers, opening, read_all, serving
 
-from reactor_trio.transport import Limits
+from reactor_trio.transport import Limits, serve_http
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 CLOSED, KEPT = 0, 30  # virtual second at which the client sees the end: refused at once, or idle for `Limits.idle`
@@ -44,6 +45,7 @@ PROBES = {
     "garbage": (b"\x00\x01\x02 garbage\r\n\r\n", [400], CLOSED),
     "words": (b"hello\r\n\r\n", [400], CLOSED),
     "tls_hello": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64), [400], CLOSED),
+    "http_2_0": (b"GET / HTTP/2.0\r\nHost: localhost\r\n\r\n", [400], CLOSED),
     "h2_preface": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", [400], CLOSED),
     "h2c_upgrade": (get("/", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: x"), [200], KEPT),
     "header_of_100_kB": (get("/", "X: " + "x" * 100_000), [431], CLOSED),
@@ -163,12 +165,16 @@ async def test_the_body_of_an_expecting_client_is_asked_for(autojump_clock):
         assert answer.status == 200
 
 
+@pytest.mark.parametrize("cut", [0, 500, 999, 1000])
 @pytest.mark.parametrize(("extra", "status"), [(0, 200), (1, 431)])
-async def test_the_head_may_have_exactly_its_limit(extra, status, autojump_clock):
-    limits = Limits(http_head=1000)
+async def test_the_head_may_have_exactly_its_limit(extra, status, cut, autojump_clock):
     padding = 1000 - len(get("/", "X: ")) + extra
-    found, _ = await probe(get("/", "X: " + "x" * padding), limits=limits)
-    assert [answer.status for answer in found] == [status]
+    raw = get("/", "X: " + "x" * padding)
+    async with serving(limits=Limits(http_head=1000)) as stream:
+        await stream.send_all(raw[:cut])
+        await trio.testing.wait_all_tasks_blocked()
+        await stream.send_all(raw[cut:])
+        assert [answer.status for answer in answers(await read_all(stream))] == [status]
 
 
 async def test_a_bug_in_the_site_is_logged_and_answered(autojump_clock, caplog):
@@ -214,6 +220,19 @@ async def test_closing_lets_a_request_be_answered_and_then_closes(autojump_clock
         (answer,) = answers(await read_all(stream))
         assert (answer.status, answer.headers["connection"]) == (200, "close")
         assert trio.current_time() == 0
+
+
+async def test_closing_during_an_answer_closes_after_it(autojump_clock):
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    closing = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(serve_http, ours, TinySite(), Limits(), closing=closing))
+        await theirs.send_all(GET)
+        await trio.testing.wait_all_tasks_blocked()
+        closing.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert answers(await read_all(theirs))[0].status == 200
+    assert trio.current_time() == 0
 
 
 async def test_closing_from_the_start_serves_nothing(autojump_clock):

@@ -222,19 +222,19 @@ async def test_sending_to_a_client_that_has_gone(autojump_clock):
 
 
 async def test_a_polite_close_and_its_answer(autojump_clock):
-    async def talk(messages: MessageStream) -> float:
+    async def talk(messages: MessageStream) -> tuple[float, int]:
         await messages.send_text("bye")
         await messages.aclose(1013, "no_room")
-        return trio.current_time()
+        return trio.current_time(), (await until_gone(messages)).code
 
     async with conversing(talk) as (peer, site):
         assert await peer.event() == TextMessage(data="bye")
         assert await peer.event() == CloseConnection(code=1013, reason="no_room")
         await trio.sleep(0.3)
-        await peer.write(frame(TEXT, b"crossing") + frame(PING, b"") + frame(CLOSE, b"\x03\xf5"))
+        await peer.write(frame(TEXT, b"crossing") * 5 + frame(PING, b"") + frame(CLOSE, b"\x03\xe8"))
         assert await read_all(peer.stream) == b""
         await peer.stream.aclose()
-    assert site.result == 0.3
+    assert site.result == (0.3, 1013)
 
 
 async def test_a_polite_close_waits_one_second_for_a_silent_client(autojump_clock):
@@ -403,23 +403,25 @@ async def test_broken_frames_are_told_and_reported(raw, code, more, autojump_clo
 
 @pytest.mark.parametrize("more", [b"", frame(PING, b"") * 3, frame(CLOSE, b"\x03\xe8"), frame(TEXT, b"more")])
 @pytest.mark.parametrize(
-    "raw",
+    ("raw", "end"),  # over its own limit, the client is waited for; over both, what it still sends is not looked at
     [
-        frame(TEXT, b"x" * 101),
-        frame(TEXT, "ä".encode() * 51),
-        frame(TEXT, b"x" * 300),
-        frame(BINARY, b"x" * 201),
-        frame(BINARY, b"x" * 150, fin=False) + frame(0, b"x" * 51),
-        frame(TEXT, b"x" * 150, fin=False) + frame(0, b"x" * 51) + frame(TEXT, b"x" * 300),
+        (frame(TEXT, b"x" * 101), 1),
+        (frame(TEXT, "ä".encode() * 51), 1),
+        (frame(TEXT, b"x" * 300), 0),
+        (frame(BINARY, b"x" * 201), 0),
+        (frame(BINARY, b"x" * 201, fin=False), 0),
+        (frame(BINARY, b"x" * 150, fin=False) + frame(0, b"x" * 51), 0),
+        (frame(TEXT, b"x" * 150, fin=False) + frame(0, b"x" * 51) + frame(TEXT, b"x" * 300), 0),
     ],
 )
-async def test_messages_over_their_limit_close_with_1009(raw, more, autojump_clock):
+async def test_messages_over_their_limit_close_with_1009(raw, more, end, autojump_clock):
     async with conversing(limits=Limits(text_message=100, binary_message=200)) as (peer, site):
         await peer.write(raw + more)
         event = await peer.event()
         assert isinstance(event, CloseConnection)
         assert event.code == 1009 or (event.code == 1000 and more[:1] == b"\x88")  # it had closed by itself
         assert await peer.event() is None
+        assert trio.current_time() == (0 if more[:1] == b"\x88" else end)
         await peer.stream.aclose()
     assert site.result.code == 1009
 

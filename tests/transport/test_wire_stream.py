@@ -95,6 +95,29 @@ async def test_a_writer_cancelled_before_it_begins_does_no_harm(autojump_clock):
     assert await theirs.receive_some() == b"whole"
 
 
+async def test_a_writer_cancelled_as_its_turn_comes_does_no_harm(autojump_clock):
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    wire = WireStream(ours)
+    scope_of_second = trio.CancelScope()
+
+    async def first():
+        await wire.send_all(b"first")
+        scope_of_second.cancel()  # the lock has gone to the second just now
+
+    async def second():
+        with scope_of_second:
+            await wire.send_all(b"second")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(first)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(second)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await theirs.receive_some() == b"first"
+    assert scope_of_second.cancelled_caught
+    assert wire.torn is None
+
+
 async def test_those_who_wait_behind_a_torn_write_are_refused(autojump_clock):
     ours, _theirs = trio.testing.lockstep_stream_pair()
     wire = WireStream(ours)
@@ -206,11 +229,12 @@ def slow_clock():
 async def test_a_large_packet_over_tcp_arrives_whole():
     ours, theirs = await tcp_pair()
     payload = memoryview(bytes(range(256)) * 12_000)
+    picture = payload.cast("B", (1000, 1024, 3))
     async with WireStream(ours) as wire, theirs:
         assert wire.peer == "{}:{}".format(*theirs.socket.getsockname())
         received = bytearray()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(wire.send_parts, b"head", payload)
+            nursery.start_soon(wire.send_parts, b"head", picture)
             while len(received) < 4 + len(payload):
                 received += await theirs.receive_some()
         assert received == b"head" + payload

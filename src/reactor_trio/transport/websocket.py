@@ -233,9 +233,9 @@ class WebSocketStream(MessageStream):
         return PeerGone(_ABNORMAL, self._wire.torn or "the connection was lost")
 
     async def heartbeat(self) -> None:
-        """Ping every `ping_interval`, and drop a client that was silent for `silence`; returns when it is gone."""
+        """Task: ping every `ping_interval`; return when the client was silent for `silence`, and has been dropped."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._ping, nursery.cancel_scope)
+            nursery.start_soon(self._ping)
             while self._lost_at() > trio.current_time():  # noqa: ASYNC110 - not polling: each byte moves the time
                 await trio.sleep_until(self._lost_at())
             nursery.cancel_scope.cancel()
@@ -245,14 +245,11 @@ class WebSocketStream(MessageStream):
     def _lost_at(self) -> float:
         return self._wire.last_received + self._limits.silence
 
-    async def _ping(self, heartbeat: trio.CancelScope) -> None:
-        while True:
-            await trio.sleep(self._limits.ping_interval)
-            try:
+    async def _ping(self) -> None:
+        with suppress(PeerGone):  # the conversation learns it from `receive`
+            while True:
+                await trio.sleep(self._limits.ping_interval)
                 await self._send(_header(_PING, 0))
-            except PeerGone:
-                heartbeat.cancel()
-                return
 
     async def aclose(self, code: int, reason: str) -> None:
         """See `MessageStream.aclose`."""
