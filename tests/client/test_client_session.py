@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 
 import anyio
@@ -65,14 +66,14 @@ def test_waiting_in_the_queue_is_told(backend):
 
 @every_backend
 @pytest.mark.parametrize(
-    ("last", "reason", "says"),
+    ("last", "reason", "says", "code"),
     [
-        (lambda server: server.say("reactor.bye", {"reason": "no_room", "message": "full"}), "no_room", "full"),
-        (lambda server: server.close(1006), "lost", "the connection closed with code 1006"),
-        (lambda server: server.say("progress"), "protocol_error", r"progress came before reactor\.welcome"),
+        (lambda server: server.say("reactor.bye", {"reason": "no_room", "message": "full"}), "no_room", "full", 1000),
+        (lambda server: server.close(1006), "lost", "the connection closed with code 1006", 1000),
+        (lambda server: server.say("progress"), "protocol_error", r"progress came before reactor\.welcome", 1002),
     ],
 )
-def test_a_session_that_ends_before_it_begins(backend, last, reason, says):
+def test_a_session_that_ends_before_it_begins(backend, last, reason, says, code):
     async def main():
         server = ScriptedTransport()
         last(server)
@@ -80,7 +81,7 @@ def test_a_session_that_ends_before_it_begins(backend, last, reason, says):
             async with running(Client(server)):
                 pytest.fail("entered")
         assert caught.value.reason == reason
-        assert server.closed_with is not None
+        assert server.closed_with == code
         server.let_go()
 
     anyio.run(main, backend=backend)
@@ -187,6 +188,23 @@ def test_the_session_ends_during_a_command(backend, end, reason):
             await client.command("spin")
         with pytest.raises(SessionEnded):
             await client.feedback(None, 0)
+
+    session(backend, story)
+
+
+@every_backend
+def test_a_command_answered_just_before_the_end_has_its_answer(backend):
+    async def story(client, server):
+        async def send():
+            assert await client.command("finish") == "finished"
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(send)
+            command = await server.command()
+            # Taken one after the other, before `send` runs again.
+            client._take_text(json.dumps({"type": "reactor.ack", "data": {"step": 1, "reply": "finished"}, "id": 1}))
+            client._take_text(json.dumps({"type": "reactor.bye", "data": {"reason": "done"}}))
+            assert command["id"] == 1
 
     session(backend, story)
 
@@ -484,6 +502,23 @@ def test_an_exception_of_the_block_comes_out_as_it_is(backend, error):
                 raise error
         assert caught.value is error
         assert error.__context__ is None
+        assert server.closed_with == 1000
+        server.let_go()
+
+    anyio.run(main, backend=backend)
+
+
+@every_backend
+def test_the_block_ends_although_the_transport_goes_on_receiving(backend):
+    class Endless(ScriptedTransport):
+        def close(self, code, reason=""):
+            pass
+
+    async def main():
+        server = Endless()
+        server.welcome()
+        async with running(Client(server)):
+            pass
         assert server.closed_with == 1000
         server.let_go()
 

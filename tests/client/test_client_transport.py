@@ -239,6 +239,15 @@ async def test_a_peer_that_does_not_answer_the_close_costs_one_second(autojump_c
 async def test_closing_is_bounded_also_when_the_peer_takes_nothing(autojump_clock):
     transport, _server, ours, theirs = await opened(unread=1)
     await transport.send("fills the pipe")
+    await transport.aclose()
+    assert trio.current_time() == 1.0
+    assert ours.closed
+    await theirs.aclose()
+
+
+async def test_closing_is_bounded_also_when_a_sender_is_stuck(autojump_clock):
+    transport, _server, ours, theirs = await opened(unread=1)
+    await transport.send("fills the pipe")
     async with trio.open_nursery() as nursery:
 
         @nursery.start_soon

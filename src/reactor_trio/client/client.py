@@ -49,8 +49,10 @@ class _Answer:
         self.error: Exception | None = None
 
     def give(self, reply: Any = None, error: Exception | None = None) -> None:
-        self.reply, self.error = reply, error
-        self.given.set()
+        # The session may end before the caller of an answered command runs again.
+        if not self.given.is_set():
+            self.reply, self.error = reply, error
+            self.given.set()
 
 
 class Client:
