@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import trio
@@ -45,7 +44,8 @@ def run(
 
 
 async def _serve(manifest: Manifest, terminal: Terminal, debug: bool) -> None:
-    from reactor_trio.server.serve import serve
+    from reactor_trio.server.serve import Serving, serve
+    from reactor_trio.server.watchdog import Watchdog
 
     drain = trio.Event()
 
@@ -53,12 +53,25 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool) -> None:
         terminal.say(f"draining {manifest.name}; a second signal ends at once")
         drain.set()
 
+    settings = manifest.settings
+    watchdog = Watchdog(settings.watchdog) if settings.watchdog else None
+
+    def on_phase(phase: str) -> None:
+        if phase == "drained" and watchdog is not None:
+            watchdog.expect_exit(settings.stuck_after, f"a step of {manifest.name} does not end; leaving it behind")
+
+    async def until_served(task_status: trio.TaskStatus[Serving]) -> None:
+        await serve(manifest, debug=debug, drain=drain, on_phase=on_phase, task_status=task_status)
+        nursery.cancel_scope.cancel()
+
     stop = Stop(ask_to_drain)
     with stop_on_signals(stop, signal.SIGINT, signal.SIGTERM):
         async with trio.open_nursery() as nursery:
+            if watchdog is not None:
+                nursery.start_soon(watchdog.run)
             try:
                 async with terminal.loading(manifest.name):
-                    serving = await nursery.start(partial(serve, manifest, debug=debug, drain=drain))
+                    serving = await nursery.start(until_served)
             except Exception as error:
                 # What load() raised comes as ModelFailed, so that a bare OSError is the listening socket's.
                 for leaf in leaves(error):

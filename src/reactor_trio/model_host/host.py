@@ -28,6 +28,7 @@ import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import outcome
@@ -36,6 +37,8 @@ import trio
 from reactor_trio.model_host.timekeeping import Timekeeper
 
 T = TypeVar("T")
+
+_PACKAGE = str(Path(__file__).parent.parent)
 
 #: Python gives helper threads of some platforms half a megabyte; model code expects what the main thread has.
 _STACK_BYTES = 16 * 2**20
@@ -147,9 +150,13 @@ class ModelHost:
         raise AssertionError("raise_cancel returned")  # pragma: no cover
 
     def stack(self) -> str:
-        """Where the model thread is now, as a readable stack; empty if it runs no thread."""
+        """Where the model thread is now, from the runtime's last own line inwards; empty if it runs no thread."""
         frame = sys._current_frames().get(self._thread.ident or -1) if self._thread is not None else None
-        return "".join(traceback.format_stack(frame)) if frame is not None else ""
+        if frame is None:
+            return ""
+        lines = traceback.extract_stack(frame)
+        own = [index for index, line in enumerate(lines) if line.filename.startswith(_PACKAGE)]
+        return "".join(traceback.format_list(lines[own[-1] if own else 0 :]))
 
     def close(self) -> None:
         """Let the model loop end once it has nothing left to do."""

@@ -66,6 +66,8 @@ class Runtime:
         self.farewell_timeout = max(settings.drain_grace / 2, 0.1)
         #: the author's exception that ended the last session which one ended
         self.last_error: Exception | None = None
+        #: why the model is not free although no session runs; None: it is
+        self.stuck: str | None = None
         #: set when the server begins to go down
         self.draining = trio.Event()
         #: whether the model's own `run()` is under way
@@ -138,6 +140,7 @@ class Runtime:
         with trio.move_on_after(self.settings.drain_grace / 2):
             await self._everybody_left()
         self.journal.enter("drained", trio.current_time())
+        self._on_phase("drained")
 
     # ---- what connections ask -----------------------------------------------------------------------------------------
 
@@ -222,7 +225,7 @@ class Runtime:
             buffer_size=buffer_size, hold=self.settings.slow_client == "hold", debug=self._debug,
             stuck_after=self.settings.stuck_after, commands_per_second=limits.commands_per_second,
             pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
-            dropped=self.metrics.dropped, handed=self.metrics.handed,
+            dropped=self.metrics.dropped, handed=self.metrics.handed, stuck=self._stuck,
         )  # fmt: skip
 
     def _max_fps(self, model: ReactorModel) -> float:
@@ -243,6 +246,9 @@ class Runtime:
             self.last_error = session.error
         log.info("session %s ended: %s", session.id, session.reason)
         self._show_queue()
+
+    def _stuck(self, sid: str, stuck: bool) -> None:
+        self.stuck = f"a step of {self.name} still computes for session {sid}, which has ended" if stuck else None
 
     def _failed(self, reason: str) -> None:
         self.journal.enter("failed", trio.current_time(), reason)

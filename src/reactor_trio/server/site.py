@@ -106,7 +106,9 @@ class ReactorSite:
         }
         if runtime.journal.reason:
             body["reason"] = runtime.journal.reason
-        if phase == "ready":
+        if runtime.stuck is not None:
+            body |= {"status": "stuck", "reason": runtime.stuck}
+        elif phase == "ready":
             return _json(200, body)
         return _json(503, body, {"retry-after": "1"})
 

@@ -49,24 +49,24 @@ class GeneratorDriver(Driver):
     _steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
 
     async def drive(self) -> None:
-        """One generator after the other, one step after the other."""
+        """One step after the other; a generator that returned is followed by a new one."""
         half = self._half
+        produced = False
         while True:
-            self._steps = _open(half.model)
-            produced = False
-            while True:
-                await self._until_next_step()
-                command = half.newest_command
-                output, seconds = await self._step()
-                if output is DONE:
-                    break
-                if output is None:
-                    await half.bell.wait(trio.current_time() + IDLE_WAIT)
-                    continue
+            await self._until_next_step()
+            if self._steps is None:
+                self._steps, produced = _open(half.model), False
+            command = half.newest_command
+            output, seconds = await self._step()
+            if output is DONE:
+                self._steps = None
+                if not produced:  # a generator that ends at once must not spin
+                    await half.wait_for_command(trio.current_time() + IDLE_WAIT)
+            elif output is None:
+                await half.wait_for_command(trio.current_time() + IDLE_WAIT)
+            else:
                 produced = True
                 await half.outflow.queue(output, seconds, half.step - 1, command)
-            if not produced:  # a generator that ends at once must not spin
-                await half.bell.wait(trio.current_time() + IDLE_WAIT)
 
     async def close(self) -> None:
         """Raise GeneratorExit at the yield; `finally` blocks run here."""

@@ -162,6 +162,12 @@ class ModelHalf:
         await self._apply(place)
         return True
 
+    async def wait_for_command(self, deadline: float) -> None:
+        """Return when a command is pending, or at `deadline`. Always a checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while not self.pending and trio.current_time() < deadline:
+            await self.bell.wait(deadline)
+
     async def emit(self, chunk: Chunk, compute_time: float | None, drop: bool) -> None:
         """A run loop emitted."""
         step, command = self.step, self.newest_command

@@ -45,6 +45,7 @@ class SessionServices:
         commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
         dropped: counts frames dropped: place, reason, number.
         handed: told of each bundle handed: frames and lateness in seconds.
+        stuck: told when a step outlives its session for too long (True), and when it ends after all (False).
     """
 
     host: ModelHost
@@ -61,6 +62,7 @@ class SessionServices:
     unanswered_commands: int
     dropped: Callable[[str, str, int], None]
     handed: Callable[[int, float], None]
+    stuck: Callable[[str, bool], None]
 
 
 @dataclass(slots=True)
@@ -254,9 +256,13 @@ class Session:
             with trio.move_on_after(self._services.stuck_after, shield=True) as limit:
                 await unwound.wait()
             if limit.cancelled_caught:
+                self._services.stuck(self.id, True)
                 log.error(
                     "session %s: %s still computes %g s after the session ended, and the next client waits for it. "
                     "Poll self.cancelled() in long steps. It is here:\n%s",
                     self.id, type(self._services.model).__name__, self._services.stuck_after,
                     self._services.host.stack(),
                 )  # fmt: skip
+                with trio.CancelScope(shield=True):
+                    await unwound.wait()
+                self._services.stuck(self.id, False)

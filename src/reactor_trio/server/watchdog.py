@@ -1,0 +1,80 @@
+"""Ends a process that can no longer do its work, so that whatever started it can start another: exit code 70.
+
+Two cases. The I/O loop gives no beat for `limit` seconds: then no ping is answered and no client is noticed leaving. Or the
+server has drained and the process does not go, because a step never returns: nothing in Python can end a thread.
+
+A thread outside Trio watches, on a real clock of its own, since the loop whose clock everything else reads may have stopped.
+A model that holds the interpreter (a C call that does not let it go) stops the watching thread as well; so a late beat is
+looked at twice before it counts.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import trio
+
+#: exit code of a process whose runtime failed or hung (EX_SOFTWARE of sysexits.h)
+EXIT_CODE = 70
+
+_BEATS_PER_LIMIT = 4
+
+
+def end_process(reason: str) -> None:
+    """Say why, show where each thread is, and end the process at once."""
+    sys.stderr.write(f"reactor: {reason}\n")
+    faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
+    sys.stderr.flush()
+    os._exit(EXIT_CODE)
+
+
+class Watchdog:
+    """Watches one I/O loop from a thread.
+
+    Args:
+        limit: seconds without a beat that end the process.
+        end: what ends it; told the reason.
+    """
+
+    def __init__(self, limit: float, end: Callable[[str], object] = end_process) -> None:
+        self._limit = limit
+        self._end = end
+        self._stop = threading.Event()
+        self._beat = time.monotonic()
+        self._leave_by: tuple[float, str] | None = None
+
+    async def run(self) -> None:
+        """Beat for as long as this task runs; the thread ends with it."""
+        thread = threading.Thread(target=self._watch, name="reactor-watchdog", daemon=True)
+        self._beat = time.monotonic()
+        thread.start()
+        try:
+            while True:
+                self._beat = time.monotonic()
+                await trio.sleep(self._limit / _BEATS_PER_LIMIT)
+        finally:
+            if self._leave_by is None:
+                self._stop.set()
+
+    def expect_exit(self, seconds: float, reason: str) -> None:
+        """From now on the process must be gone within `seconds`; the thread watches on without beats."""
+        self._leave_by = (time.monotonic() + seconds, reason)
+
+    def _watch(self) -> None:
+        late = False
+        while not self._stop.wait(self._limit / _BEATS_PER_LIMIT):
+            now = time.monotonic()
+            if self._leave_by is not None:
+                if now > self._leave_by[0]:
+                    self._end(self._leave_by[1])
+                    return
+                continue
+            was_late, late = late, now - self._beat > self._limit
+            if late and was_late:
+                self._end(f"the I/O loop gave no sign of life for {now - self._beat:.1f} s")
+                return
