@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from client_doubles import SOUND, VIDEO, packet, welcome
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactor_trio.client.conversation import (
@@ -116,6 +116,7 @@ def test_arguments_may_be_numpys_but_must_have_a_json_form():
         conversation.command("set_x", {"x": object()}, 0.0)
 
 
+@settings(deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=200))
 def test_received_and_missing_add_up(kept):
     conversation = begun()

@@ -69,7 +69,7 @@ def test_waiting_in_the_queue_is_told(backend):
     ("last", "reason", "says", "code"),
     [
         (lambda server: server.say("reactor.bye", {"reason": "no_room", "message": "full"}), "no_room", "full", 1000),
-        (lambda server: server.close(1006), "lost", "the connection closed with code 1006", 1000),
+        (lambda server: server.close(1006), "lost", r"lost: the connection closed \(code 1006\)$", 1000),
         (lambda server: server.say("progress"), "protocol_error", r"progress came before reactor\.welcome", 1002),
     ],
 )

@@ -215,7 +215,8 @@ class Client:
             else:
                 self._take_packet(data)
         except TransportClosed as closed:
-            self._finish(_REASONS.get(closed.code, "lost"), f"the connection {closed}")
+            words = f"{closed.reason or 'the connection closed'} (code {closed.code})"
+            self._finish(_REASONS.get(closed.code, "lost"), words)
             return False
         except ProtocolError as error:
             self._finish("protocol_error", f"the server broke the protocol: {error}")
