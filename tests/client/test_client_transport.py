@@ -440,4 +440,4 @@ def test_the_virtual_clock_is_really_the_one_in_use():
     async def main():
         return anyio.current_time()
 
-    assert anyio.run(main, backend="trio", backend_options={"clock": MockClock()}) == 0.0
+    assert trio.run(main, clock=MockClock()) == 0.0
