@@ -46,7 +46,7 @@ class Admission:
         self.queue_limit = queue_limit
         self.claim_ttl = claim_ttl
         self.open: Literal["not_ready", "open", "draining"] = "not_ready"
-        self._waiting: list[str] = []
+        self._waiting: dict[str, tuple[int, int]] = {}  # in order of arrival, with what each was told last
         self._reserved: dict[str, float] = {}
         self._live: set[str] = set()
 
@@ -73,17 +73,14 @@ class Admission:
             return "full"
         return None
 
-    def reserve(self, sid: str, now: float) -> Change:
-        """Ask for a slot: the answer is `admitted`, or `moved` to a place in the queue. Raises Refused."""
-        if self._known(sid):
+    def reserve(self, sid: str, now: float) -> list[Change]:
+        """Ask for a slot: `sid` is admitted, or given a place in the queue. Raises Refused."""
+        if sid in self._live or sid in self._reserved or sid in self._waiting:
             raise ValueError(f"{sid} has asked already")
         if (reason := self.room()) is not None:
             raise Refused(reason)
-        if self._free() > 0:
-            self._reserved[sid] = now + self.claim_ttl
-            return Change(sid, "admitted")
-        self._waiting.append(sid)
-        return Change(sid, "moved", len(self._waiting), len(self._waiting))
+        self._waiting[sid] = (0, 0)
+        return self._advance(now)
 
     def claim(self, sid: str, now: float) -> None:
         """Turn a reservation into a live session. Raises Refused if there is none, or it ran out."""
@@ -97,18 +94,15 @@ class Admission:
         """End what `sid` has, whatever that is; a second call does nothing."""
         self._live.discard(sid)
         self._reserved.pop(sid, None)
-        moved_from = len(self._waiting)
-        if sid in self._waiting:
-            moved_from = self._waiting.index(sid)
-            del self._waiting[moved_from]
-        return self._advance(now, moved_from)
+        self._waiting.pop(sid, None)
+        return self._advance(now)
 
     def expire(self, now: float) -> list[Change]:
         """End reservations that were not claimed in time."""
         late = [sid for sid, deadline in self._reserved.items() if now > deadline]
         for sid in late:
             del self._reserved[sid]
-        return [Change(sid, "unclaimed") for sid in late] + self._advance(now, len(self._waiting))
+        return [Change(sid, "unclaimed") for sid in late] + self._advance(now)
 
     def open_doors(self) -> None:
         """The model is loaded: clients may come."""
@@ -122,22 +116,20 @@ class Admission:
         self._waiting.clear()
         return told
 
-    def _known(self, sid: str) -> bool:
-        return sid in self._live or sid in self._reserved or sid in self._waiting
-
     def _free(self) -> int:
         return self.slots - len(self._live) - len(self._reserved)
 
-    def _advance(self, now: float, moved_from: int) -> list[Change]:
+    def _advance(self, now: float) -> list[Change]:
+        """Let in whom there is room for; tell those who still wait what has changed for them."""
         changes: list[Change] = []
-        before = len(self._waiting)
         while self.open == "open" and self._waiting and self._free() > 0:
-            sid = self._waiting.pop(0)
+            sid = next(iter(self._waiting))
+            del self._waiting[sid]
             self._reserved[sid] = now + self.claim_ttl
             changes.append(Change(sid, "admitted"))
-        if len(self._waiting) < before:
-            moved_from = 0
         total = len(self._waiting)
-        if moved_from <= total:
-            changes += [Change(sid, "moved", place, total) for place, sid in enumerate(self._waiting, 1)]
+        for position, (sid, told) in enumerate(list(self._waiting.items()), 1):
+            if told != (position, total):
+                self._waiting[sid] = (position, total)
+                changes.append(Change(sid, "moved", position, total))
         return changes

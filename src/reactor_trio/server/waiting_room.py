@@ -47,9 +47,9 @@ class WaitingRoom:
             sent_away: told if the client will not be admitted after all.
         """
         place = Place(sid, self, moved, sent_away)
-        change = self.admission.reserve(sid, trio.current_time())
+        changes = self.admission.reserve(sid, trio.current_time())
         self._places[sid] = place
-        self._tell([change])
+        self._tell(changes)
         return place
 
     def leave(self, place: Place) -> None:

@@ -1,0 +1,50 @@
+"""When: exact numbers, no loop."""
+
+import pytest
+
+from reactor_trio.pacing import Schedule
+
+
+def play(ready: list[float], duration: float, woken_late: float = 0.0) -> list[float]:
+    """Due times of frames that are ready at the given times; the pacer wakes `woken_late` seconds after each is due."""
+    schedule, shown = Schedule(), []
+    for at in ready:
+        now = max(at, schedule.until) + woken_late
+        due = schedule.due(at, now, duration)
+        schedule.show(due, duration)
+        shown.append(due)
+    return shown
+
+
+def test_the_first_frame_is_due_when_it_is_ready() -> None:
+    assert play([0.25], 0.1) == [0.25]
+
+
+def test_frames_in_time_are_spaced_by_their_durations() -> None:
+    assert play([0.0, 0.0, 0.0, 0.0], 0.25) == [0.0, 0.25, 0.5, 0.75]
+
+
+def test_waking_up_late_adds_nothing_up() -> None:
+    assert play([0.0] * 100, 0.25, woken_late=0.01)[-1] == 99 * 0.25
+
+
+def test_a_late_frame_is_shown_at_once_and_the_line_starts_anew() -> None:
+    assert play([0.0, 1.0, 1.0, 1.0], 0.25) == [0.0, 1.0, 1.25, 1.5]
+
+
+def test_a_pacer_that_slept_through_a_frame_does_not_catch_up() -> None:
+    schedule = Schedule()
+    schedule.show(0.0, 0.25)
+    assert schedule.due(0.0, 0.3, 0.25) == 0.25  # a little late: the line holds
+    assert schedule.due(0.0, 0.6, 0.25) == 0.6  # a whole frame late: anew
+
+
+def test_a_new_rate_holds_for_the_frame_on_screen() -> None:
+    schedule = Schedule()
+    schedule.show(1.0, 0.5)
+    schedule.retime(0.1)
+    assert schedule.until == 1.1
+
+
+def test_an_hour_at_30_fps_drifts_by_nothing_to_speak_of() -> None:
+    assert play([0.0] * 108_000, 1 / 30)[-1] == pytest.approx(107_999 / 30, abs=1e-6)
