@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import trio
 
 from reactor_trio.interface.tracks import TrackSpec
@@ -208,21 +209,29 @@ class Outbound:
         return True
 
     async def _send_frame(self, stream: MessageStream, track: _OutTrack, waiting: _Waiting) -> bool:
-        if track.encoder.blocking or not hasattr(waiting.frame, "flags"):  # a tensor may have to come from its device
-            encoded = await self._worker(track.encoder.encode, waiting.frame)
-        else:
-            encoded = track.encoder.encode(waiting.frame)
-        info = track.encoder.describe(track.index, track.spec, encoded.size)
-        if info != track.info:
-            track.info = info
-            self.say("reactor.track", info)
-        if not await self._send_texts(stream):
-            return False
-        packet = Packet(
-            track.index, waiting.seq, round(waiting.pts * 1e6), KEYFRAME if encoded.keyframe else 0,
-            waiting.command, waiting.step, {}, encoded.payload,
-        )  # fmt: skip
-        head = packet_head(packet)
-        await stream.send_packet(head, encoded.payload)
-        self._sent(1, len(head) + encoded.payload.nbytes)
+        sent = False
+        try:
+            encoded = await self._encode(track.encoder, waiting.frame)
+            info = track.encoder.describe(track.index, track.spec, encoded.size)
+            if info != track.info:
+                track.info = info
+                self.say("reactor.track", info)
+            if not await self._send_texts(stream):
+                return False
+            packet = Packet(
+                track.index, waiting.seq, round(waiting.pts * 1e6), KEYFRAME if encoded.keyframe else 0,
+                waiting.command, waiting.step, {}, encoded.payload,
+            )  # fmt: skip
+            head = packet_head(packet)
+            await stream.send_packet(head, encoded.payload)
+            self._sent(1, len(head) + encoded.payload.nbytes)
+            sent = True
+        finally:
+            if not sent:
+                self._dropped("lane", "client_left", 1)
         return True
+
+    async def _encode(self, encoder: Encoder, frame: FrameHandle) -> Encoded:
+        if encoder.blocking or not isinstance(frame, np.ndarray):  # a tensor may have to come from its device
+            return await self._worker(encoder.encode, frame)
+        return encoder.encode(frame)

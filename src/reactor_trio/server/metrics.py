@@ -12,6 +12,7 @@ DROPS = (
     ("buffer", "full"),
     ("buffer", "flushed"),
     ("buffer", "session_over"),
+    ("session", "no_viewer"),
     ("lane", "superseded"),
     ("lane", "audio_overflow"),
     ("lane", "client_left"),

@@ -214,6 +214,8 @@ class Session:
         pts = due - self.began
         self._last = (bundle, pts)
         self._services.handed(len(bundle.tracks), self.playout.last_lateness)
+        if not self._attachments:
+            self._services.dropped("session", "no_viewer", len(bundle.tracks))
         for attachment in self._attachments.values():
             attachment.offer(bundle, pts)
 

@@ -1,0 +1,62 @@
+"""A server that any thread starts and stops."""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+
+from reactor_trio import ModelFailed, Output, ReactorError, ReactorModel, ReactorPipeline, RuntimeHost, Video
+from reactor_trio.client import connect
+
+
+class Picture(Output):
+    picture: Video
+
+
+class Still(ReactorPipeline):
+    output: Picture
+
+    def inference(self) -> Any:
+        while True:
+            yield np.full((4, 6, 3), 7, np.uint8)
+
+
+class Broken(ReactorModel):
+    output: Picture
+
+    def load(self, config: dict[str, Any]) -> None:
+        raise ValueError("no weights")
+
+
+def test_started_watched_and_stopped_from_a_plain_thread() -> None:
+    async def first_frame(url: str) -> int:
+        async with connect(url) as client:
+            async for frame in client.frames():
+                return int(frame.data[0, 0, 0])
+        raise AssertionError
+
+    with RuntimeHost(Still, name="still") as host:
+        with urllib.request.urlopen(f"{host.url}health") as answer:
+            assert answer.status == 200
+        assert abs(trio.run(first_frame, host.url) - 7) < 2  # JPEG
+        called = threading.Event()
+        host.post(called.set)
+        assert called.wait(5)
+        assert [entry.phase for entry in host.watch()] == ["loading", "ready"]
+        assert [entry.phase for entry in host.watch(after=1)] == ["ready"]
+    host.stop()
+    assert not [t for t in threading.enumerate() if t.name in ("reactor-io", "reactor-model")]
+
+
+def test_a_model_that_cannot_load_is_the_caller_s_error() -> None:
+    host = RuntimeHost(Broken)
+    with pytest.raises(ModelFailed, match="load\\(\\) raised ValueError: no weights") as failed:
+        host.start()
+    assert isinstance(failed.value.__cause__, ValueError)
+    with pytest.raises(ReactorError, match="not been started"):
+        host.post(print)

@@ -1,0 +1,56 @@
+"""The watchdog in the process that it ends; its thread keeps a real clock, so these wait for its word."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import trio
+
+from reactor_trio.server.watchdog import Watchdog
+
+
+def test_a_loop_that_gives_no_beat_ends_the_process() -> None:
+    code = (
+        "import time, trio\nfrom reactor_trio.server.watchdog import Watchdog\n"
+        "async def main():\n"
+        "    async with trio.open_nursery() as nursery:\n"
+        "        nursery.start_soon(Watchdog(0.2).run)\n"
+        "        await trio.sleep(0.1)\n"
+        "        time.sleep(30)\n"
+        "trio.run(main)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False)
+    assert ended.returncode == 70
+    assert "reactor: the I/O loop gave no sign of life for" in ended.stderr
+    assert "in main" in ended.stderr  # where it hangs
+
+
+def test_a_process_that_does_not_go_is_ended() -> None:
+    code = (
+        "import time, trio\nfrom reactor_trio.server.watchdog import Watchdog\n"
+        "async def main():\n"
+        "    watchdog = Watchdog(0.2)\n"
+        "    async with trio.open_nursery() as nursery:\n"
+        "        nursery.start_soon(watchdog.run)\n"
+        "        await trio.sleep(0.1)\n"
+        "        watchdog.expect_exit(0.2, 'a step does not end')\n"
+        "        await trio.sleep(30)\n"
+        "trio.run(main)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False)
+    assert (ended.returncode, ended.stderr.splitlines()[0]) == (70, "reactor: a step does not end")
+
+
+async def test_a_loop_that_beats_is_left_alone_and_the_thread_goes_with_it() -> None:
+    reasons: list[str] = []
+    before = set(threading.enumerate())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(Watchdog(0.1, reasons.append).run)
+        await trio.sleep(0.5)
+        (thread,) = set(threading.enumerate()) - before
+        nursery.cancel_scope.cancel()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert reasons == []
