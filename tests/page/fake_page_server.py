@@ -1,7 +1,7 @@
-"""A server that a test plays by hand: the page's files over HTTP, and one `Peer` for each WebSocket that the page opens.
+"""A server that a test plays by hand: the page's files over HTTP, and one `Peer` for each WebSocket of the page.
 
-It is for what a true server does not readily do: refuse, queue, end with a given reason, declare an odd schema. The test
-runs in one thread and the sockets in theirs, so a test reads as the conversation that it is.
+It is for what a true server does not readily do: refuse, queue, end with a given reason, declare an odd schema. The
+test runs in one thread and the sockets in theirs, so a test reads as the conversation that it is.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ class Peer:
             pass
         self.inbox.put(None)
 
-    def say(self, type: str, data: Any, id: int | None = None) -> None:
-        """Send a text message."""
-        message = {"type": type, "data": data}
-        if id is not None:
-            message["id"] = id
-        if type != "reactor.queued":
+    def say(self, kind: str, data: Any, answers: int | None = None) -> None:
+        """Send a text message; `answers` is the id of the command that it answers."""
+        message = {"type": kind, "data": data}
+        if answers is not None:
+            message["id"] = answers
+        if kind != "reactor.queued":
             self._said += 1
             message["n"] = self._said
         self.socket.send(json.dumps(message))
 
-    def welcome(self, *commands: dict[str, Any], tracks: list[dict[str, Any]] | None = None, role: str = "control") -> None:
+    def welcome(self, *commands: Any, tracks: list[dict[str, Any]] | None = None, role: str = "control") -> None:
         """Begin a session."""
         tracks = [video()] if tracks is None else tracks
         schema = {"name": "fake", "protocol": 1, "tracks": tracks, "commands": list(commands), "messages": []}
@@ -88,7 +88,7 @@ class Peer:
             "resume_token": None, "upload_token": None, "schema": schema, "tracks": tracks,
         })  # fmt: skip
 
-    def frame(self, seq: int, image: np.ndarray, *, track: int = 0, raw: bool = False, command: int | None = None) -> None:
+    def frame(self, seq: int, image: np.ndarray, *, track: int = 0, raw: bool = False, command: Any = None) -> None:
         """Send a picture."""
         payload = image.tobytes() if raw else simplejpeg.encode_jpeg(image, quality=95, colorsubsampling="444")
         self.socket.send(msgspec.msgpack.encode((track, seq, seq * 33_333, 1, command, seq, {"later": [1]}, payload)))
@@ -113,7 +113,7 @@ class Peer:
         self.socket.close(close_code(reason))
 
     def silent(self) -> bool:
-        """Whether the page has said nothing that was not taken yet. Ask only after something that comes later arrived."""
+        """Whether the page has said nothing more. Ask only after something that comes later has arrived."""
         return self.inbox.empty()
 
 

@@ -71,7 +71,6 @@ export class Link extends EventTarget {
   #options;
   #attempt = 0;
   #timer = null;
-  #session = null;
 
   /** `options` are those of `connect` without the address; `base` is the address of the page. */
   constructor(base, options) {
@@ -80,11 +79,10 @@ export class Link extends EventTarget {
     this.#options = options;
   }
 
-  /** Connects now, leaving a session that is still there. */
+  /** Connects now, for the first time or instead of waiting for the next try. */
   again() {
     clearTimeout(this.#timer);
     this.#attempt = 0;
-    this.#session?.close();
     this.#open();
   }
 
@@ -92,16 +90,13 @@ export class Link extends EventTarget {
     const url = new URL("ws", this.#base);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     const session = connect({ url: url.href, ...this.#options });
-    this.#session = session;
     let since = Infinity;
     session.addEventListener("welcome", () => { since = performance.now(); });
     session.addEventListener("closed", async ({ detail }) => {
       // One that dies right after its welcome counts as failed: a broken model is not asked twice a second for ever.
       if (performance.now() - since > SETTLED) this.#attempt = 0;
-      const end = detail.opened
-        ? { final: FINAL.has(detail.reason), text: describeEnd(detail) }
-        : await diagnose(this.#base, this.#options);
-      if (session === this.#session) this.#ended(end);
+      const told = { final: FINAL.has(detail.reason), text: describeEnd(detail) };
+      this.#ended(detail.opened ? told : await diagnose(this.#base, this.#options));
     });
     this.dispatchEvent(new CustomEvent("connecting", { detail: session }));
   }
