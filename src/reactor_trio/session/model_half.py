@@ -211,7 +211,7 @@ class ModelHalf:
                 self.error = RuntimeError(
                     "inference() holds a cancel scope or nursery open across a yield, and that scope was cancelled"
                 )
-        if guard.cancelled_caught:
+        if guard.cancel_called:  # not cancelled_caught: what the closing raised was taken above
             log.error("session %s: closing inference() took over %g s and was cancelled", self._session_id,
                       self._close_timeout)  # fmt: skip
         session.cancel()
