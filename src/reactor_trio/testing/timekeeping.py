@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import trio
 import trio.testing
@@ -119,7 +119,8 @@ class HeldTime(VirtualTime):
 
                 async def ask(quiet: trio.Event = quiet, token: trio.lowlevel.TrioToken = token) -> None:
                     await trio.testing.wait_all_tasks_blocked()
-                    token.run_sync_soon(quiet.set)
+                    with suppress(trio.RunFinishedError):  # who asked was cancelled, and its loop has ended since
+                        token.run_sync_soon(quiet.set)
 
                 self._host.post_io(self._nursery.start_soon, ask)
                 await quiet.wait()
