@@ -238,7 +238,7 @@ def test_one_thread_for_everything_and_not_the_io_loop_s() -> None:
 
 def test_the_virtual_clock_is_held_while_the_model_thread_computes() -> None:
     async def forward() -> None:
-        time.sleep(0.02)  # noqa: TID251 - a forward pass
+        time.sleep(0.02)
 
     async def main() -> float:
         async with open_model_host(HeldTime(None)) as host, trio.open_nursery() as nursery:

@@ -14,7 +14,7 @@ from typing import Literal
 RefusalReason = Literal["full", "draining", "not_ready"]
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not a fault
+class Refused(Exception):
     """No room, or not now."""
 
     def __init__(self, reason: RefusalReason) -> None:

@@ -19,7 +19,7 @@ class Hello:
     codec: str | None
 
 
-class HelloRefused(Exception):  # noqa: N818 - an answer, not a fault
+class HelloRefused(Exception):
     """The wishes cannot be met; an HTTP status and a line that says why."""
 
     def __init__(self, status: int, message: str) -> None:

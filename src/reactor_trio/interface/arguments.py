@@ -41,7 +41,7 @@ class FieldInfo:
         return copy.deepcopy(self.default)
 
 
-def InputField(  # noqa: N802 - the family's public name
+def InputField(
     default: Any = MISSING,
     *,
     description: str | None = None,

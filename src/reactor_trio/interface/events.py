@@ -125,7 +125,7 @@ def arguments_of(
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise DeclarationError(f"{where}: {parameter} cannot be filled from a client's command")
         hint = hints.get(parameter.name, Any)
-        if hint is ClientInfo:
+        if hint is ClientInfo or ClientInfo in typing.get_args(hint):
             client = parameter.name
             continue
         given = MISSING if parameter.default is parameter.empty else parameter.default

@@ -17,7 +17,7 @@ from reactor_trio.interface.arguments import MISSING, inline_schema
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 
 
-def MessageField(default: Any = MISSING, *, description: str | None = None) -> Any:  # noqa: N802 - the public name
+def MessageField(default: Any = MISSING, *, description: str | None = None) -> Any:
     """A field of a `ModelMessage` with a description for the schema."""
     if isinstance(default, (list, dict, set)):
         raise DeclarationError("MessageField: a default that can change would be shared by all messages")

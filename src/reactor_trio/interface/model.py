@@ -52,18 +52,38 @@ class OutputBuffer(Protocol):
 
 
 class ModelPort(Protocol):
-    """What the runtime puts on a model instance."""
+    """What the runtime puts on a model instance; each member answers for the one of the same name."""
 
     @property
-    def connected(self) -> Connected: ...
+    def connected(self) -> Connected:
+        """Whether a client is there."""
+        ...
+
     @property
-    def output_buffer(self) -> OutputBuffer: ...
+    def output_buffer(self) -> OutputBuffer:
+        """The queue to the viewers."""
+        ...
+
     @property
-    def state(self) -> Any: ...
-    async def emit(self, output: object, compute_time: float | None, drop: bool) -> None: ...
-    async def send(self, message: ModelMessage) -> None: ...
-    def cancelled(self) -> bool: ...
-    def check_cancelled(self) -> None: ...
+    def state(self) -> Any:
+        """The session's state, None without a session."""
+        ...
+
+    async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
+        """Queue frames."""
+        ...
+
+    async def send(self, message: ModelMessage) -> None:
+        """Send a message."""
+        ...
+
+    def cancelled(self) -> bool:
+        """Whether the session is over."""
+        ...
+
+    def check_cancelled(self) -> None:
+        """Leave if it is."""
+        ...
 
 
 @final
@@ -71,6 +91,7 @@ class IdleType:
     """The value of `Idle`, which may be written with or without parentheses."""
 
     def __call__(self) -> IdleType:
+        """Itself."""
         return self
 
     def __repr__(self) -> str:

@@ -41,7 +41,7 @@ class Encoder(ABC):
     def encode(self, frame: FrameHandle) -> Encoded:
         """Encode the next frame that will be sent. Runs on a worker thread if `blocking`."""
 
-    def request_keyframe(self) -> None:
+    def request_keyframe(self) -> None:  # noqa: B027 - most codecs need nothing here
         """Make the next frame decodable alone. Codecs of which each frame is have nothing to do."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -147,7 +147,7 @@ def _video(spec: TrackSpec, data: object) -> FrameHandle:
     expected = "uint8 (H, W, 3) or (N, H, W, 3)"
     if not isinstance(data, np.ndarray) and not _is_tensor(data):
         raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}")
-    frames: FrameHandle = data
+    frames = cast("FrameHandle", data)
     dtype = str(frames.dtype).removeprefix("torch.")
     shape = tuple(frames.shape)
     fits = dtype == "uint8" and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]

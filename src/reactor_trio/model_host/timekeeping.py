@@ -38,7 +38,7 @@ class Timekeeper:
     #: whether the model loop is a thread (True) or a task of the I/O loop, for tests that need no thread
     threaded = True
 
-    def model_clock(self, host: ModelHost, io_clock: trio.abc.Clock) -> trio.abc.Clock:  # noqa: ARG002
+    def model_clock(self, host: ModelHost, io_clock: trio.abc.Clock) -> trio.abc.Clock:
         """The clock for the model loop."""
         return LinkedClock(io_clock)
 
@@ -55,6 +55,6 @@ class Timekeeper:
         """Model loop, before a step or a handler: let what is due at this instant happen first. A checkpoint."""
         await trio.lowlevel.checkpoint()
 
-    async def spend(self, step: int) -> float | None:  # noqa: ARG002
+    async def spend(self, step: int) -> float | None:
         """Model loop, after step number `step`: charge its stated cost; returns it in seconds, None if it is real."""
         return None

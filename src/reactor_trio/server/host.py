@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -73,10 +74,8 @@ class RuntimeHost:
         if not self._thread.is_alive() and self._result is None:
             return
         if self._token is not None and self._drain is not None:
-            try:
+            with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._drain.set)
-            except trio.RunFinishedError:
-                pass
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise TimeoutError(f"the server did not stop within {timeout} s")
@@ -116,7 +115,7 @@ class RuntimeHost:
                 nonlocal failure
                 try:
                     await serve(self._model, drain=drain, task_status=task_status, **self._options)
-                except Exception as error:  # noqa: BLE001 - carried around the nursery, which would wrap it
+                except Exception as error:
                     failure = error
 
             try:

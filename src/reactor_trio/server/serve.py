@@ -20,7 +20,7 @@ from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
-from reactor_trio.transport import Limits, serve_http
+from reactor_trio.transport import Limits, serve_http, turn_away
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -115,12 +115,19 @@ async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: 
         text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
         handshake=given.handshake, ping_interval=given.ping_interval, silence=given.silence, stall=given.stall,
     )  # fmt: skip
-    open_connections = 0
+    open_connections = turned_away = 0
 
     async def connection(stream: trio.SocketStream) -> None:
-        nonlocal open_connections
+        nonlocal open_connections, turned_away
         if open_connections >= given.connections:
-            await trio.aclose_forcefully(stream)
+            if turned_away >= given.connections:  # to say why takes a descriptor, too
+                await trio.aclose_forcefully(stream)
+                return
+            turned_away += 1
+            try:
+                await turn_away(stream, "the server has all the connections that it may have")
+            finally:
+                turned_away -= 1
             return
         open_connections += 1
         runtime.metrics.connections.set(open_connections)

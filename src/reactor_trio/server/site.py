@@ -23,7 +23,9 @@ _CONTENT_TYPES = {
     "png": "image/png",
     "ico": "image/x-icon",
 }
-_PAGE_POLICY = "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss:; base-uri 'none'; frame-ancestors 'self'"
+_PAGE_POLICY = (
+    "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss:; base-uri 'none'; frame-ancestors 'self'"
+)
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -87,7 +89,8 @@ class ReactorSite:
         reason = self._runtime.room.admission.room()
         if reason is None:
             return None
-        return _busy({"full": "the server is full", "draining": "the server is going down", "not_ready": self._why_not()}[reason])
+        why = {"full": "the server is full", "draining": "the server is going down", "not_ready": self._why_not()}
+        return _busy(why[reason])
 
     async def converse(self, request: Request, messages: MessageStream) -> None:
         """Serve a client whose WebSocket is open."""

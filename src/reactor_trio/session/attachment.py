@@ -8,7 +8,7 @@ from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
 
 
-class Flood(Exception):  # noqa: N818 - the client's doing, not an error of ours
+class Flood(Exception):
     """A client left so many commands unanswered that it must be closed."""
 
 

@@ -55,8 +55,11 @@ class Answer:
 class SessionSide(Protocol):
     """The other half, on the I/O loop; each method is posted and must not raise."""
 
-    def answered(self, answer: Answer) -> None: ...
-    def tell(self, type: str, data: Any, client: int | None) -> None: ...
+    def answered(self, answer: Answer) -> None:
+        """Commands were applied or refused."""
+
+    def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
+        """A message for every client, or for one."""
 
 
 class ModelHalf:
@@ -198,14 +201,14 @@ class ModelHalf:
             cut_short = False
             try:
                 await self._driver.drive()
-            except BaseException as error:  # noqa: BLE001 - judged by what is left of it
+            except BaseException as error:
                 self.error = strip(error, SessionOver, trio.Cancelled)
                 cut_short = self.error is None and strip(error, trio.Cancelled) is None and not self.over
             finally:
                 guard.shield, guard.deadline = True, trio.current_time() + self._close_timeout
                 try:
                     await self._driver.close()
-                except BaseException as error:  # noqa: BLE001 - judged by what is left of it
+                except BaseException as error:
                     self._closing_failed(strip(error, GeneratorExit, SessionOver, trio.Cancelled))
             if cut_short and self.error is None:
                 self.error = RuntimeError(

@@ -21,10 +21,17 @@ from reactor_trio.session.bell import Bell
 class PlayoutSide(Protocol):
     """The other half, on the I/O loop; each method is posted and must not raise."""
 
-    def put(self, bundle: Bundle, epoch: int) -> None: ...
-    def flush(self, epoch: int) -> None: ...
-    def retime(self, interval: float) -> None: ...
-    def count_drop(self, place: str, reason: str, frames: int) -> None: ...
+    def put(self, bundle: Bundle, epoch: int) -> None:
+        """A bundle was made."""
+
+    def flush(self, epoch: int) -> None:
+        """What was made before `epoch` is void."""
+
+    def retime(self, interval: float) -> None:
+        """The rate changed."""
+
+    def count_drop(self, place: str, reason: str, frames: int) -> None:
+        """Frames were dropped on this side."""
 
 
 class Outflow:

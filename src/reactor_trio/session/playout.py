@@ -20,8 +20,11 @@ from reactor_trio.session.bell import Bell
 class ModelSide(Protocol):
     """The other half, on the model loop; each method is posted and must not raise."""
 
-    def handed(self, until: float, epoch: int) -> None: ...
-    def shown(self, until: float) -> None: ...
+    def handed(self, until: float, epoch: int) -> None:
+        """The oldest bundle is shown now, until `until`."""
+
+    def shown(self, until: float) -> None:
+        """The bundle on screen now ends at `until`."""
 
 
 class Playout:

@@ -1,0 +1,330 @@
+"""What an author declares, and the mistakes that are reported when the class is made."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from dataclasses import dataclass
+from typing import Any, Literal, Optional
+
+import pytest
+
+from reactor_trio.errors import CommandError, DeclarationError
+from reactor_trio.interface import (
+    ClientInfo,
+    Idle,
+    InputField,
+    InputState,
+    MessageField,
+    ModelMessage,
+    Output,
+    ReactorModel,
+    ReactorPipeline,
+    Video,
+    connected,
+    event,
+)
+from reactor_trio.interface.declaration import declaration_of
+
+
+class Mode(enum.Enum):
+    DAY = "day"
+    NIGHT = "night"
+
+
+@dataclass
+class Point:
+    x: float
+    y: float = 0.0
+
+
+class Everything(InputState):
+    f: float = InputField(default=1.0, ge=0.0, le=2.0, description="A float")
+    i: int = 3
+    s: str = InputField(default="ab", min_length=1, max_length=3)
+    b: bool = False
+    literal: Literal["x", "y"] = "x"
+    optional: Optional[int] = InputField(default=None, ge=0)  # noqa: UP045 - authors write it
+    items: list[int] = InputField(default=[1], max_length=2)
+    table: dict[str, float] = {}
+    mode: Mode = Mode.DAY
+    point: Point = Point(1.0)
+    anything: Any = None
+    chosen: str = InputField(default="a", choices=["a", "b"])
+    rate: float = InputField(default=0.5, choices=[0.5, 1.5])
+    _private: dict[str, int] = {}
+
+
+class Model(ReactorPipeline):
+    state: Everything
+
+    @event
+    def jump(self, height: float = InputField(default=1.0, ge=0), client: ClientInfo | None = None) -> None:
+        """Jump up."""
+
+    @event(name="place", description="Put it there", dedupe=True)
+    async def put(self, *, x: int, y: int = 2) -> None: ...
+
+    @event("set_b")
+    def own_set_b(self, b: bool) -> None: ...
+
+    def inference(self) -> Any:
+        yield Idle
+
+
+def set_(name: str, json: str) -> Any:
+    return declaration_of(Model).decode(f"set_{name}", f'{{"{name}": {json}}}'.encode())[1][name]
+
+
+@pytest.mark.parametrize(
+    ("name", "json", "value"),
+    [
+        ("f", "3e-1", 0.3), ("f", "0", 0.0), ("f", "2", 2.0), ("i", "1.0", 1), ("i", "-7", -7), ("s", '"é"', "é"),
+        ("s", '"abc"', "abc"), ("b", "true", True), ("literal", '"y"', "y"), ("optional", "null", None),
+        ("optional", "0", 0), ("items", "[1, 2]", [1, 2]), ("table", '{"a": 1}', {"a": 1.0}),
+        ("mode", '"night"', Mode.NIGHT),
+        ("point", '{"x": 2}', Point(2.0)), ("anything", '[1, {"a": null}]', [1, {"a": None}]), ("chosen", '"b"', "b"),
+        ("rate", "1.5", 1.5),
+    ],
+)  # fmt: skip
+def test_values_that_are_taken(name: str, json: str, value: object) -> None:
+    taken = set_(name, json)
+    assert taken == value
+    assert type(taken) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "json", "message"),
+    [
+        ("f", "2.5", "Expected float <= 2.0 - at $.f"), ("f", "-0.1", "Expected float >= 0.0 - at $.f"),
+        ("f", '"3"', "Expected float, got str - at $.f"), ("f", "true", "Expected float, got bool - at $.f"),
+        ("f", "null", "Expected float, got null - at $.f"), ("f", "1e999", "Number out of range - at $.f"),
+        ("i", "1.5", "Expected int, got float - at $.i"), ("i", "true", "Expected int, got bool - at $.i"),
+        ("s", '""', "Expected str of length >= 1 - at $.s"), ("s", '"abcd"', "Expected str of length <= 3 - at $.s"),
+        ("b", "1", "Expected bool, got int - at $.b"), ("literal", '"z"', "Invalid enum value 'z' - at $.literal"),
+        ("optional", "-1", "Expected int >= 0 - at $.optional"),
+        ("items", "[1, 2, 3]", "Expected array of length <= 2 - at $.items"),
+        ("items", '["a"]', "Expected int, got str - at $.items[0]"),
+        ("mode", '"dusk"', "Invalid enum value 'dusk' - at $.mode"),
+        ("point", "{}", "Object missing required field x - at $.point.x"),
+        ("chosen", '"c"', "Invalid enum value 'c' - at $.chosen"), ("rate", "1.0", "Expected one of 0.5, 1.5 - at $.rate"),
+    ],
+)  # fmt: skip
+def test_values_that_are_refused_with_their_path(name: str, json: str, message: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        set_(name, json)
+    assert (refused.value.code, str(refused.value)) == ("invalid_command", message)
+
+
+@pytest.mark.parametrize(
+    ("command", "data", "message"),
+    [
+        ("set_f", b"{}", "Object missing required field f - at $.f"),
+        ("set_f", b'{"f": 1, "g": 2}', "Object contains unknown field g - at $.g"),
+        ("set_f", b"[1]", "Expected object, got array"),
+        ("place", b'{"y": 1}', "Object missing required field x - at $.x"),
+        ("jump", b'{"client": 1}', "Object contains unknown field client - at $.client"),
+        ("set__private", b'{"_private": {}}', "unknown command 'set__private'; this model takes: "),
+    ],
+)
+def test_missing_extra_and_unknown_are_named(command: str, data: bytes, message: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        declaration_of(Model).decode(command, data)
+    assert str(refused.value).startswith(message)
+
+
+def test_events_bare_named_and_in_place_of_a_generated_one() -> None:
+    commands = declaration_of(Model).commands
+    assert commands["jump"].description == "Jump up."
+    assert (commands["place"].description, commands["place"].dedupe) == ("Put it there", True)
+    assert commands["set_b"].handler is not None
+    assert commands["jump"].handler is not None
+    assert commands["jump"].handler.client_parameter == "client"
+    assert declaration_of(Model).decode("jump", b"{}")[1] == {"height": 1.0}
+    assert declaration_of(Model).decode("place", b'{"x": 1}')[1] == {"x": 1, "y": 2}
+
+
+def test_the_schema_has_defaults_bounds_and_no_private_things() -> None:
+    schema = declaration_of(Model).schema()
+    by_name = {command["name"]: command for command in schema["commands"]}
+    f = by_name["set_f"]["schema"]["properties"]["f"]
+    assert f == {"type": "number", "default": 1.0, "minimum": 0.0, "maximum": 2.0, "description": "A float"}
+    assert by_name["set_f"]["schema"]["required"] == ["f"]
+    assert by_name["set_chosen"]["schema"]["properties"]["chosen"]["enum"] == ["a", "b"]
+    assert by_name["set_rate"]["schema"]["properties"]["rate"]["enum"] == [0.5, 1.5]
+    assert "set__private" not in by_name
+    assert "client" not in by_name["jump"]["schema"]["properties"]
+
+
+def test_each_session_has_its_own_copy_of_a_default_that_can_change() -> None:
+    first, second = Everything(), Everything()
+    first.items.append(9)
+    first.table["a"] = 1.0
+    first.point.x = 5.0
+    first._private["k"] = 1
+    assert (second.items, second.table, second.point.x, second._private) == ([1], {}, 1.0, {})
+
+
+def test_the_dataclass_decorator_changes_nothing() -> None:
+    @dataclass
+    class Decorated(InputState):
+        tags: list[str] = InputField(default=["a"])  # noqa: RUF009 - what authors write
+        level: float = InputField(default=1.0, ge=0)
+
+    assert Decorated() == Decorated(tags=["a"], level=1.0)
+    assert [field.name for field in dataclasses.fields(Decorated)] == ["tags", "level"]
+
+
+def test_state_fields_are_inherited() -> None:
+    class More(Everything):
+        extra: int = 1
+
+    class Inheriting(ReactorPipeline):
+        state: More
+
+        def inference(self) -> Any:
+            yield Idle
+
+    assert {"set_f", "set_extra"} <= set(declaration_of(Inheriting).commands)
+
+
+def no_default() -> None:
+    class State(InputState):
+        x: int
+
+
+def breaks_its_own_bounds() -> None:
+    class State(InputState):
+        x: float = InputField(default=5.0, le=2.0)
+
+
+def not_one_of_its_choices() -> None:
+    class State(InputState):
+        x: float = InputField(default=5.0, choices=[1.0])
+
+
+def a_type_no_client_can_set() -> None:
+    class State(InputState):
+        x: threading_lock = None  # noqa: F821 - the mistake
+
+
+def a_type_of_one_s_own() -> None:
+    class Opaque: ...
+
+    class State(InputState):
+        x: Opaque = InputField(default=None)
+
+
+def two_connected() -> None:
+    class M(ReactorModel):
+        @connected
+        def a(self) -> None: ...
+
+        @connected
+        def b(self) -> None: ...
+
+
+def a_reserved_event() -> None:
+    class M(ReactorModel):
+        @event(name="connected")
+        def a(self) -> None: ...
+
+
+def the_runtime_s_own_event() -> None:
+    class M(ReactorModel):
+        @event(name="reactor.ack")
+        def a(self) -> None: ...
+
+
+def one_event_twice() -> None:
+    class M(ReactorModel):
+        @event(name="x")
+        def a(self) -> None: ...
+
+        @event(name="x")
+        def b(self) -> None: ...
+
+
+def an_event_with_star_arguments() -> None:
+    class M(ReactorModel):
+        @event
+        def a(self, *args: int) -> None: ...
+
+
+def a_track_of_no_kind() -> None:
+    class Out(Output):
+        x: int
+
+
+def a_state_of_no_state_class() -> None:
+    class M(ReactorPipeline):
+        state: int
+
+        def inference(self) -> Any:
+            yield Idle
+
+
+def a_message_default_that_can_change() -> None:
+    class M(ModelMessage):
+        x: list[int] = MessageField(default=[])
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind", "words"),
+    [
+        (no_default, TypeError, "State.x: a state field needs a default"),
+        (breaks_its_own_bounds, TypeError, "State.x: the default breaks the field's own rule: Expected float <= 2.0"),
+        (not_one_of_its_choices, TypeError, "State.x: the default 5.0 is not one of its choices"),
+        (a_type_no_client_can_set, TypeError, "an annotation cannot be understood: name 'threading_lock'"),
+        (a_type_of_one_s_own, TypeError, "State.x: Opaque is not a type that a client can set"),
+        (two_connected, TypeError, "two methods marked @connected: a and b"),
+        (a_reserved_event, ValueError, "the name 'connected' is the runtime's own"),
+        (the_runtime_s_own_event, ValueError, "the name 'reactor.ack' is the runtime's own"),
+        (one_event_twice, TypeError, "a and b are both the event 'x'"),
+        (an_event_with_star_arguments, TypeError, r"M.a: \*args: 'int' cannot be filled"),
+        (a_track_of_no_kind, TypeError, "Out.x: a track is annotated Video or Audio, not <class 'int'>"),
+        (a_state_of_no_state_class, TypeError, "M.state: annotate it with an InputState class, not <class 'int'>"),
+        (a_message_default_that_can_change, TypeError, "a default that can change would be shared"),
+    ],
+)
+def test_a_mistake_is_reported_when_the_class_is_made(mistake: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(DeclarationError, match=words) as report:
+        mistake()
+    assert isinstance(report.value, kind)
+
+
+def test_unlisted_options_of_a_field_are_refused() -> None:
+    with pytest.raises(TypeError, match="gt"):
+        InputField(default=1.0, gt=0)  # type: ignore[call-arg]
+
+
+def test_the_outputs_are_those_of_the_scope_and_narrowed_by_an_annotation() -> None:
+    class First(Output):
+        a: Video
+
+    class Second(Output):
+        b: Video
+
+    class Both(ReactorModel): ...
+
+    class Narrowed(ReactorModel):
+        output: Second
+
+    assert [track.name for track in declaration_of(Both).tracks] == ["a", "b"]
+    assert [track.name for track in declaration_of(Narrowed).tracks] == ["b"]
+
+
+def test_a_class_that_is_no_model_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="int is not a model"):
+        declaration_of(int)
+
+
+def test_message_names() -> None:
+    class HTTPStatusUpdate(ModelMessage):
+        code: int = MessageField(default=200, description="status")
+
+    class Progress2D(ModelMessage):
+        x: int
+
+    assert (HTTPStatusUpdate.__reactor_type__, Progress2D.__reactor_type__) == ("http_status_update", "progress2_d")
+    assert HTTPStatusUpdate().code == 200
