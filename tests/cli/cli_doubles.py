@@ -5,11 +5,11 @@ Run as a script it is `reactor` with that stand-in: `python cli_doubles.py BEHAV
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
 import sys
-import types
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,10 +27,10 @@ class Serving:
     port: int
 
 
-def stand_in(behaviour: str) -> types.ModuleType:
-    """A module with a `serve` that does one thing; each signal is sent from inside, so that nothing races."""
+def stand_in(behaviour: str):
+    """A `serve` that does one thing; each signal is sent from inside, so that nothing races."""
 
-    async def serve(manifest, *, debug=False, drain=None, task_status=trio.TASK_STATUS_IGNORED):
+    async def serve(manifest, *, debug=False, drain=None, on_phase=None, task_status=trio.TASK_STATUS_IGNORED):
         port = manifest.settings.port or 4321
         if behaviour == "taken":
             raise OSError(98, "Address already in use")
@@ -57,9 +57,7 @@ def stand_in(behaviour: str) -> types.ModuleType:
         if behaviour in ("two_signals", "stubborn"):
             await trio.sleep_forever()
 
-    module = types.ModuleType("reactor_trio.server.serve")
-    module.serve = serve
-    return module
+    return serve
 
 
 def reactor(*arguments, behaviour=None, stdout=subprocess.PIPE, path="", **named) -> subprocess.CompletedProcess[str]:
@@ -74,8 +72,8 @@ def reactor(*arguments, behaviour=None, stdout=subprocess.PIPE, path="", **named
 if __name__ == "__main__":
     import trio.testing
 
-    sys.modules["reactor_trio.server.serve"] = stand_in(sys.argv[1])
     from reactor_trio.cli import main, reload
 
+    importlib.import_module("reactor_trio.server.serve").serve = stand_in(sys.argv[1])
     reload.PROGRAM = (__file__, sys.argv[1])
     sys.exit(main(sys.argv[2:]))

@@ -33,15 +33,18 @@ def reloading(project, behaviour):
             yield process, iter(process.stdout)
         finally:
             if process.poll() is None:
-                process.kill()
+                process.terminate()  # it takes the server along; a kill would leave that behind
+                process.wait(30)
 
 
 def until(lines, wanted):
     seen = []
     for line in lines:
         seen.append(line)
-        if line == wanted or line.startswith(wanted):
+        if line.startswith(wanted):
             return seen
+        if line.startswith("the server ended"):
+            break  # and nothing more will come
     raise AssertionError(f"never came: {wanted!r} in {seen}")
 
 
