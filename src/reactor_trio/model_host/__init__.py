@@ -1,5 +1,7 @@
 """The two loops: model code on a thread of its own, sockets and pacing beside it, and the one seam between them."""
 
+from reactor_trio.model_host.asyncio_hint import AsyncioUsedError as AsyncioUsedError
+from reactor_trio.model_host.asyncio_hint import with_twin as with_twin
 from reactor_trio.model_host.host import HostClosed as HostClosed
 from reactor_trio.model_host.host import ModelHost as ModelHost
 from reactor_trio.model_host.host import SessionOver as SessionOver

@@ -21,7 +21,7 @@ from reactor_trio.connection.outbound import Worker
 from reactor_trio.errors import DeclarationError, ModelFailed
 from reactor_trio.interface.declaration import declaration_of, is_generator_function
 from reactor_trio.interface.model import ReactorModel
-from reactor_trio.model_host import ModelHost, SessionOver
+from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import PROTOCOL, Welcome
 from reactor_trio.server.metrics import Metrics
@@ -90,7 +90,8 @@ class Runtime:
         try:
             self.schema = self._schema()
             self._services = await self.host.run(self._load, config)
-        except Exception as error:
+        except Exception as raised:
+            error = with_twin(raised)
             self._failed(f"load() failed: {type(error).__name__}: {error}")
             raise ModelFailed(f"{self.name}: load() raised {type(error).__name__}: {error}") from error
         self.room.admission.open_doors()
@@ -109,7 +110,8 @@ class Runtime:
             cause: BaseException | None = None
             what = "run() returned; it must go on for the model's life"
         except Exception as error:
-            cause, what = error, f"run() raised {type(error).__name__}: {error}"
+            cause = with_twin(error)
+            what = f"run() raised {type(cause).__name__}: {cause}"
         except SessionOver as error:
             cause, what = error, "check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()"
         finally:

@@ -30,7 +30,7 @@ from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data, plain
 from reactor_trio.interface.model import ReactorModel
 from reactor_trio.media import Chunk
-from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip
+from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip, with_twin
 from reactor_trio.pacing import Cadence
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.drivers import Driver, open_driver
@@ -203,6 +203,8 @@ class ModelHalf:
                 await self._driver.drive()
             except BaseException as error:
                 self.error = strip(error, SessionOver, trio.Cancelled)
+                if isinstance(self.error, Exception):
+                    self.error = with_twin(self.error)
                 cut_short = self.error is None and strip(error, trio.Cancelled) is None and not self.over
             finally:
                 guard.shield, guard.deadline = True, trio.current_time() + self._close_timeout
@@ -239,9 +241,10 @@ class ModelHalf:
                 setattr(self.state, spec.field, command.arguments[spec.field])
         except CommandError as error:
             answer = Answer(numbers, self.step, code=error.code, message=error.message)
-        except Exception as error:
-            log.exception("session %s: the handler of %s raised", self._session_id, command.name)
-            answer = Answer(numbers, self.step, code="internal_error", message=f"{type(error).__name__}: {error}")
+        except Exception as raised:
+            cause = with_twin(raised)
+            log.error("session %s: the handler of %s raised", self._session_id, command.name, exc_info=cause)
+            answer = Answer(numbers, self.step, code="internal_error", message=f"{type(cause).__name__}: {cause}")
         else:
             if command.id is not None:
                 self.newest_command = command.id
@@ -253,8 +256,8 @@ class ModelHalf:
             return
         try:
             await self._call_author(handler, {})
-        except Exception:
-            log.exception("session %s: @%s raised", self._session_id, kind)
+        except Exception as error:
+            log.error("session %s: @%s raised", self._session_id, kind, exc_info=with_twin(error))
 
     async def _call_author(self, handler: Handler, arguments: dict[str, Any]) -> Any:
         function: Callable[..., Any] = getattr(self.model, handler.attribute)
