@@ -120,17 +120,24 @@ def test_a_frame_that_cannot_be_decoded_is_said_once_and_the_next_is_shown(serve
     expect(page.locator("#log-list li")).to_contain_text("main_video, frame 0: 36 bytes are no RGB picture of 5×3")
 
 
-def test_while_decoding_only_the_newest_frame_waits(server: FakeServer, page: Page) -> None:
-    page.add_init_script("""
-        const decode = window.createImageBitmap.bind(window);
-        window.gate = {};
-        window.gate.opened = new Promise((open) => { window.gate.open = open; });
-        window.createImageBitmap = async (blob) => { await window.gate.opened; return decode(blob); };
-    """)
+# Holds back the decoding of a JPEG, and the turn to draw a raw frame, until `gate.open()`.
+GATE = """
+    const decode = window.createImageBitmap.bind(window);
+    const turn = window.requestAnimationFrame.bind(window);
+    window.gate = {};
+    window.gate.opened = new Promise((open) => { window.gate.open = open; });
+    window.createImageBitmap = async (blob) => { await window.gate.opened; return decode(blob); };
+    window.requestAnimationFrame = (callback) => window.gate.opened.then(() => turn(callback));
+"""
+
+
+@pytest.mark.parametrize("codec", ["jpeg", "raw"])
+def test_while_one_frame_is_drawn_only_the_newest_waits(server: FakeServer, page: Page, codec: str) -> None:
+    page.add_init_script(GATE)
     peer = open_page(page, server)
-    peer.welcome(command("reset"))
+    peer.welcome(tracks=[video(codec=codec, width=64, height=48)])
     for seq, red in ((0, 10), (1, 90), (3, 170), (4, 250)):
-        peer.frame(seq, picture(red, 0, 0))
+        peer.frame(seq, picture(red, 0, 0), raw=codec == "raw")
     peer.say("progress", {"all": "sent"})
     expect(page.locator("#log-count")).to_have_text("1")
     page.evaluate("window.gate.open()")
@@ -141,6 +148,24 @@ def test_while_decoding_only_the_newest_frame_waits(server: FakeServer, page: Pa
     expect(page.locator("#figure-drops")).to_have_text("3")
     assert peer.feedback.get(timeout=10)["data"] == {"track": 0, "seq": 0}
     assert peer.feedback.get(timeout=10)["data"] == {"track": 0, "seq": 4}
+
+
+def test_a_frame_still_being_decoded_is_not_drawn_into_the_next_session(server: FakeServer, page: Page) -> None:
+    tracks = [video(0), video(1, "depth")]
+    page.add_init_script(GATE)
+    peer = open_page(page, server)
+    peer.welcome(tracks=tracks)
+    peer.frame(0, picture(200, 0, 0))
+    peer.say("progress", {})
+    expect(page.locator("#log-count")).to_have_text("1")
+    peer.bye("done")
+    page.get_by_role("button", name="Reconnect now").click()
+    peer = server.accept()
+    peer.welcome(tracks=tracks)
+    page.evaluate("window.gate.open()")
+    peer.frame(0, picture(0, 200, 0), track=1)
+    wait_for_colour(page, (0, 200, 0), "depth")
+    assert pixel(page) == [0, 0, 0]
 
 
 # Controls
@@ -629,3 +654,5 @@ def test_on_a_phone_the_controls_are_below_the_picture_which_stays_in_sight(serv
     below = control(page, "set_j").bounding_box()
     assert page.locator("canvas").bounding_box()["y"] == 0
     assert below["y"] >= above["height"]
+    page.get_by_label("D", exact=True).focus()
+    assert control(page, "set_d").bounding_box()["y"] >= above["height"]

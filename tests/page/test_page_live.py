@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 import reactor_trio
 
@@ -131,10 +131,12 @@ def test_another_model_is_not_here(url: str, page: Page, troubles: list[str]) ->
     troubles.clear()
 
 
-def test_a_phone_needs_no_sideways_scrolling(url: str, page: Page) -> None:
-    page.set_viewport_size({"width": 360, "height": 740})
+def test_a_phone_needs_no_sideways_scrolling(url: str, browser: Browser) -> None:
+    phone = browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
+    page = phone.new_page()
     live(page, url)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     box = slider(page).bounding_box()
     assert box is not None
     assert box["width"] > 250
+    phone.close()
