@@ -6,7 +6,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Literal
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from reactor_trio.client.client import Client, running
 from reactor_trio.client.decoders import wanted
@@ -72,7 +72,8 @@ def session_url(
     """The WebSocket URL that asks for such a session. Raises ValueError if no codec in `video` can be decoded here."""
     parts = urlsplit(url)
     query = {"video": ",".join(wanted(video)) or "none", "role": role, "token": token, "model": model}
-    added = urlencode({key: value for key, value in query.items() if value is not None}, safe=",")
+    given = {key for key, _value in parse_qsl(parts.query, keep_blank_values=True)}
+    added = urlencode({key: value for key, value in query.items() if value is not None and key not in given}, safe=",")
     return urlunsplit(
         (
             _SCHEMES.get(parts.scheme, parts.scheme),

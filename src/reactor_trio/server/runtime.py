@@ -18,8 +18,8 @@ import trio
 from reactor_trio.admission import Admission, Journal
 from reactor_trio.connection import Hello, Outbound
 from reactor_trio.connection.outbound import Worker
-from reactor_trio.errors import DeclarationError, ModelFailed
-from reactor_trio.interface.declaration import declaration_of, is_generator_function
+from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
+from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
 from reactor_trio.interface.model import ReactorModel
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.pacing.cadence import checked_fps
@@ -38,7 +38,7 @@ class Runtime:
 
     Args:
         host: where author code runs.
-        model: the model class.
+        find_model: gives the model class; called on the model thread, so that an import of its module happens there.
         name: for welcome, health and log.
         debug: whether clients are told the text of an author's exception.
         worker: runs encoders away from the loop.
@@ -48,7 +48,7 @@ class Runtime:
     def __init__(
         self,
         host: ModelHost,
-        model: type[ReactorModel],
+        find_model: Callable[[], type[ReactorModel]],
         *,
         name: str,
         settings: Settings,
@@ -59,9 +59,10 @@ class Runtime:
         self.host = host
         self.name = name
         self.settings = settings
-        self.declaration = declaration_of(model)
         self.metrics = Metrics()
         self.room = WaitingRoom(Admission(settings.max_sessions, settings.queue))
+        #: what `GET /schema` answers, None until the model is loaded
+        self.schema: dict[str, Any] | None = None
         self.journal = Journal(trio.current_time())
         self.farewell_timeout = max(settings.drain_grace / 2, 0.1)
         #: the author's exception that ended the last session which one ended
@@ -72,7 +73,8 @@ class Runtime:
         self.draining = trio.Event()
         #: whether the model's own `run()` is under way
         self.model_runs = False
-        self._model_class = model
+        self._find_model = find_model
+        self._declaration: Declaration | None = None
         self._debug = debug
         self._worker = worker
         self._on_phase = on_phase or (lambda _phase: None)
@@ -85,11 +87,17 @@ class Runtime:
     # ---- life ---------------------------------------------------------------------------------------------------------
 
     async def load(self, config: dict[str, Any]) -> None:
-        """Make the model and load it, on its thread. Raises ModelFailed with the author's exception as cause."""
+        """Import, make and load the model, on its thread.
+
+        Raises ManifestError if it cannot be imported, ModelFailed with the author's exception as cause.
+        """
         self._on_phase("loading")
         try:
-            self.schema = self._schema()
-            self._services = await self.host.run(self._load, config)
+            self._declaration, self._services = await self.host.run(self._load, config)
+            self.schema = {"name": self.name, "protocol": PROTOCOL, **self.declaration.schema()}
+        except ManifestError as unusable:
+            self._failed(str(unusable))
+            raise
         except Exception as raised:
             error = with_twin(raised)
             self._failed(f"load() failed: {type(error).__name__}: {error}")
@@ -117,7 +125,6 @@ class Runtime:
         finally:
             self.model_runs = False
         self._failed(what)
-        log.error("%s: %s", self.name, what, exc_info=cause)
         for session in list(self._sessions.values()):
             session.end("model_error")
         with trio.move_on_after(self.settings.drain_grace):
@@ -190,8 +197,14 @@ class Runtime:
         return Welcome(
             session_id=session.id, protocol=PROTOCOL, name=self.name, role=hello.role,
             heartbeat=self.settings.limits.ping_interval, resume_token=None, upload_token=None,
-            schema=self.schema, tracks=outbound.track_infos,
+            schema=self.schema or {}, tracks=outbound.track_infos,
         )  # fmt: skip
+
+    @property
+    def declaration(self) -> Declaration:
+        """What the model declares."""
+        assert self._declaration is not None, "the model is not loaded"
+        return self._declaration
 
     @property
     def model(self) -> ReactorModel:
@@ -205,25 +218,27 @@ class Runtime:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    async def _load(self, config: dict[str, Any]) -> SessionServices:
-        model = self._model_class()
+    async def _load(self, config: dict[str, Any]) -> tuple[Declaration, SessionServices]:
+        model_class = self._find_model()
+        declaration = declaration_of(model_class)
+        model = model_class()
         declared = _declared_fps(model) if self.settings.fps is None else self.settings.fps
         port = Port(
-            self.host, self.declaration, declared, self._max_fps(model),
+            self.host, declaration, declared, self._max_fps(model),
             lambda frames: self.metrics.dropped("model", "no_client", frames),
         )  # fmt: skip
         model._reactor_port = port
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(loaded):
             await loaded
-        if self.declaration.kind == "pipeline" and not is_generator_function(model.inference):  # type: ignore[attr-defined]
-            raise DeclarationError(f"{self._model_class.__qualname__}.inference must be a generator or an async generator")
+        if declaration.kind == "pipeline" and not is_generator_function(model.inference):  # type: ignore[attr-defined]
+            raise DeclarationError(f"{model_class.__qualname__}.inference must be a generator or an async generator")
         buffer_size = self.settings.buffer_size or model.buffer_size
         if not isinstance(buffer_size, int) or buffer_size < 1:
-            raise DeclarationError(f"{self._model_class.__qualname__}.buffer_size must be a whole number above 0")
+            raise DeclarationError(f"{model_class.__qualname__}.buffer_size must be a whole number above 0")
         limits = self.settings.limits
-        return SessionServices(
-            host=self.host, model=model, port=port, declaration=self.declaration, max_fps=self._max_fps(model),
+        return declaration, SessionServices(
+            host=self.host, model=model, port=port, declaration=declaration, max_fps=self._max_fps(model),
             buffer_size=buffer_size, hold=self.settings.slow_client == "hold", debug=self._debug,
             stuck_after=self.settings.stuck_after, commands_per_second=limits.commands_per_second,
             pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
@@ -232,9 +247,6 @@ class Runtime:
 
     def _max_fps(self, model: ReactorModel) -> float:
         return checked_fps(self.settings.max_fps or model.max_fps)
-
-    def _schema(self) -> dict[str, Any]:
-        return {"name": self.name, "protocol": PROTOCOL, **self.declaration.schema()}
 
     def _loaded(self) -> SessionServices:
         assert self._services is not None, "the model is not loaded"

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import trio
 
-from reactor_trio.errors import ModelFailed
+from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import ReactorModel
 from reactor_trio.media import Encoded, FrameHandle
 from reactor_trio.model_host import open_model_host
@@ -62,14 +62,17 @@ async def serve(
         drain: set it to refuse newcomers, end the sessions and return.
         on_phase: told "loading", "ready", "draining", "stopped" or "failed".
 
-    Raises ModelFailed if `load()` or `run()` fails, OSError if the address cannot be bound.
+    Raises ManifestError if the model cannot be imported, ModelFailed if `load()` or `run()` fails, OSError if the
+    address cannot be bound.
     """
     if isinstance(model, Manifest):
-        cls, name = model.model, name or model.name
+        manifest, name = model, name or model.name
         config = model.config if config is None else config
         settings = settings or model.settings
+        find_model: Callable[[], type[ReactorModel]] = lambda: manifest.model  # noqa: E731 - imported where it runs
     else:
-        cls = model
+        cls, name = model, name or model.__name__
+        find_model = lambda: cls  # noqa: E731
     settings = settings or Settings()
     if host is not None:
         settings = msgspec.structs.replace(settings, host=host)
@@ -85,7 +88,7 @@ async def serve(
     try:
         async with open_model_host() as model_host:
             runtime = Runtime(
-                model_host, cls, name=name or cls.__name__, settings=settings, debug=debug, worker=worker, on_phase=tell
+                model_host, find_model, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell
             )
             async with trio.open_nursery() as nursery:
                 bound = listeners[0].socket.getsockname()
@@ -99,8 +102,8 @@ async def serve(
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         # A model that failed is one error, however many nurseries it came through.
-        failed = group.subgroup(ModelFailed)
-        if failed is None or group.split(ModelFailed)[1] is not None:
+        failed, others = group.split((ModelFailed, ManifestError))
+        if failed is None or others is not None:
             raise
         raise _first(failed) from _first(failed).__cause__
     finally:

@@ -67,6 +67,8 @@ class ReactorSite:
             case "/health":
                 return self._health()
             case "/schema":
+                if self._runtime.schema is None:
+                    return _busy(self._why_not())
                 return _json(200, self._runtime.schema)
             case "/metrics":
                 return Response(200, _METRICS_TYPE, self._runtime.metrics.exposition())

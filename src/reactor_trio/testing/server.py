@@ -190,7 +190,7 @@ async def open_server(
     async with open_model_host(HeldTime(step_cost) if thread else InlineTime(step_cost)) as host:
         async with trio.open_nursery() as nursery:
             served = Runtime(
-                host, model, name=name or model.__name__, settings=settings, debug=debug, worker=_encode_here
+                host, lambda: model, name=name or model.__name__, settings=settings, debug=debug, worker=_encode_here
             )
             server = TestServer(served, nursery, websocket)
             try:
@@ -199,7 +199,7 @@ async def open_server(
                 yield server
             except trio.Cancelled:
                 raise
-            except BaseException as error:  # noqa: BLE001 - carried around the nurseries, which would wrap it
+            except BaseException as error:
                 failure = error
             nursery.cancel_scope.cancel()
     if failure is not None:
