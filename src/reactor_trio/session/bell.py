@@ -20,5 +20,8 @@ class Bell:
 
     async def wait(self, deadline: float = math.inf) -> None:
         """Wait for the next ring, or until `deadline` in `trio.current_time()` seconds. Always a checkpoint."""
+        if deadline == math.inf:
+            await self._rung.wait()
+            return
         with trio.move_on_at(deadline):
             await self._rung.wait()

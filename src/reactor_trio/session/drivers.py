@@ -87,18 +87,18 @@ class GeneratorDriver(Driver):
         """
         half = self._half
         while True:
+            at = half.outflow.step_at(now := trio.current_time())
+            if at > now and not half.pending:
+                await half.bell.wait(at)
+                continue
             await half.host.time.settle()
             applied = False
             while not half.over and await half.apply_next():
                 applied = True
             if half.over:
                 await trio.sleep_forever()  # the disconnect is on its way to this task
-            if applied:
-                continue
-            at = half.outflow.step_at(now := trio.current_time())
-            if at <= now:
+            if not applied and half.outflow.step_at(now := trio.current_time()) <= now:
                 return
-            await half.bell.wait(at)
 
     async def _step(self) -> tuple[Any, float]:
         """One resume: DONE, None for idle, or a Chunk; and the seconds of compute time."""

@@ -54,7 +54,9 @@ class MemoryLink:
         self.to_server: list[str | bytes] = []
         #: close code and reason, once either side has closed or the link is broken
         self.closed: tuple[int, str] | None = None
-        self.bell = Bell()
+        self.client_bell = Bell()
+        self.server_bell = Bell()
+        self.room_bell = Bell()
 
     def close(self, code: int, reason: str) -> None:
         """Nothing more goes in; the first close counts. A broken link (1006) loses what was under way."""
@@ -62,7 +64,8 @@ class MemoryLink:
             self.closed = (code, reason)
             if code == 1006:
                 self.to_client.clear()
-        self.bell.ring()
+        for bell in (self.client_bell, self.server_bell, self.room_bell):
+            bell.ring()
 
 
 class MemoryMessages(MessageStream):
@@ -78,7 +81,7 @@ class MemoryMessages(MessageStream):
         while not self._link.to_server:
             if self._link.closed is not None:
                 raise PeerGone(*self._link.closed)
-            await self._link.bell.wait()
+            await self._link.server_bell.wait()
         return self._link.to_server.pop(0)
 
     async def send_text(self, text: str) -> None:
@@ -104,14 +107,14 @@ class MemoryMessages(MessageStream):
         deadline = trio.current_time() + link.patience
         while len(link.to_client) >= CAPACITY and link.closed is None:
             before = len(link.to_client)
-            await link.bell.wait(deadline)
+            await link.room_bell.wait(deadline)
             if len(link.to_client) >= before and trio.current_time() >= deadline:
                 link.close(1006, "")
                 raise PeerTooSlow(1006, "too slow")
         if link.closed is not None:
             raise PeerGone(*link.closed)
         link.to_client.append(message)
-        link.bell.ring()
+        link.client_bell.ring()
 
 
 class MemoryTransport:
@@ -130,9 +133,9 @@ class MemoryTransport:
             if link.stall.stalled:
                 await link.stall.wait_reading()
             else:
-                await link.bell.wait()
+                await link.client_bell.wait()
         message = link.to_client.pop(0)
-        link.bell.ring()
+        link.room_bell.ring()
         return message
 
     async def send(self, text: str) -> None:
@@ -156,7 +159,7 @@ class MemoryTransport:
         if self._link.closed is not None:
             raise TransportClosed(*self._link.closed)
         self._link.to_server.append(message)
-        self._link.bell.ring()
+        self._link.server_bell.ring()
 
 
 class StallableStream(anyio.abc.ByteStream):
