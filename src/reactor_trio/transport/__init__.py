@@ -4,6 +4,7 @@
 """
 
 from reactor_trio.transport.http import serve_http as serve_http
+from reactor_trio.transport.http import turn_away as turn_away
 from reactor_trio.transport.limits import Limits as Limits
 from reactor_trio.transport.messages import MessageStream as MessageStream
 from reactor_trio.transport.messages import PeerGone as PeerGone

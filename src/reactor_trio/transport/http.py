@@ -15,6 +15,7 @@ import logging
 import math
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -76,6 +77,20 @@ async def serve_http(
             await serve_websocket(wire, upgrade.handshake, limits, converse, deadline=upgrade.deadline)
     finally:
         await trio.aclose_forcefully(wire)
+
+
+async def turn_away(stream: trio.abc.Stream, why: str) -> None:
+    """Answer a connection for which there is no room with 503, whatever it asks, and close it; takes 1 s at most."""
+    body = f"{why}\n".encode()
+    head = (
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n"
+        f"content-length: {len(body)}\r\nretry-after: 1\r\nconnection: close\r\n\r\n"
+    )
+    wire = WireStream(stream, stall=_LINGER)
+    with trio.move_on_after(_LINGER), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        await wire.send_all(head.encode() + body)
+        await wire.linger(_LINGER)
+    await trio.aclose_forcefully(wire)
 
 
 @dataclass(frozen=True, slots=True)

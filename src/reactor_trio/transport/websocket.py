@@ -118,6 +118,7 @@ class _Link(trio.abc.Stream):
 
     Attributes:
         close: code and reason of the first close frame that was written, by the library or by us.
+        reader_done: the reader has said the last word and reads no more; `_read` will linger and close.
         ended: set when the reader has ended and the wire is closed.
     """
 
@@ -128,7 +129,7 @@ class _Link(trio.abc.Stream):
         self._head: bytes | None = head
         self._opened = trio.Event()
         self._connection: WebSocketConnection | None = None
-        self._reader_done = False
+        self.reader_done = False
 
     def open(self, connection: WebSocketConnection) -> None:
         """From now on what comes in is frames."""
@@ -136,7 +137,7 @@ class _Link(trio.abc.Stream):
         self._opened.set()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        if self._reader_done:
+        if self.reader_done:
             await trio.lowlevel.checkpoint()
             raise trio.ClosedResourceError
         if self._head is not None:
@@ -149,7 +150,7 @@ class _Link(trio.abc.Stream):
     async def send_all(self, data: Data) -> None:
         """Called by the library with one whole frame, or the answer to the handshake."""
         if data[0] == _CLOSE:
-            self._reader_done = True
+            self.reader_done = True
             code, reason = struct.unpack_from("!H", data, 2)[0] if len(data) > 2 else _NO_STATUS, bytes(data[4:])
             await self.send_close(code, reason.decode(errors="replace"))
         elif self.close is None:
@@ -171,7 +172,7 @@ class _Link(trio.abc.Stream):
 
     async def aclose(self) -> None:
         """Called by the library at the end of its reader, also where it has not said why."""
-        self._reader_done = True
+        self.reader_done = True
         why = self._connection.closed if self._connection is not None else None
         if why is not None and why.code != _ABNORMAL:
             with trio.move_on_after(CLOSE_WAIT), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -269,8 +270,11 @@ class WebSocketStream(MessageStream):
                 await self._connection.get_message()
 
     async def abort(self) -> None:
-        """See `MessageStream.abort`."""
-        await trio.aclose_forcefully(self._wire)
+        """See `MessageStream.abort`; only a goodbye of the reader is let through, which takes `CLOSE_WAIT` at most."""
+        if self._link.reader_done:
+            await trio.lowlevel.checkpoint()  # closing now would reset the connection and destroy the close frame
+        else:
+            await trio.aclose_forcefully(self._wire)
 
 
 def _header(opcode: int, length: int) -> bytes:
