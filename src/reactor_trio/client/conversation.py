@@ -136,7 +136,7 @@ class Conversation:
             raise ProtocolError(f"{message.type} came before reactor.welcome")
         return event
 
-    def _event(self, message: ServerText, now: float) -> TextEvent | None:  # noqa: PLR0911 - a return for each type
+    def _event(self, message: ServerText, now: float) -> TextEvent | None:
         match message.type:
             case "reactor.ack":
                 ack = _data(message, _Ack)

@@ -72,7 +72,7 @@ class _WorkerThreads(trio.abc.Instrument):
         self._changed = changed
         self.busy = False
 
-    def after_task_step(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002 - the instrument's signature
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
         if (busy := self._limiter.borrowed_tokens > 0) != self.busy:
             self.busy = busy
             self._changed()
