@@ -1,0 +1,102 @@
+"""`docs/protocol-vectors.json` is what the code encodes and decodes, in Python here and in the viewer page's JavaScript."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reactor_trio.errors import ProtocolError
+from reactor_trio.protocol import (
+    PROTOCOL,
+    NotFiniteError,
+    Packet,
+    ServerText,
+    close_code,
+    decode_client_text,
+    decode_packet,
+    decode_server_text,
+    encode_client_text,
+    encode_packet,
+    encode_server_text,
+    packet_head,
+)
+from reactor_trio.protocol.reasons import END_REASONS
+
+FILE = Path(__file__).parents[2] / "docs" / "protocol-vectors.json"
+VECTORS = json.loads(FILE.read_text(encoding="utf-8"))
+
+
+def vectors(kind, *groups):
+    found = [vector for group in groups for vector in VECTORS[kind][group]]
+    return pytest.mark.parametrize("vector", found, ids=[vector["name"] for vector in found])
+
+
+def packet(fields) -> Packet:
+    return Packet(**fields | {"payload": memoryview(bytes.fromhex(fields["payload"]))})
+
+
+def test_the_file_is_of_this_protocol():
+    assert VECTORS["protocol"] == PROTOCOL
+
+
+@vectors("packets", "exact")
+def test_packets_are_encoded_exactly(vector):
+    assert encode_packet(packet(vector["packet"])).hex() == vector["hex"]
+    assert vector["hex"].startswith(packet_head(packet(vector["packet"])).hex())
+
+
+@vectors("packets", "exact", "accepted")
+def test_packets_are_decoded(vector):
+    decoded = decode_packet(bytes.fromhex(vector["hex"]))
+    for name, value in vector["packet"].items():
+        assert (bytes(decoded.payload).hex() if name == "payload" else getattr(decoded, name)) == value
+
+
+@vectors("packets", "refused")
+def test_what_is_no_packet_is_refused(vector):
+    with pytest.raises(ProtocolError):
+        decode_packet(bytes.fromhex(vector["hex"]))
+
+
+@vectors("client_texts", "exact")
+def test_client_texts_are_encoded_exactly(vector):
+    assert encode_client_text(vector["type"], vector["data"], vector["id"]) == vector["text"]
+
+
+@vectors("client_texts", "exact", "accepted")
+def test_client_texts_are_decoded(vector):
+    text = decode_client_text(vector["text"])
+    assert (text.type, json.loads(bytes(text.data)), text.id) == (vector["type"], vector["data"], vector["id"])
+
+
+@vectors("client_texts", "refused")
+def test_what_is_no_client_text_is_refused(vector):
+    with pytest.raises(ProtocolError) as caught:
+        decode_client_text(vector["text"])
+    assert isinstance(caught.value, NotFiniteError) == (vector["code"] == "invalid_command")
+    if isinstance(caught.value, NotFiniteError):
+        assert caught.value.id == vector["id"]
+
+
+@vectors("server_texts", "exact")
+def test_server_texts_are_encoded_and_decoded_exactly(vector):
+    message = ServerText(vector["type"], vector["data"], vector["id"], vector["n"])
+    assert encode_server_text(message) == vector["text"]
+    assert decode_server_text(vector["text"]) == message
+
+
+def test_close_codes():
+    assert {reason: close_code(reason) for reason in END_REASONS} == VECTORS["close_codes"]
+
+
+def test_the_pages_javascript_decodes_the_packets():
+    node = shutil.which("node")
+    if node is None:
+        pytest.fail("the viewer page is tested under Node 20 or newer: apt-get install nodejs")
+    script = Path(__file__).with_name("vectors.test.mjs")
+    done = subprocess.run([node, "--test", script], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

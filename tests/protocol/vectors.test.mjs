@@ -1,0 +1,19 @@
+// The packets of docs/protocol-vectors.json, decoded by the viewer page's own module.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { decodePacket } from "../../src/reactor_trio/page/protocol.js";
+
+const { packets } = JSON.parse(readFileSync(new URL("../../docs/protocol-vectors.json", import.meta.url), "utf8"));
+const bytes = (hex) => new Uint8Array(Buffer.from(hex, "hex"));
+
+for (const { name, packet, hex } of [...packets.exact, ...packets.accepted]) {
+  test(name, () => {
+    const { ptsUs, payload, ...head } = decodePacket(bytes(hex));
+    assert.deepEqual({ ...head, pts_us: ptsUs, payload: Buffer.from(payload).toString("hex") }, packet);
+  });
+}
+
+for (const { name, hex } of packets.refused) {
+  test(`${name} is refused`, () => assert.throws(() => decodePacket(bytes(hex))));
+}
