@@ -442,6 +442,30 @@ async def test_t28_a_step_at_an_await_is_left_at_once(placement: dict[str, Any],
 
 
 @in_all_placements
+async def test_t28_a_step_at_an_await_may_shield_its_cleanup(placement: dict[str, Any], autojump_clock: object) -> None:
+    class Model(Logged):
+        state: State
+
+        async def inference(self):
+            try:
+                while True:
+                    await trio.sleep(60)
+                    yield picture(1)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(1)
+                self.note("closed")
+
+    async with open_server(Model, **placement) as server:
+        async with server.connect() as client:
+            await trio.sleep_until(0.5)
+            await client.vanish()
+        async with server.connect():
+            assert trio.current_time() == 1.5
+            assert server.model.log == [("closed", 1.5)]
+
+
+@in_all_placements
 @pytest.mark.parametrize("rate", [1, 2])
 async def test_t29_a_generator_held_back_by_a_full_queue_is_closed_at_once(
     rate: int, placement: dict[str, Any], autojump_clock: object
