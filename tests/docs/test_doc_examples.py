@@ -1,0 +1,63 @@
+"""The Python in the documentation runs: a page's blocks, in order, are one module, and its `test_` functions its tests.
+
+Every fenced block marked `python` counts, on every page that this list finds; what is not meant to run is marked otherwise.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import trio.testing
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    *(DOCS / name for name in ("index.md", "tutorial.md", "testing.md")),
+    *sorted((DOCS / "guide").glob("*.md")),
+]
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def source_of(page: Path) -> str:
+    """The page's Python at the lines where the page has it, so that a traceback points into the page."""
+    text = page.read_text(encoding="utf-8")
+    lines = [""] * text.count("\n")
+    for found in PYTHON.finditer(text):
+        at = text.count("\n", 0, found.start(1))
+        code = found[1].splitlines()
+        lines[at : at + len(code)] = code
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    name = f"docs_{page.stem.replace('-', '_')}"
+    path = tmp_path / f"{name}.py"
+    path.write_text(source_of(page), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    for test_name, function in list(vars(module).items()):
+        if test_name.startswith("test_"):
+            given = {"autojump_clock": None} if "autojump_clock" in inspect.signature(function).parameters else {}
+            trio.run(lambda function=function, given=given: function(**given),
+                     clock=trio.testing.MockClock(autojump_threshold=0))  # fmt: skip
+
+
+def test_every_page_of_the_guide_shows_a_test():
+    """A page of the guide proves what it says."""
+    for page in (DOCS / "guide").glob("*.md"):
+        assert "async def test_" in source_of(page), page
+
+
+def test_links_lead_somewhere():
+    for page in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
