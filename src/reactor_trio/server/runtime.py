@@ -65,7 +65,7 @@ class Runtime:
         self.schema: dict[str, Any] | None = None
         self.journal = Journal(trio.current_time())
         self.farewell_timeout = max(settings.drain_grace / 2, 0.1)
-        #: the author's exception that ended the last session which one ended
+        #: the author's exception that ended the last session which one ended, or the model itself
         self.last_error: Exception | None = None
         #: why the model is not free although no session runs; None: it is
         self.stuck: str | None = None
@@ -124,12 +124,14 @@ class Runtime:
             cause, what = error, "check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()"
         finally:
             self.model_runs = False
+        failure = ModelFailed(f"{self.name}: {what}")
+        self.last_error = cause if isinstance(cause, Exception) else failure
         self._failed(what)
         for session in list(self._sessions.values()):
             session.end("model_error")
         with trio.move_on_after(self.settings.drain_grace):
             await self._everybody_left()
-        raise ModelFailed(f"{self.name}: {what}") from cause
+        raise failure from cause
 
     async def drain(self) -> None:
         """Refuse newcomers, end sessions in their order, say goodbye; returns when all have left or the grace is over."""

@@ -131,7 +131,7 @@ class Port:
                 await half.emit(chunk, compute_time, drop)
                 return
             self._host.post_io(self._no_client, chunk.length)
-            if self.half is None:
+            if self.half is None or self.half.over:  # also while a session is said goodbye: a loop must not spin
                 await trio.sleep(1 / self.fps)
         finally:
             _SEEN.set(self.half)

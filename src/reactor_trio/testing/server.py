@@ -102,9 +102,8 @@ class TestServer:
         """The author's exception behind a session that ended with `model_error`."""
         if ended.reason != "model_error":
             return None
-        if self.failure is not None or self.runtime.journal.phase == "failed":
+        if self.runtime.journal.phase == "failed":
             self._failure_seen = True
-            return self.failure and (self.failure.__cause__ or self.failure)
         return self.runtime.last_error
 
     def leftovers(self) -> list[str]:
