@@ -180,8 +180,7 @@ class ModelHalf:
         cost = await self.host.time.spend(step)
         if cost is not None and compute_time is not None:
             compute_time = cost
-        if not self.over:
-            await self.outflow.emit(chunk, compute_time, step, command, drop)
+        await self.outflow.emit(chunk, compute_time, step, command, drop)
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A message to all clients, or to one."""

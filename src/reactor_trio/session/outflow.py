@@ -68,10 +68,11 @@ class Outflow:
         """Queue what a pipeline's step made in `seconds`; waits for room if the step came early. Loses nothing."""
         self._begin(chunk, seconds)
         epoch = self._epoch
-        for tracks, duration in chunk.split():
+        for index, (tracks, duration) in enumerate(chunk.split()):
             while (at := self._lookahead.queue_at(trio.current_time())) == math.inf and not self._stale(epoch):
                 await self._bell.wait(at)
             if self._stale(epoch):
+                self._drop_rest(tracks, chunk.length - index)
                 return
             self._put(tracks, duration, step, command)
 
@@ -79,17 +80,16 @@ class Outflow:
         """Queue what a run loop emitted: wait while the buffer is full, or with `drop` discard what finds no room."""
         self._begin(chunk, seconds)
         epoch = self._epoch
-        for tracks, duration in chunk.split():
+        for index, (tracks, duration) in enumerate(chunk.split()):
             while (at := self._lookahead.emit_at(now := trio.current_time())) > now and not self._stale(epoch):
                 if drop:
                     break
                 await self._bell.wait(at)
             if self._stale(epoch):
+                self._drop_rest(tracks, chunk.length - index)
                 return
             if at > now:
-                for name in tracks:  # a number is used up, so that a viewer sees the gap
-                    self._next_seq(name)
-                self._count_drop("buffer", "full", 1)
+                self._drop(tracks, 1, "full")
             else:
                 self._put(tracks, duration, step, command)
 
@@ -161,5 +161,11 @@ class Outflow:
         self._seqs[track] = seq + 1
         return seq
 
-    def _count_drop(self, place: str, reason: str, frames: int) -> None:
-        self._host.post_io(self._playout.count_drop, place, reason, frames)
+    def _drop_rest(self, tracks: dict[str, FrameHandle], bundles: int) -> None:
+        """A batch found no room before a flush or the end of the session."""
+        self._drop(tracks, bundles, "session_over" if self.closed else "flushed")
+
+    def _drop(self, tracks: dict[str, FrameHandle], bundles: int, reason: str) -> None:
+        for name in tracks:  # numbers are used up, so that a viewer sees the gap
+            self._seqs[name] = self._seqs.get(name, 0) + bundles
+        self._host.post_io(self._playout.count_drop, "buffer", reason, bundles)
