@@ -740,3 +740,29 @@ async def test_a_child_of_the_author_s_nursery_that_fails_ends_the_session_with_
             assert server.model.log == [("closed", 0.75)]  # when the step that runs has ended
         async with server.connect() as client:
             assert shown(await client.take(1)) == [1]
+
+
+@pytest.mark.parametrize("options", [{}, {"thread": True}])
+async def test_t20_awaits_in_the_cleanup_of_a_step_that_was_cancelled_at_an_await_can_end(autojump_clock, options):
+    ended = []
+
+    class Model(ReactorPipeline):
+        output: Picture
+
+        async def inference(self):
+            try:
+                yield picture(1)
+                await trio.sleep_forever()
+            finally:
+                await trio.sleep(2)
+                ended.append(trio.current_time())
+
+    async with open_server(Model, **options) as server:
+        async with server.connect() as client:
+            await client.take(1)
+            await trio.sleep(1)
+            await client.vanish()
+            assert ended == []
+        async with server.connect() as client:
+            await client.take(1)
+            assert ended == [3.0]

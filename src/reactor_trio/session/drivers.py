@@ -7,9 +7,10 @@ applies commands while it awaits. A driver is one task on the model loop and own
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
+import outcome
 import trio
 
 from reactor_trio.interface.model import Idle
@@ -52,8 +53,7 @@ class GeneratorDriver(Driver):
         """One step after the other; a generator that returned is followed by a new one."""
         half = self._half
         produced = False
-        while True:
-            await self._until_next_step()
+        while await self._until_next_step():
             if self._steps is None:
                 self._steps, produced = _open(half.model), False
             command = half.newest_command
@@ -80,8 +80,8 @@ class GeneratorDriver(Driver):
         """The generator."""
         return "" if self._steps is None else "its generator is not closed"
 
-    async def _until_next_step(self) -> None:
-        """Apply commands as they come, until it is time for a step and none is pending.
+    async def _until_next_step(self) -> bool:
+        """Apply commands as they come, until it is time for a step and none is pending; False when the session is over.
 
         From the last look at the commands to the step nothing is awaited, so an acknowledged command is seen by it.
         """
@@ -96,9 +96,11 @@ class GeneratorDriver(Driver):
             while not half.over and await half.apply_next():
                 applied = True
             if half.over:
-                await trio.sleep_forever()  # the disconnect is on its way to this task
+                # The disconnect is on its way; it comes as a cancellation, unless author code has just swallowed that.
+                await half.stopped.wait()
+                return False
             if not applied and half.outflow.step_at(now := trio.current_time()) <= now:
-                return
+                return True
 
     async def _step(self) -> tuple[Any, float]:
         """One resume: DONE, None for idle, or a Chunk; and the seconds of compute time."""
@@ -107,7 +109,7 @@ class GeneratorDriver(Driver):
             value = next(steps, DONE)  # blocks this loop, on purpose: the thread is the model's
         else:
             assert steps is not None
-            value = await anext(steps, DONE)
+            value = await _Watched(anext(steps, DONE), half.step_was_cancelled)
         if value is DONE or value is None or value is Idle:
             return (DONE if value is DONE else None), 0.0
         chunk = chunk_from_output(value, half.outputs)
@@ -133,6 +135,35 @@ class RunLoopDriver(Driver):
 
     async def close(self) -> None:
         """`run()` goes on; there is nothing to close."""
+
+
+class _Watched:
+    """Awaits a step, and tells when a cancellation reaches it, before author code sees it.
+
+    Trio resumes a task by sending what it waited for; a cancellation is an `outcome.Error` among these. From then on the
+    step is cleaning up, and its own awaits in `finally` must be able to end.
+    """
+
+    def __init__(self, step: Awaitable[Any], cancelled: Callable[[], object]) -> None:
+        self._step = step
+        self._cancelled = cancelled
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        step: Any = self._step.__await__()
+        resume: outcome.Maybe[Any] = outcome.Value(None)
+        while True:
+            try:
+                wanted = resume.send(step)
+            except StopIteration as end:
+                return end.value
+            try:
+                sent = yield wanted
+            except BaseException as error:  # Trio throws what it cannot wait for back at its author
+                resume = outcome.Error(error)
+            else:
+                resume = outcome.Value(sent)
+                if isinstance(sent, outcome.Error) and isinstance(sent.error, trio.Cancelled):
+                    self._cancelled()
 
 
 def open_driver(half: ModelHalf) -> Driver:

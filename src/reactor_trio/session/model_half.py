@@ -99,6 +99,8 @@ class ModelHalf:
         #: id of the controlling client's newest command applied
         self.newest_command: int | None = None
         self.closed = False
+        #: set when the driver is to end
+        self.stopped = trio.Event()
         self.error: BaseException | None = None
         self._session_id = session_id
         self._port = port
@@ -117,7 +119,7 @@ class ModelHalf:
         """The session from its first to its last line of author code; returns the author's exception if one ended it."""
         serve_session(self)
         self._call = current_call()
-        self._stop = trio.CancelScope(shield=True)
+        self._stop, self._guard = trio.CancelScope(shield=True), trio.CancelScope()
         self._driver: Driver = open_driver(self)
         state = self._declaration.state
         self.state = state() if state is not None else None
@@ -139,6 +141,7 @@ class ModelHalf:
                         log.error("session %s: @disconnected took over %g s and was cancelled", self._session_id,
                                   self._close_timeout)  # fmt: skip
                     self._stop.cancel()
+                    self.stopped.set()
         finally:
             self.closed = True
             self.state = None
@@ -196,7 +199,7 @@ class ModelHalf:
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _drive(self, session: trio.CancelScope) -> None:
-        with self._stop, trio.CancelScope() as guard:
+        with self._stop, self._guard as guard:
             cut_short = False
             try:
                 await self._driver.drive()
@@ -206,7 +209,7 @@ class ModelHalf:
                     self.error = with_twin(self.error)
                 cut_short = self.error is None and strip(error, trio.Cancelled) is None and not self.over
             finally:
-                guard.shield, guard.deadline = True, trio.current_time() + self._close_timeout
+                self._protect_closing()
                 try:
                     await self._driver.close()
                 except BaseException as error:
@@ -219,6 +222,15 @@ class ModelHalf:
             log.error("session %s: closing inference() took over %g s and was cancelled", self._session_id,
                       self._close_timeout)  # fmt: skip
         session.cancel()
+
+    def step_was_cancelled(self) -> None:
+        """A cancellation reaches an async step; if it is the session's end, the step's cleanup may await."""
+        if self._stop.cancel_called:
+            self._protect_closing()
+
+    def _protect_closing(self) -> None:
+        if not self._guard.shield:
+            self._guard.shield, self._guard.deadline = True, trio.current_time() + self._close_timeout
 
     def _closing_failed(self, error: BaseException | None) -> None:
         if error is None:
@@ -256,6 +268,8 @@ class ModelHalf:
         try:
             await self._call_author(handler, {})
         except Exception as error:
+            if isinstance(error.__context__, trio.Cancelled):
+                error.__context__ = None  # that the session was over is no news
             log.error("session %s: @%s raised", self._session_id, kind, exc_info=with_twin(error))
 
     async def _call_author(self, handler: Handler, arguments: dict[str, Any]) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import trio
+import trio.testing
 
 from reactor_trio.client import Client, Frame, Message
 from reactor_trio.client.streams import FrameStream, MessageStream
@@ -41,16 +42,18 @@ class SessionClient(Client):
         self._taking: dict[str | None, FrameStream] = {}
         self._reading: MessageStream | None = None
 
-    async def take(self, count: int = 1, track: str | None = None) -> list[Frame]:
+    async def take(self, count: int = 1, track: str | None = None, *, within: float = 86_400.0) -> list[Frame]:
         """The next `count` frames of a track, none left out.
 
-        Raises the model's own exception if that ends the session first, SessionEnded for any other end.
+        Raises the model's own exception if that ends the session first, SessionEnded for any other end, and
+        trio.TooSlowError if they are not there after `within` seconds of virtual time.
         """
         stream = self._taking.setdefault(track, self.frames(track))
         frames: list[Frame] = []
         try:
-            while len(frames) < count:
-                frames.append(await anext(stream))
+            with trio.fail_after(within):
+                while len(frames) < count:
+                    frames.append(await anext(stream))
         except StopAsyncIteration:
             raise SessionEnded(self.ended or "done") from None
         except SessionEnded as ended:
@@ -73,9 +76,9 @@ class SessionClient(Client):
         await self.server.wait_left(self)
 
     async def vanish(self) -> None:
-        """Be gone without a word, as a machine that lost its power, and wait until nothing more happens at this instant."""
+        """Be gone without a word, as a machine that lost its power, and wait until the server has noticed."""
         await self._vanish()
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked()  # the model may be in a step that ends when the test says so
 
     def stall(self) -> None:
         """Stop reading; what the server sends stays in its socket."""

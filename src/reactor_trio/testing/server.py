@@ -96,7 +96,13 @@ class TestServer:
         for session in self.sessions:
             if session.id == client.session_id:
                 await session.ended.wait()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Return when nothing more happens at this instant, on the test's loop or the model's."""
         await trio.testing.wait_all_tasks_blocked()
+        host = self.runtime.host
+        await host.run(host.time.settle)
 
     def model_error(self, ended: SessionEnded) -> BaseException | None:
         """The author's exception behind a session that ended with `model_error`."""
