@@ -29,7 +29,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "admission": ("", ""),
     "media": ("errors protocol interface", "numpy simplejpeg torch"),
     "model_host": ("errors", "outcome trio"),
-    "session": ("errors protocol interface pacing media model_host", "trio"),
+    "session": ("errors protocol interface pacing media model_host", "outcome trio"),
     "transport": ("protocol", "h11 trio trio_websocket wsproto"),
     "connection": ("errors protocol interface media session transport admission", "msgspec numpy trio"),
     "server": (
