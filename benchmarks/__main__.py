@@ -1,0 +1,37 @@
+"""Runs benchmarks by name, prints their tables, and fails if one misses its bar."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks import cycles, overhead, pacing
+from benchmarks.report import Report, machine
+
+BENCHMARKS = {"pacing": pacing, "overhead": overhead, "cycles": cycles}
+
+
+def main() -> int:
+    """Exit code 0 if every bar was met, 1 if one was missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "all", []], metavar="pacing|overhead|cycles|all")
+    parser.add_argument("--json", type=Path, metavar="F", help="write machine and figures to this file, too")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the samples: to see that it works, not to compare")
+    options = parser.parse_args()
+    chosen = list(BENCHMARKS) if not options.names or "all" in options.names else options.names
+    facts = machine()
+    print(*(f"{key}: {value}" for key, value in facts.items()), sep="\n")
+    reports: list[Report] = []
+    for name in chosen:
+        report = Report(name)
+        BENCHMARKS[name].run(report, quick=options.quick)
+        reports.append(report)
+    if options.json is not None:
+        document = {"machine": facts, "quick": options.quick, "benchmarks": [report.as_dict() for report in reports]}
+        options.json.write_text(json.dumps(document, indent=2) + "\n")
+    return int(any(not bar["met"] for report in reports for bar in report.bars))
+
+
+sys.exit(main())
