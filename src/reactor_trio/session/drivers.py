@@ -88,7 +88,7 @@ class GeneratorDriver(Driver):
         half = self._half
         while True:
             at = half.outflow.step_at(now := trio.current_time())
-            if at > now and not half.pending:
+            if at > now and not half.pending and not half.over:
                 await half.bell.wait(at)
                 continue
             await half.host.time.settle()
