@@ -161,6 +161,7 @@ async def test_a_session_leaves_nothing_to_the_next(autojump_clock, open_world):
             await client.take(5)
             world = server.model.state._env
         async with server.connect() as client:
+            await client.take(1)
             state = server.model.state
             assert state._env is not world
             assert (state.speed, state._held, state._pressed, state._achieved) == (5.0, [], [], set())
