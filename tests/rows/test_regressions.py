@@ -200,6 +200,7 @@ async def test_regression_07_what_a_long_step_made_for_a_client_that_left_is_dis
             frames = await client.take(2)
             assert shown(frames) == [1, 1]
             assert [frame.seq for frame in frames] == [0, 1]
+            assert server.runtime.metrics.drops() == {("buffer", "session_over"): 1}
         await server.sessions[1].ended.wait()
         assert server.model.log == ["connected", "disconnected", "closed"] * 2, "each released exactly once"
 
