@@ -19,7 +19,9 @@ def test_a_step_starts_when_what_is_left_lasts_for_the_step_and_one_interval() -
     ahead.put(0.1)
     assert ahead.step_at(1.0, 0.05, 0.1) == pytest.approx(1.05)
     ahead.put(0.1)
-    assert ahead.step_at(1.0, 0.05, 0.1) == pytest.approx(1.15)
+    assert ahead.step_at(1.0, 0.05, 0.1) == math.inf  # not before the next is shown: its word will wake the model
+    ahead.handed(1.2)
+    assert ahead.step_at(1.1, 0.05, 0.1) == pytest.approx(1.15)
 
 
 def test_the_buffer_size_is_a_ceiling() -> None:
@@ -67,5 +69,6 @@ def test_a_new_rate_holds_for_what_is_queued() -> None:
     ahead.put(0.1)
     ahead.handed(1.0)
     ahead.put(0.1)
+    assert ahead.step_at(0.5, 0.15, 0.1) == pytest.approx(0.95)
     ahead.retimed(0.5)
-    assert ahead.step_at(0.5, 0.0, 0.5) == pytest.approx(1.0 + 2 * 0.5 - 0.5)
+    assert ahead.step_at(0.5, 0.6, 0.5) == pytest.approx(1.0 + 2 * 0.5 - 0.6 - 0.5)

@@ -235,10 +235,11 @@ async def test_closing_during_an_answer_closes_after_it(autojump_clock):
     assert trio.current_time() == 0
 
 
-async def test_closing_from_the_start_serves_nothing(autojump_clock):
+async def test_a_newcomer_is_answered_once_while_the_server_closes(autojump_clock):
     closing = trio.Event()
     closing.set()
-    _, ended = await probe(b"", closing=closing)
+    found, ended = await probe(GET, closing=closing)
+    assert [answer.status for answer in found] == [200]
     assert ended == 0
 
 

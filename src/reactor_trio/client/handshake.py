@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from http.client import responses
 from urllib.parse import urlsplit
 
@@ -82,7 +83,8 @@ async def _upgrade(stream: ByteStream, request: Request) -> WSConnection:
     refusal: RejectConnection | None = None
     body = bytearray()
     try:
-        await stream.send(websocket.send(request))
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the answer, or its absence, says why
+            await stream.send(websocket.send(request))
         while True:
             data = await _receive_or_end(stream)
             if data is None and refusal is None:

@@ -108,11 +108,12 @@ class _Conversation:
                         await place.admitted.wait()
                         await self._begin(outer, place)
                 finally:
-                    await self._messages.abort()
                     if self._session is not None:
                         self._session.detach(self.outbound)
                         self._session.reason = self._session.reason or self.outbound.end_reason
-                    outer.cancel_scope.cancel()
+                    outer.cancel_scope.cancel()  # before the socket closes: the model learns it no later than the client
+                    with trio.CancelScope(shield=True):
+                        await self._messages.abort()
         finally:
             place.release()
 

@@ -148,10 +148,10 @@ def _video(spec: TrackSpec, data: object) -> FrameHandle:
     if not isinstance(data, np.ndarray) and not _is_tensor(data):
         raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}")
     frames = cast("FrameHandle", data)
-    dtype = str(frames.dtype).removeprefix("torch.")
     shape = tuple(frames.shape)
-    fits = dtype == "uint8" and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]
-    if not fits:
+    is_uint8 = frames.dtype == np.uint8 if isinstance(frames, np.ndarray) else str(frames.dtype) == "torch.uint8"
+    if not (is_uint8 and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]):
+        dtype = str(frames.dtype).removeprefix("torch.")
         hint = "; scale to 0..255 and cast to uint8" if dtype.startswith(("float", "bfloat")) else ""
         raise OutputError(f"track {spec.name}: expected {expected}, got {dtype} {shape}{hint}")
     return frames

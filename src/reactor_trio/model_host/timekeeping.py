@@ -51,9 +51,13 @@ class Timekeeper:
     def delivered(self) -> None:
         """Model loop: it has arrived."""
 
-    async def settle(self) -> None:
-        """Model loop, before a step or a handler: let what is due at this instant happen first. A checkpoint."""
-        await trio.lowlevel.checkpoint()
+    async def settle(self, rested: bool) -> None:
+        """Model loop, before a step or a handler: let what is due at this instant happen first.
+
+        A checkpoint, unless the task has `rested` since its last one: a turn of the loop costs more than a small step.
+        """
+        if not rested:
+            await trio.lowlevel.checkpoint()
 
     async def spend(self, step: int) -> float | None:
         """Model loop, after step number `step`: charge its stated cost; returns it in seconds, None if it is real."""

@@ -26,7 +26,7 @@ class Lookahead:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self.capacity = capacity
-        self._queued: deque[float] = deque()  # durations of frames put and not yet handed to the viewers
+        self._queued: deque[tuple[float, bool]] = deque()  # of frames put and not yet handed: duration, paced
         #: when the frame on screen ends
         self.until = -math.inf
 
@@ -34,9 +34,9 @@ class Lookahead:
         """A batch is to be put: the buffer holds at least one batch."""
         self.capacity = max(self._capacity, batch)
 
-    def put(self, duration: float) -> None:
-        """A frame that is to be shown for `duration` seconds was queued."""
-        self._queued.append(duration)
+    def put(self, duration: float, paced: bool = True) -> None:
+        """A frame that is to be shown for `duration` seconds was queued; not `paced`: audio fixes its duration."""
+        self._queued.append((duration, paced))
 
     def handed(self, until: float) -> None:
         """The oldest queued frame is shown now, until `until`."""
@@ -49,19 +49,25 @@ class Lookahead:
         self.until = until
 
     def retimed(self, interval: float) -> None:
-        """Each queued frame is to last `interval` seconds."""
-        self._queued = deque([interval] * len(self._queued))
+        """Each queued frame whose duration is not fixed is to last `interval` seconds."""
+        self._queued = deque((interval if paced else duration, paced) for duration, paced in self._queued)
 
     def flushed(self) -> None:
         """What was queued is gone."""
         self._queued.clear()
 
     def step_at(self, now: float, step_seconds: float, interval: float) -> float:
-        """When a pipeline's next step, which takes `step_seconds`, may start; infinity until a frame is handed."""
+        """When a pipeline's next step, which takes `step_seconds`, may start.
+
+        Infinity if that is not before the next queued frame is shown: `handed` will tell, and needs no timer beside it.
+        """
         if len(self._queued) >= self.capacity:
             return math.inf
-        runs_dry = max(self.until, now) + sum(self._queued)
-        return runs_dry - step_seconds - interval - EPSILON
+        runs_dry = max(self.until, now) + sum(duration for duration, _paced in self._queued)
+        start = runs_dry - step_seconds - interval - EPSILON
+        if start > now and self._queued and start >= self.until - 2 * EPSILON:
+            return math.inf
+        return start
 
     def queue_at(self, now: float) -> float:
         """When a pipeline's frame finds room behind those that wait; infinity until a frame is handed."""

@@ -1,8 +1,16 @@
-"""What the server counts, in Prometheus' exposition format; every name starts with `reactor_`, every label is bounded."""
+"""What the server counts, in Prometheus' exposition format; every name starts with `reactor_`, every label is bounded.
+
+Counting happens for each frame on the I/O loop, so it is adding to plain numbers; they become metrics when asked for.
+"""
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
 
@@ -21,59 +29,78 @@ DROPS = (
 _LATENESS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
-class Metrics:
-    """The counters of one server. Each server has its own registry, so that several can live in one process."""
+class Metrics(Collector):
+    """The counters of one server. Each server has its own registry, so that several can live in one process.
+
+    Attributes:
+        live, waiting, connections: sessions, clients in the queue and TCP connections there are now.
+        ready: whether a model is loaded and alive.
+    """
 
     def __init__(self) -> None:
+        self.live = self.waiting = self.connections = 0
+        self.ready = False
+        self._handed = self._sent = self._bytes = self._underruns = 0
+        self._dropped = dict.fromkeys(DROPS, 0)
+        self._sessions: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
+        self._lateness = [0] * (len(_LATENESS) + 1)
+        self._lateness_sum = 0.0
         self.registry = CollectorRegistry()
-        self._handed = Counter("reactor_frames_handed", "Frames shown, one for each track", registry=self.registry)
-        self._sent = Counter("reactor_frames_sent", "Frames written to clients", registry=self.registry)
-        self._bytes = Counter("reactor_media_bytes_sent", "Bytes of frames written to clients", registry=self.registry)
-        self._dropped = Counter(
-            "reactor_frames_dropped", "Frames dropped, by place and reason", ["place", "reason"], registry=self.registry
-        )
-        self._sessions = Counter(
-            "reactor_sessions_ended", "Sessions that ended, by reason", ["reason"], registry=self.registry
-        )
-        self._lateness = Histogram(
-            "reactor_emission_lateness_seconds", "How long after its due time a frame was shown",
-            buckets=_LATENESS, registry=self.registry,
-        )  # fmt: skip
-        self.live = Gauge("reactor_sessions_live", "Sessions that run now", registry=self.registry)
-        self.waiting = Gauge("reactor_clients_waiting", "Clients in the queue", registry=self.registry)
-        self.connections = Gauge("reactor_connections", "Open TCP connections", registry=self.registry)
-        self.ready = Gauge("reactor_model_ready", "1 if a model is loaded and alive", registry=self.registry)
-        for place, reason in DROPS:
-            self._dropped.labels(place, reason)
-        for end in END_REASONS:
-            self._sessions.labels(end)
+        self.registry.register(self)
 
     def dropped(self, place: str, reason: str, frames: int) -> None:
-        """Frames were dropped."""
-        self._dropped.labels(place, reason).inc(frames)
+        """Frames were dropped, at a place and for a reason of `DROPS`."""
+        self._dropped[place, reason] += frames
 
     def drops(self) -> dict[tuple[str, str], int]:
         """Frames dropped so far, by place and reason; what was not dropped is left out."""
-        samples = (sample for metric in self._dropped.collect() for sample in metric.samples)
-        return {
-            (sample.labels["place"], sample.labels["reason"]): int(sample.value)
-            for sample in samples
-            if sample.name.endswith("_total") and sample.value
-        }
+        return {where: frames for where, frames in self._dropped.items() if frames}
 
     def handed(self, frames: int, lateness: float) -> None:
-        """A bundle was shown."""
-        self._handed.inc(frames)
-        self._lateness.observe(max(0.0, lateness))
+        """A bundle was shown, `lateness` seconds after its due time."""
+        self._handed += frames
+        self._lateness[bisect_left(_LATENESS, lateness)] += 1
+        self._lateness_sum += max(0.0, lateness)
+
+    def underrun(self) -> None:
+        """Sound, and the picture with it, stood still because the model had not made more."""
+        self._underruns += 1
 
     def sent(self, frames: int, size: int) -> None:
         """Frames were written to a client."""
-        self._sent.inc(frames)
-        self._bytes.inc(size)
+        self._sent += frames
+        self._bytes += size
 
     def session_ended(self, reason: EndReason) -> None:
         """A session is over."""
-        self._sessions.labels(reason).inc()
+        self._sessions[reason] += 1
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it as metric families, for the registry."""
+        yield CounterMetricFamily("reactor_frames_handed", "Frames shown, one for each track", self._handed)
+        yield CounterMetricFamily("reactor_frames_sent", "Frames written to clients", self._sent)
+        yield CounterMetricFamily("reactor_media_bytes_sent", "Bytes of frames written to clients", self._bytes)
+        yield CounterMetricFamily("reactor_underruns", "Times that sound waited for the model", self._underruns)
+        dropped = CounterMetricFamily("reactor_frames_dropped", "Frames dropped", labels=["place", "reason"])
+        for where, frames in self._dropped.items():
+            dropped.add_metric(where, frames)
+        yield dropped
+        sessions = CounterMetricFamily("reactor_sessions_ended", "Sessions that ended", labels=["reason"])
+        for reason, count in self._sessions.items():
+            sessions.add_metric([reason], count)
+        yield sessions
+        yield GaugeMetricFamily("reactor_sessions_live", "Sessions that run now", self.live)
+        yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", self.waiting)
+        yield GaugeMetricFamily("reactor_connections", "Open TCP connections", self.connections)
+        yield GaugeMetricFamily("reactor_model_ready", "1 if a model is loaded and alive", int(self.ready))
+        total, buckets = 0, []
+        for bound, count in zip((*map(str, _LATENESS), "+Inf"), self._lateness, strict=True):
+            total += count
+            buckets.append((bound, total))
+        yield HistogramMetricFamily(
+            "reactor_emission_lateness_seconds", "How long after its due time a frame was shown",
+            buckets=buckets, sum_value=self._lateness_sum,
+        )  # fmt: skip
 
     def exposition(self) -> bytes:
         """All of it as text."""

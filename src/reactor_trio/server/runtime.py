@@ -102,10 +102,16 @@ class Runtime:
             error = with_twin(raised)
             self._failed(f"load() failed: {type(error).__name__}: {error}")
             raise ModelFailed(f"{self.name}: load() raised {type(error).__name__}: {error}") from error
-        self.room.admission.open_doors()
-        self.journal.enter("ready", trio.current_time())
-        self.metrics.ready.set(1)
-        self._on_phase("ready")
+
+    async def open_doors(self) -> None:
+        """Let clients in, once `watch_model` runs; a `run()` that ends at once is never served."""
+        await self.host.run(self._two_turns)
+        await trio.lowlevel.checkpoint()
+        if self.journal.phase == "loading":
+            self.room.admission.open_doors()
+            self.journal.enter("ready", trio.current_time())
+            self.metrics.ready = True
+            self._on_phase("ready")
 
     async def watch_model(self) -> None:
         """Run the model's own loop for the server's life. Raises ModelFailed when it raises or returns."""
@@ -140,7 +146,7 @@ class Runtime:
         self.journal.enter("draining", trio.current_time())
         self._on_phase("draining")
         self.draining.set()
-        self.metrics.ready.set(0)
+        self.metrics.ready = False
         self.room.drain()
         for session in list(self._sessions.values()):
             session.end("draining")
@@ -220,6 +226,11 @@ class Runtime:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
+    async def _two_turns(self) -> None:
+        """After these `run()`, which was started before, has had its first."""
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
     async def _load(self, config: dict[str, Any]) -> tuple[Declaration, SessionServices]:
         model_class = self._find_model()
         declaration = declaration_of(model_class)
@@ -244,7 +255,7 @@ class Runtime:
             buffer_size=buffer_size, hold=self.settings.slow_client == "hold", debug=self._debug,
             stuck_after=self.settings.stuck_after, commands_per_second=limits.commands_per_second,
             pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
-            dropped=self.metrics.dropped, handed=self.metrics.handed, stuck=self._stuck,
+            dropped=self.metrics.dropped, underrun=self.metrics.underrun, handed=self.metrics.handed, stuck=self._stuck,
         )  # fmt: skip
 
     def _max_fps(self, model: ReactorModel) -> float:
@@ -268,13 +279,13 @@ class Runtime:
 
     def _failed(self, reason: str) -> None:
         self.journal.enter("failed", trio.current_time(), reason)
-        self.metrics.ready.set(0)
+        self.metrics.ready = False
         self._on_phase("failed")
         self.room.drain()
 
     def _show_queue(self) -> None:
-        self.metrics.live.set(self.room.admission.live)
-        self.metrics.waiting.set(self.room.admission.waiting)
+        self.metrics.live = self.room.admission.live
+        self.metrics.waiting = self.room.admission.waiting
 
     async def _everybody_left(self) -> None:
         while self._present:

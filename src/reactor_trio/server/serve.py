@@ -95,8 +95,9 @@ async def serve(
                 serving = Serving(bound[0], bound[1], runtime)
                 nursery.start_soon(_listen, runtime, listeners, ReactorSite(runtime, settings.host), settings)
                 await runtime.load(dict(config or {}))
-                task_status.started(serving)
                 nursery.start_soon(runtime.watch_model)
+                await runtime.open_doors()
+                task_status.started(serving)
                 await (trio.Event() if drain is None else drain).wait()
                 await runtime.drain()
                 nursery.cancel_scope.cancel()
@@ -133,7 +134,7 @@ async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: 
                 turned_away -= 1
             return
         open_connections += 1
-        runtime.metrics.connections.set(open_connections)
+        runtime.metrics.connections = open_connections
         try:
             await serve_http(stream, site, limits, closing=runtime.draining)
         except* Exception as group:
@@ -141,7 +142,7 @@ async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: 
             log.error("a connection failed in the runtime: please report this", exc_info=group)
         finally:
             open_connections -= 1
-            runtime.metrics.connections.set(open_connections)
+            runtime.metrics.connections = open_connections
 
     await trio.serve_listeners(partial(connection), listeners)
 

@@ -85,13 +85,15 @@ class GeneratorDriver(Driver):
 
         From the last look at the commands to the step nothing is awaited, so an acknowledged command is seen by it.
         """
-        half = self._half
+        half, rested = self._half, False
         while True:
             at = half.outflow.step_at(now := trio.current_time())
             if at > now and not half.pending and not half.over:
                 await half.bell.wait(at)
+                rested = True
                 continue
-            await half.host.time.settle()
+            await half.host.time.settle(rested)
+            rested = False
             applied = False
             while not half.over and await half.apply_next():
                 applied = True
@@ -125,13 +127,15 @@ class RunLoopDriver(Driver):
 
     async def drive(self) -> None:
         """Apply commands as they come."""
-        half = self._half
+        half, rested = self._half, False
         while True:
-            await half.host.time.settle()
+            await half.host.time.settle(rested)
             if half.over:
                 await trio.sleep_forever()  # what is left over is discarded
+            rested = False
             if not await half.apply_next():
                 await half.bell.wait()
+                rested = True
 
     async def close(self) -> None:
         """`run()` goes on; there is nothing to close."""

@@ -34,6 +34,7 @@ from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip,
 from reactor_trio.pacing import Cadence
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.drivers import Driver, open_driver
+from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.outflow import Outflow, PlayoutSide
 from reactor_trio.session.pending import Command, Pending, PendingCommand, Sharing
 from reactor_trio.session.port import Port, serve_session
@@ -53,7 +54,7 @@ class Answer:
 
 
 class SessionSide(Protocol):
-    """The other half, on the I/O loop; each method is posted and must not raise."""
+    """The other half, on the I/O loop; each method is heard from the mailbox and must not raise."""
 
     def answered(self, answer: Answer) -> None:
         """Commands were applied or refused."""
@@ -81,6 +82,7 @@ class ModelHalf:
         host: ModelHost,
         session: SessionSide,
         playout: PlayoutSide,
+        mailbox: Mailbox,
         client: tuple[int, float],
         cadence: Cadence,
         capacity: int,
@@ -93,7 +95,7 @@ class ModelHalf:
         self.state: Any = None
         self.bell = Bell()
         self.pending = Pending(self._sharing)
-        self.outflow = Outflow(host, playout, declaration, cadence, capacity, self.bell)
+        self.outflow = Outflow(mailbox, playout, declaration, cadence, capacity, self.bell)
         #: number of the step that comes next; counts steps that made frames
         self.step = 0
         #: id of the controlling client's newest command applied
@@ -106,6 +108,7 @@ class ModelHalf:
         self._port = port
         self._declaration = declaration
         self._session = session
+        self._mailbox = mailbox
         self._client = ClientInfo(client[0], client[1], self._send_to)
         self._close_timeout = close_timeout
         self._disconnected = False
@@ -187,7 +190,7 @@ class ModelHalf:
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A message to all clients, or to one."""
-        self.host.post_io(self._session.tell, type, data, client)
+        self._mailbox.send(self._session.tell, type, data, client)
 
     # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
 
@@ -260,7 +263,7 @@ class ModelHalf:
             if command.id is not None:
                 self.newest_command = command.id
             answer = Answer(numbers, self.step, reply)
-        self.host.post_io(self._session.answered, answer)
+        self._mailbox.send(self._session.answered, answer)
 
     async def _hook(self, kind: str, handler: Handler | None) -> None:
         if handler is None:

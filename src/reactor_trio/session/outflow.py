@@ -13,16 +13,16 @@ import trio
 
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Bundle, Chunk, FrameHandle, black_chunk
-from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import Cadence, Lookahead
 from reactor_trio.session.bell import Bell
+from reactor_trio.session.mailbox import Mailbox
 
 
 class PlayoutSide(Protocol):
-    """The other half, on the I/O loop; each method is posted and must not raise."""
+    """The other half, on the I/O loop; each method is heard from the mailbox and must not raise."""
 
-    def put(self, bundle: Bundle, epoch: int) -> None:
-        """A bundle was made."""
+    def put(self, bundle: Bundle, epoch: int, ready: float) -> None:
+        """A bundle was made, at `ready` in `trio.current_time()` seconds."""
 
     def flush(self, epoch: int) -> None:
         """What was made before `epoch` is void."""
@@ -38,9 +38,9 @@ class Outflow:
     """Model side of a session's frames."""
 
     def __init__(
-        self, host: ModelHost, playout: PlayoutSide, declaration: Declaration, cadence: Cadence, capacity: int, bell: Bell
+        self, mailbox: Mailbox, playout: PlayoutSide, declaration: Declaration, cadence: Cadence, capacity: int, bell: Bell
     ) -> None:
-        self._host = host
+        self._mailbox = mailbox
         self._playout = playout
         self._declaration = declaration
         self._cadence = cadence
@@ -88,22 +88,22 @@ class Outflow:
             if self._stale(epoch):
                 self._drop_rest(tracks, chunk.length - index)
                 return
-            if at > now:
-                self._drop(tracks, 1, "full")
-            else:
-                self._put(tracks, duration, step, command)
+            if at > now:  # the tail goes with it, also if room comes meanwhile: what is shown of a batch has no holes
+                self._drop(tracks, chunk.length - index, "full")
+                return
+            self._put(tracks, duration, step, command)
 
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate now, also for what is queued. Raises ValueError."""
         self._cadence.set_fps(fps)
         self._lookahead.retimed(self._cadence.interval)
-        self._host.post_io(self._playout.retime, self._cadence.interval)
+        self._mailbox.send(self._playout.retime, self._cadence.interval)
 
     def flush(self, step: int, *, black: bool) -> None:
         """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if asked."""
         self._epoch += 1
         self._lookahead.flushed()
-        self._host.post_io(self._playout.flush, self._epoch)
+        self._mailbox.send(self._playout.flush, self._epoch)
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
                 self._put(tracks, duration, step, None)
@@ -153,8 +153,8 @@ class Outflow:
             seqs={name: self._next_seq(name) for name in tracks},
             duration=seconds, paced=duration is None, step=step, command=command,
         )  # fmt: skip
-        self._lookahead.put(seconds)
-        self._host.post_io(self._playout.put, bundle, self._epoch)
+        self._lookahead.put(seconds, bundle.paced)
+        self._mailbox.leave(self._playout.put, bundle, self._epoch, trio.current_time())
 
     def _next_seq(self, track: str) -> int:
         seq = self._seqs.get(track, 0)
@@ -168,4 +168,4 @@ class Outflow:
     def _drop(self, tracks: dict[str, FrameHandle], bundles: int, reason: str) -> None:
         for name in tracks:  # numbers are used up, so that a viewer sees the gap
             self._seqs[name] = self._seqs.get(name, 0) + bundles
-        self._host.post_io(self._playout.count_drop, "buffer", reason, bundles)
+        self._mailbox.send(self._playout.count_drop, "buffer", reason, bundles)

@@ -15,6 +15,7 @@ import trio
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import Schedule
 from reactor_trio.session.bell import Bell
+from reactor_trio.session.mailbox import Mailbox
 
 
 class ModelSide(Protocol):
@@ -35,6 +36,8 @@ class Playout:
         hold: awaited before a bundle is handed, where the model shall wait for slow clients.
         post: posts a word to the model's side.
         dropped: counts frames dropped: place, reason, number.
+        underrun: counts times when sound, and the picture with it, stood still because the next was not there.
+        mailbox: where the model's side leaves what it made.
     """
 
     def __init__(
@@ -43,17 +46,21 @@ class Playout:
         hold: Callable[[], Awaitable[None]] | None,
         post: Callable[..., None],
         dropped: Callable[[str, str, int], None],
+        underrun: Callable[[], None],
+        mailbox: Mailbox,
     ) -> None:
         self._hand = hand
         self._hold = hold
         self._post = post
         self._dropped = dropped
+        self._underrun = underrun
+        self._mailbox = mailbox
         self._model: ModelSide | None = None
         self._queue: deque[tuple[Bundle, int, float]] = deque()
         self._schedule = Schedule()
         self._shown_paced = False
         self._bell = Bell()
-        #: (due, lateness) of the bundle handed last, in seconds
+        #: how long after its due time the bundle handed last was handed, in seconds
         self.last_lateness = 0.0
 
     def connect(self, model: ModelSide) -> None:
@@ -66,35 +73,41 @@ class Playout:
     async def run(self) -> None:
         """Hand bundles for ever, each at its due time; cancelled when the session is over."""
         while True:
+            self._mailbox.deliver()
+            now = trio.current_time()
+            if self._schedule.until > now:
+                await self._bell.wait(self._schedule.until)  # nothing is due before the frame on screen has ended
+                continue
             if not self._queue:
-                await self._bell.wait()
+                if not self._mailbox.asleep:
+                    self._mailbox.asleep = True  # then look once more: see there
+                else:
+                    await self._bell.wait()
                 continue
             bundle, epoch, ready = self._queue[0]
-            now = trio.current_time()
-            due = self._schedule.due(ready, now, bundle.duration)
-            if due > now:
-                await self._bell.wait(due)  # a ring means that rate or queue changed: look again
-                continue
             if self._hold is not None:
                 await self._hold()
                 if not self._queue or self._queue[0][0] is not bundle:
                     continue
-                due = self._schedule.due(ready, trio.current_time(), bundle.duration)
+                now = trio.current_time()
+            due = self._schedule.due(ready, now, bundle.duration)
             self._queue.popleft()
-            self.last_lateness = trio.current_time() - due
+            self._mailbox.asleep = False
+            if not bundle.paced and -math.inf < self._schedule.until < due:
+                self._underrun()
+            self.last_lateness = now - due
             self._schedule.show(due, bundle.duration)
             self._shown_paced = bundle.paced
             self._hand(bundle, due)
             assert self._model is not None
             self._post(self._model.handed, self._schedule.until, epoch)
-            await trio.lowlevel.checkpoint()
 
-    # ---- posted by the model's side -----------------------------------------------------------------------------------
+    # ---- heard from the model's side ----------------------------------------------------------------------------------
 
-    def put(self, bundle: Bundle, epoch: int) -> None:
-        """A bundle was made."""
-        self._queue.append((bundle, epoch, trio.current_time()))
-        if len(self._queue) == 1:
+    def put(self, bundle: Bundle, epoch: int, ready: float) -> None:
+        """A bundle was made, at `ready` in `trio.current_time()` seconds."""
+        self._queue.append((bundle, epoch, ready))
+        if self._mailbox.asleep:
             self._bell.ring()
 
     def retime(self, interval: float) -> None:
@@ -121,6 +134,7 @@ class Playout:
 
     def close(self) -> None:
         """The session is over: what is queued is dropped and counted."""
+        self._mailbox.deliver()
         self._count_flushed("session_over", deque())
 
     def _count_flushed(self, reason: str, kept: deque[tuple[Bundle, int, float]]) -> None:

@@ -25,6 +25,7 @@ from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import Cadence
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.attachment import Attachment, Flood
+from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.model_half import Answer, ModelHalf
 from reactor_trio.session.pending import Command
 from reactor_trio.session.playout import Playout
@@ -44,6 +45,7 @@ class SessionServices:
         stuck_after: seconds after which a step that outlives its session is reported with its stack.
         commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
         dropped: counts frames dropped: place, reason, number.
+        underrun: counts times when sound had to wait for the model.
         handed: told of each bundle handed: frames and lateness in seconds.
         stuck: told when a step outlives its session for too long (True), and when it ends after all (False).
     """
@@ -61,6 +63,7 @@ class SessionServices:
     pending_commands: int
     unanswered_commands: int
     dropped: Callable[[str, str, int], None]
+    underrun: Callable[[], None]
     handed: Callable[[int, float], None]
     stuck: Callable[[str, bool], None]
 
@@ -105,12 +108,14 @@ class Session:
         self._places = 0
         self._allowance = services.commands_per_second
         self._allowance_at = self.began
+        mailbox = Mailbox(services.host.post_io)
         self.playout = Playout(
-            self._hand, self._wait_free if services.hold else None, services.host.post, services.dropped
-        )
+            self._hand, self._wait_free if services.hold else None, services.host.post,
+            services.dropped, services.underrun, mailbox,
+        )  # fmt: skip
         self._half = ModelHalf(
             session_id=session_id, model=services.model, port=services.port, declaration=services.declaration,
-            host=services.host, session=self, playout=self.playout, client=controller,
+            host=services.host, session=self, playout=self.playout, mailbox=mailbox, client=controller,
             cadence=Cadence(services.port.declared_fps, services.max_fps), capacity=services.buffer_size,
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
@@ -180,7 +185,7 @@ class Session:
         command = Command(self._numbers, self._controller, name, arguments, id)
         self._services.host.post(self._half.command, command)
 
-    # ---- posted by the model's half -----------------------------------------------------------------------------------
+    # ---- heard from the model's half ----------------------------------------------------------------------------------
 
     def answered(self, answer: Answer) -> None:
         """Commands were applied or refused: answer each that has an id."""

@@ -102,7 +102,7 @@ class TestServer:
         """Return when nothing more happens at this instant, on the test's loop or the model's."""
         await trio.testing.wait_all_tasks_blocked()
         host = self.runtime.host
-        await host.run(host.time.settle)
+        await host.run(host.time.settle, False)
 
     def model_error(self, ended: SessionEnded) -> BaseException | None:
         """The author's exception behind a session that ended with `model_error`."""
@@ -201,6 +201,7 @@ async def open_server(
             try:
                 await served.load(dict(config or {}))
                 nursery.start_soon(server._watch)
+                await served.open_doors()
                 yield server
             except trio.Cancelled:
                 raise

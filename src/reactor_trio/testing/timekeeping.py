@@ -44,7 +44,7 @@ class InlineTime(VirtualTime):
 
     threaded = False
 
-    async def settle(self) -> None:
+    async def settle(self, rested: bool) -> None:
         """Wait until nothing else can run at this instant."""
         await trio.testing.wait_all_tasks_blocked()
 
@@ -109,7 +109,7 @@ class HeldTime(VirtualTime):
         """It has."""
         self._seen += 1
 
-    async def settle(self) -> None:
+    async def settle(self, rested: bool) -> None:
         """Wait until both loops have nothing else to do at this instant."""
         self._settling += 1  # a loop that waits here looks idle; it must not be reported so
         try:

@@ -109,6 +109,7 @@ class _Connection:
         self._site = site
         self._limits = limits
         self._closing = closing
+        self._kept_alive = False  # a newcomer's first request is answered, also by a server that is going down
         self._methods = methods
         self._idle = trio.CancelScope()
         self._head_only = False
@@ -119,7 +120,8 @@ class _Connection:
     async def stop_idling(self) -> None:
         """Task: when the server closes, do not wait for a next request."""
         await self._closing.wait()
-        self._idle.cancel()
+        if self._kept_alive:
+            self._idle.cancel()
 
     async def serve(self) -> _Upgrade | None:
         """Answer requests until the connection ends (None) or becomes a WebSocket."""
@@ -135,6 +137,7 @@ class _Connection:
                     await self._wire.linger(_LINGER)
                     break
                 self._h11.start_next_cycle()
+                self._kept_alive = True
                 idle_until, complete_by = trio.current_time() + self._limits.idle, math.inf
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             logger.debug("%s: %s", self._wire.peer, error)
@@ -144,7 +147,7 @@ class _Connection:
         """Wait for a request to begin; False if none will."""
         if self._h11.trailing_data[0]:
             return True
-        if self._closing.is_set():
+        if self._kept_alive and self._closing.is_set():
             return False
         with trio.CancelScope(deadline=until) as self._idle:
             data = await self._wire.receive_some(self._limits.http_head)
