@@ -72,3 +72,11 @@ def test_a_new_rate_holds_for_what_is_queued() -> None:
     assert ahead.step_at(0.5, 0.15, 0.1) == pytest.approx(0.95)
     ahead.retimed(0.5)
     assert ahead.step_at(0.5, 0.6, 0.5) == pytest.approx(1.0 + 2 * 0.5 - 0.6 - 0.5)
+
+
+def test_a_new_rate_does_not_change_what_audio_fixes() -> None:
+    ahead = Lookahead(4)
+    ahead.put(0.1)
+    ahead.put(0.25, paced=False)
+    ahead.retimed(0.5)
+    assert ahead.step_at(0.0, 0.75 + 1.0, 1.0) == pytest.approx(0.5 + 0.25 - 1.75 - 1.0)

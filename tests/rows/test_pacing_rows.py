@@ -558,3 +558,21 @@ async def test_decision_13_hold_is_the_other_choice(autojump_clock):
         assert [frame.seq for frame in frames] == list(range(5, 25)), "and nothing is lost"
         assert min(gaps(frames)) >= 0.1 - 2e-6, "nor is there a burst"
         assert server.runtime.metrics.drops() == {}
+
+
+async def test_decision_14_sound_that_waits_for_the_model_is_counted_as_underrun(autojump_clock):
+    class Speaking(Output):
+        picture: Video
+        voice: Audio
+
+    class Model(ReactorPipeline):
+        output: Speaking
+
+        def inference(self):
+            while True:  # a quarter of a second of sound each time
+                yield Speaking(picture=np.zeros((2, 2, 3), np.uint8), voice=np.zeros((1, 12_000), np.int16))
+
+    async with open_server(Model, step_cost=[0.125, 0.125, 0.125, 1.0, 0.125]) as server, server.connect() as client:
+        frames = await client.take(5, "picture")
+        assert [frame.pts for frame in frames] == [0.125, 0.375, 0.625, 1.625, 1.875]
+        assert b"reactor_underruns_total 1.0" in server.runtime.metrics.exposition()
