@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from reactor_trio.errors import ProtocolError
+from reactor_trio.protocol.text import readable
 
 #: Bit 0 of `flags`: the payload can be decoded without any packet before it.
 KEYFRAME = 1
@@ -76,4 +77,4 @@ def decode_packet(data: bytes | bytearray | memoryview) -> Packet:
     try:
         return _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise ProtocolError(f"not a packet of the protocol: {str(error).replace('`', '')}") from None
+        raise ProtocolError(f"not a packet of the protocol: {readable(error)}") from None

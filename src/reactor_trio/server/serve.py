@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
-from reactor_trio.transport import Limits, serve_http, turn_away
+from reactor_trio.transport import serve_http, turn_away
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -114,17 +113,13 @@ async def serve(
 
 
 async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: ReactorSite, settings: Settings) -> None:
-    given = settings.limits
-    limits = Limits(
-        text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
-        handshake=given.handshake, ping_interval=given.ping_interval, silence=given.silence, stall=given.stall,
-    )  # fmt: skip
+    room, limits = settings.limits.connections, site.limits
     open_connections = turned_away = 0
 
     async def connection(stream: trio.SocketStream) -> None:
         nonlocal open_connections, turned_away
-        if open_connections >= given.connections:
-            if turned_away >= given.connections:  # to say why takes a descriptor, too
+        if open_connections >= room:
+            if turned_away >= room:  # to say why takes a descriptor, too
                 await trio.aclose_forcefully(stream)
                 return
             turned_away += 1
@@ -144,7 +139,7 @@ async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: 
             open_connections -= 1
             runtime.metrics.connections = open_connections
 
-    await trio.serve_listeners(partial(connection), listeners)
+    await trio.serve_listeners(connection, listeners)
 
 
 def _first(group: BaseException) -> BaseException:

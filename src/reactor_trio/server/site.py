@@ -13,7 +13,7 @@ import msgspec
 
 from reactor_trio.connection import HelloRefused, converse, parse_hello
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.transport import MessageStream, Request, Response
+from reactor_trio.transport import Limits, MessageStream, Request, Response
 
 _CONTENT_TYPES = {
     "html": "text/html; charset=utf-8",
@@ -36,6 +36,15 @@ class ReactorSite:
         self._runtime = runtime
         self._hosts = {host.lower().strip("[]") for host in (bound, *runtime.settings.hosts)}
         self._origins = set(runtime.settings.origins)
+
+    @property
+    def limits(self) -> Limits:
+        """What one connection may use, as the manifest says."""
+        given = self._runtime.settings.limits
+        return Limits(
+            text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
+            handshake=given.handshake, ping_interval=given.ping_interval, silence=given.silence, stall=given.stall,
+        )  # fmt: skip
 
     def hosts_allowed(self, host: str) -> bool:
         """A loopback name, the bound address, or a host that the manifest lists."""

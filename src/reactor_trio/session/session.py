@@ -164,8 +164,8 @@ class Session:
         """What is still there of this session although it has ended, in words; for leak checks."""
         if not self.ended.is_set():
             return ["it has not ended"]
-        left = [f"{self._half.what_is_left()}"] if self._half.what_is_left() else []
-        return left + ([f"{len(self.playout)} queued bundles"] if len(self.playout) else [])
+        queued = f"{len(self.playout)} queued bundles" if len(self.playout) else ""
+        return [what for what in (self._half.what_is_left(), queued) if what]
 
     # ---- commands -----------------------------------------------------------------------------------------------------
 

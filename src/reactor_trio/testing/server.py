@@ -27,7 +27,7 @@ from reactor_trio.session import Session
 from reactor_trio.testing.client import SessionClient
 from reactor_trio.testing.memory import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
 from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost
-from reactor_trio.transport import Limits, Request, serve_http
+from reactor_trio.transport import Request, serve_http
 
 _HOST = "127.0.0.1"
 
@@ -146,14 +146,9 @@ class TestServer:
 
     async def _open_websocket(self, url: str, stall: Stall) -> tuple[Transport, Any]:
         theirs, ours = trio.testing.lockstep_stream_pair()
-        given = self.runtime.settings.limits
-        limits = Limits(
-            text_message=given.text_message, binary_message=given.client_binary, ping_interval=given.ping_interval,
-            silence=given.silence, stall=given.stall, handshake=given.handshake, http_head=given.http_head,
-        )  # fmt: skip
 
         async def serve() -> None:
-            await serve_http(theirs, self._site, limits, closing=self.runtime.draining)
+            await serve_http(theirs, self._site, self._site.limits, closing=self.runtime.draining)
 
         async def vanish() -> None:
             await trio.aclose_forcefully(ours)
