@@ -11,34 +11,58 @@ def test_a_pipeline_starts_at_once_when_nothing_is_queued_or_shown() -> None:
     assert Lookahead(4).step_at(5.0, 0.5, 0.1) < 5.0
 
 
-def test_a_step_starts_when_what_is_left_lasts_for_the_step_and_one_interval() -> None:
+def test_a_step_starts_when_what_is_left_lasts_for_the_step_and_the_margin() -> None:
     ahead = Lookahead(4)
-    ahead.put(0.1)
+    ahead.put(1.0, 0.1)
     ahead.handed(1.1)  # shown at 1.0
-    assert ahead.step_at(1.0, 0.0, 0.1) == pytest.approx(1.0)  # a model that costs nothing: one frame ahead, no more
-    ahead.put(0.1)
+    assert ahead.step_at(1.0, 0.0, 0.1) == pytest.approx(1.0)  # a model that costs nothing, one interval of margin
+    assert ahead.step_at(1.0, 0.0, 0.01) == pytest.approx(1.09)
+    ahead.put(1.0, 0.1)
     assert ahead.step_at(1.0, 0.05, 0.1) == pytest.approx(1.05)
-    ahead.put(0.1)
-    assert ahead.step_at(1.0, 0.05, 0.1) == math.inf  # not before the next is shown: its word will wake the model
-    ahead.handed(1.2)
-    assert ahead.step_at(1.1, 0.05, 0.1) == pytest.approx(1.15)
+    ahead.put(1.0, 0.1)
+    assert ahead.step_at(1.0, 0.05, 0.1) == pytest.approx(1.15)  # when two have been shown, whoever says so
+
+
+def test_a_frame_is_taken_as_shown_when_it_is_due() -> None:
+    ahead = Lookahead(1)
+    ahead.put(0.0, 0.1)  # due at once: there is nothing on screen
+    ahead.put(0.0, 0.1)  # due at 0.1
+    assert ahead.queue_at(0.05) == 0.1
+    assert ahead.queue_at(0.1) == 0.1
+    ahead.put(0.5, 0.1)  # came too late: due when it was ready
+    assert ahead.queue_at(0.5) == 0.5
+    assert ahead.step_at(0.55, 0.0, 0.1) == pytest.approx(0.5)  # it lasts until 0.6
+
+
+def test_the_word_of_the_player_replaces_what_was_assumed() -> None:
+    ahead = Lookahead(1)
+    ahead.put(0.0, 0.1)
+    ahead.put(0.0, 0.1)
+    ahead.handed(0.3)  # the first was shown late, at 0.2
+    assert ahead.queue_at(0.25) == 0.3
+
+
+def test_a_player_that_waits_for_others_must_be_heard() -> None:
+    ahead = Lookahead(1, assume=False)
+    ahead.put(0.0, 0.1)
+    assert ahead.queue_at(5.0) == ahead.emit_at(5.0) == ahead.step_at(5.0, 0.0, 0.1) == math.inf
+    ahead.handed(5.1)
+    assert ahead.queue_at(5.0) == 5.0
 
 
 def test_the_buffer_size_is_a_ceiling() -> None:
     ahead = Lookahead(1)
-    ahead.put(0.1)
-    assert ahead.step_at(0.0, 100.0, 0.1) == math.inf
-    ahead.handed(0.1)
-    assert ahead.step_at(0.0, 100.0, 0.1) < 0
+    ahead.put(0.0, 0.1)
+    ahead.put(0.0, 0.1)
+    assert ahead.step_at(0.0, 100.0, 0.1) == 0.1
+    assert ahead.step_at(0.1, 100.0, 0.1) < 0.1
 
 
 def test_a_run_loop_fills_the_buffer_the_frame_on_screen_counted() -> None:
     ahead, times = Lookahead(4), []
     for _ in range(4):
         times.append(ahead.emit_at(0.0))
-        ahead.put(0.1)
-        if len(times) == 1:
-            ahead.handed(0.1)
+        ahead.put(0.0, 0.1)
     assert times == [0.0] * 4
     assert ahead.emit_at(0.0) == 0.1  # when the frame on screen has ended
     assert ahead.emit_at(0.2) == 0.2
@@ -49,34 +73,37 @@ def test_a_batch_always_has_room_in_an_empty_buffer() -> None:
     ahead.make_room_for(10)
     for _ in range(10):
         assert ahead.emit_at(0.0) == 0.0
-        ahead.put(0.1)
-    assert ahead.emit_at(0.0) == math.inf
+        ahead.put(0.0, 0.1)
+    assert ahead.emit_at(0.0) == 0.1
     ahead.make_room_for(1)
     assert ahead.capacity == 4
 
 
-def test_a_flush_makes_room() -> None:
+def test_a_flush_makes_room_but_for_what_is_on_screen() -> None:
     ahead = Lookahead(1)
-    ahead.put(0.1)
-    assert ahead.queue_at(3.0) == math.inf
-    ahead.flushed()
-    assert ahead.queue_at(3.0) == 3.0
+    ahead.put(3.0, 0.1)
+    ahead.put(3.0, 0.1)
+    ahead.put(3.0, 0.1)
+    assert ahead.queue_at(3.11) == pytest.approx(3.2)
+    ahead.flushed(3.11)
+    assert ahead.queue_at(3.11) == 3.11
+    assert ahead.step_at(3.11, 0.0, 0.0) == pytest.approx(3.2)  # the second is on screen until then
 
 
 def test_a_new_rate_holds_for_what_is_queued() -> None:
     ahead = Lookahead(4)
-    ahead.put(0.1)
-    ahead.put(0.1)
+    ahead.put(0.9, 0.1)
+    ahead.put(0.9, 0.1)
     ahead.handed(1.0)
-    ahead.put(0.1)
-    assert ahead.step_at(0.5, 0.15, 0.1) == pytest.approx(0.95)
+    ahead.put(0.9, 0.1)
+    assert ahead.step_at(0.9, 0.15, 0.1) == pytest.approx(0.95)
     ahead.retimed(0.5)
-    assert ahead.step_at(0.5, 0.6, 0.5) == pytest.approx(1.0 + 2 * 0.5 - 0.6 - 0.5)
+    assert ahead.step_at(0.9, 0.6, 0.5) == pytest.approx(1.0 + 2 * 0.5 - 0.6 - 0.5)
 
 
 def test_a_new_rate_does_not_change_what_audio_fixes() -> None:
     ahead = Lookahead(4)
-    ahead.put(0.1)
-    ahead.put(0.25, paced=False)
+    ahead.put(9.0, 0.1)
+    ahead.put(9.0, 0.25, paced=False)
     ahead.retimed(0.5)
     assert ahead.step_at(0.0, 0.75 + 1.0, 1.0) == pytest.approx(0.5 + 0.25 - 1.75 - 1.0)

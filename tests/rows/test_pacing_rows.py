@@ -11,6 +11,7 @@ from row_models import Picture, in_all_placements, picture, shown
 
 from reactor_trio.errors import OutputError, SessionEnded
 from reactor_trio.interface import Audio, Output, ReactorModel, ReactorPipeline, Video, event
+from reactor_trio.pacing.margin import LEAST
 from reactor_trio.testing import open_server, open_session
 
 
@@ -341,6 +342,35 @@ async def test_decision_10_a_fast_pipeline_starts_each_step_just_in_time(autojum
         # the queue runs dry: at 0.375 it lasts until 0.875.
         assert server.model.begins[:8] == pytest.approx([0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5])
         assert times(frames) == [0.125 + n / 4 for n in range(9)]
+
+
+@pytest.mark.parametrize("placement", ["inline", "thread"])
+async def test_decision_10_a_steady_model_is_asked_as_late_as_it_can_be(autojump_clock, placement):
+    class Fast(Counting):
+        fps = 4
+
+    async with open_server(Fast, step_cost=0.125, thread=placement == "thread") as server, server.connect() as client:
+        frames = await client.take(40)
+    assert times(frames) == [0.125 + n / 4 for n in range(40)]
+    leads = np.array(times(frames)) - np.array(server.model.begins[:40])
+    assert leads[6:11] == pytest.approx(0.125 + 1 / 4)  # nothing is known yet: one interval
+    assert leads[20:] == pytest.approx(0.125 + LEAST)
+
+
+async def test_decision_10_a_step_that_took_longer_is_remembered_and_forgotten(autojump_clock):
+    class Fast(Counting):
+        fps = 4
+
+    cost = [0.125] * 200
+    cost[20] = 0.1875
+    async with open_server(Fast, step_cost=cost) as server, server.connect() as client:
+        frames = await client.take(180)
+    leads = np.array(times(frames)) - np.array(server.model.begins[:180])
+    late = 0.0625 - LEAST
+    assert times(frames)[20] == pytest.approx(0.125 + 20 / 4 + late)  # its margin was too small for it
+    assert leads[40:140] == pytest.approx(0.125 + 0.0625 + LEAST, abs=1e-4)  # the smoothed cost forgets it slowly
+    assert leads[150:] == pytest.approx(0.125 + LEAST)
+    assert gaps(frames)[20:] == pytest.approx(1 / 4)
 
 
 async def test_decision_10_a_slow_pipeline_never_waits(autojump_clock):

@@ -11,7 +11,7 @@ class Bench:
     def __init__(self) -> None:
         self.posted: list[Callable[[], object]] = []
         self.heard: list[str] = []
-        self.mailbox = Mailbox(self.posted.append)
+        self.mailbox = Mailbox(self.posted.append, asleep=True)
 
 
 def test_a_frame_wakes_only_a_loop_that_sleeps() -> None:

@@ -1,8 +1,10 @@
-"""Pure arithmetic of pacing: how fast (`Cadence`), when the next frame is due (`Schedule`), how far ahead (`Lookahead`).
+"""Pure arithmetic of pacing: how fast (`Cadence`), when the next frame is due (`Schedule`), how far ahead (`Lookahead`),
+how long before need (`Margin`).
 
 Nothing here knows a loop or reads a clock; `now` is an argument, in seconds.
 """
 
 from reactor_trio.pacing.cadence import Cadence as Cadence
 from reactor_trio.pacing.lookahead import Lookahead as Lookahead
+from reactor_trio.pacing.margin import Margin as Margin
 from reactor_trio.pacing.schedule import Schedule as Schedule

@@ -6,6 +6,7 @@ applies commands while it awaits. A driver is one task on the model loop and own
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, Final
@@ -53,7 +54,7 @@ class GeneratorDriver(Driver):
         """One step after the other; a generator that returned is followed by a new one."""
         half = self._half
         produced = False
-        while await self._until_next_step():
+        while (late := await self._until_next_step()) is not None:
             if self._steps is None:
                 self._steps, produced = _open(half.model), False
             command = half.newest_command
@@ -66,7 +67,7 @@ class GeneratorDriver(Driver):
                 await half.wait_for_command(trio.current_time() + IDLE_WAIT)
             else:
                 produced = True
-                await half.outflow.queue(output, seconds, half.step - 1, command)
+                await half.outflow.queue(output, late, seconds, half.step - 1, command)
 
     async def close(self) -> None:
         """Raise GeneratorExit at the yield; `finally` blocks run here."""
@@ -80,15 +81,18 @@ class GeneratorDriver(Driver):
         """The generator."""
         return "" if self._steps is None else "its generator is not closed"
 
-    async def _until_next_step(self) -> bool:
-        """Apply commands as they come, until it is time for a step and none is pending; False when the session is over.
+    async def _until_next_step(self) -> float | None:
+        """Apply commands as they come, until it is time for a step and none is pending; None when the session is over.
+
+        Returns how long ago that time was, if it was waited for, in seconds.
 
         From the last look at the commands to the step nothing is awaited, so an acknowledged command is seen by it.
         """
-        half, rested = self._half, False
+        half, rested, planned = self._half, False, math.inf
         while True:
             at = half.outflow.step_at(now := trio.current_time())
             if at > now and not half.pending and not half.over:
+                planned = at
                 await half.bell.wait(at)
                 rested = True
                 continue
@@ -100,9 +104,9 @@ class GeneratorDriver(Driver):
             if half.over:
                 # The disconnect is on its way; it comes as a cancellation, unless author code has just swallowed that.
                 await half.stopped.wait()
-                return False
+                return None
             if not applied and half.outflow.step_at(now := trio.current_time()) <= now:
-                return True
+                return max(0.0, now - planned)
 
     async def _step(self) -> tuple[Any, float]:
         """One resume: DONE, None for idle, or a Chunk; and the seconds of compute time."""

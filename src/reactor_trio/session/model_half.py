@@ -31,7 +31,7 @@ from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_da
 from reactor_trio.interface.model import ReactorModel
 from reactor_trio.media import Chunk
 from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip, with_twin
-from reactor_trio.pacing import Cadence
+from reactor_trio.pacing import Cadence, Lookahead
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.drivers import Driver, open_driver
 from reactor_trio.session.mailbox import Mailbox
@@ -83,9 +83,10 @@ class ModelHalf:
         session: SessionSide,
         playout: PlayoutSide,
         mailbox: Mailbox,
+        words: Mailbox,
         client: tuple[int, float],
         cadence: Cadence,
-        capacity: int,
+        lookahead: Lookahead,
         close_timeout: float = 5.0,
     ) -> None:
         self.host = host
@@ -95,7 +96,7 @@ class ModelHalf:
         self.state: Any = None
         self.bell = Bell()
         self.pending = Pending(self._sharing)
-        self.outflow = Outflow(mailbox, playout, declaration, cadence, capacity, self.bell)
+        self.outflow = Outflow(mailbox, words, playout, declaration, cadence, lookahead, self.bell)
         #: number of the step that comes next; counts steps that made frames
         self.step = 0
         #: id of the controlling client's newest command applied

@@ -1,19 +1,19 @@
 """Frames out of the model, on its own loop: accept, pace, queue.
 
-Room is counted here, where it is spent, and freed by the other loop's word that a frame is shown; so nothing is computed
-that could not be queued. Each bundle leaves with its duration; after a flush, words about older bundles no longer count.
+Room is counted here, where it is spent, and is free again when a frame is shown, which `Lookahead` knows; so nothing is
+computed that could not be queued. Each bundle leaves with its duration; after a flush, words about older ones do not count.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
 
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Bundle, Chunk, FrameHandle, black_chunk
-from reactor_trio.pacing import Cadence, Lookahead
+from reactor_trio.pacing import Cadence, Lookahead, Margin
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.mailbox import Mailbox
 
@@ -38,13 +38,22 @@ class Outflow:
     """Model side of a session's frames."""
 
     def __init__(
-        self, mailbox: Mailbox, playout: PlayoutSide, declaration: Declaration, cadence: Cadence, capacity: int, bell: Bell
+        self,
+        mailbox: Mailbox,
+        words: Mailbox,
+        playout: PlayoutSide,
+        declaration: Declaration,
+        cadence: Cadence,
+        lookahead: Lookahead,
+        bell: Bell,
     ) -> None:
         self._mailbox = mailbox
+        self._words = words
         self._playout = playout
         self._declaration = declaration
         self._cadence = cadence
-        self._lookahead = Lookahead(capacity)
+        self._lookahead = lookahead
+        self._margin = Margin()
         self._bell = bell
         self._epoch = 0
         self._seqs: dict[str, int] = {}
@@ -61,15 +70,19 @@ class Outflow:
 
     def step_at(self, now: float) -> float:
         """When the next step of a pipeline may start."""
-        predicted = self._cadence.seconds_per_frame * self._frames_per_step
-        return self._lookahead.step_at(now, predicted, self._cadence.interval)
+        self._words.deliver()
+        return self._lookahead.step_at(now, self._predicted, self._margin.seconds(self._cadence.interval))
 
-    async def queue(self, chunk: Chunk, seconds: float, step: int, command: int | None) -> None:
-        """Queue what a pipeline's step made in `seconds`; waits for room if the step came early. Loses nothing."""
+    async def queue(self, chunk: Chunk, late: float, seconds: float, step: int, command: int | None) -> None:
+        """Queue what a pipeline's step, begun `late` seconds after it was planned, made in `seconds`.
+
+        Waits for room if the step came early. Loses nothing.
+        """
+        self._margin.observe(late + seconds - self._predicted)
         self._begin(chunk, seconds)
         epoch = self._epoch
         for index, (tracks, duration) in enumerate(chunk.split()):
-            while (at := self._lookahead.queue_at(trio.current_time())) == math.inf and not self._stale(epoch):
+            while (at := self._room(self._lookahead.queue_at)) > trio.current_time() and not self._stale(epoch):
                 await self._bell.wait(at)
             if self._stale(epoch):
                 self._drop_rest(tracks, chunk.length - index)
@@ -81,7 +94,7 @@ class Outflow:
         self._begin(chunk, seconds)
         epoch = self._epoch
         for index, (tracks, duration) in enumerate(chunk.split()):
-            while (at := self._lookahead.emit_at(now := trio.current_time())) > now and not self._stale(epoch):
+            while (at := self._room(self._lookahead.emit_at)) > (now := trio.current_time()) and not self._stale(epoch):
                 if drop:
                     break
                 await self._bell.wait(at)
@@ -102,7 +115,8 @@ class Outflow:
     def flush(self, step: int, *, black: bool) -> None:
         """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if asked."""
         self._epoch += 1
-        self._lookahead.flushed()
+        self._words.deliver()
+        self._lookahead.flushed(trio.current_time())
         self._mailbox.send(self._playout.flush, self._epoch)
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
@@ -114,7 +128,7 @@ class Outflow:
         self.closed = True
         self._bell.ring()
 
-    # ---- what the I/O loop posts --------------------------------------------------------------------------------------
+    # ---- heard from the playout --------------------------------------------------------------------------------------
 
     def handed(self, until: float, epoch: int) -> None:
         """The oldest bundle is shown now, until `until`."""
@@ -130,6 +144,14 @@ class Outflow:
         self._bell.ring()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _predicted(self) -> float:
+        return self._cadence.seconds_per_frame * self._frames_per_step
+
+    def _room(self, at: Callable[[float], float]) -> float:
+        self._words.deliver()
+        return at(trio.current_time())
 
     def _begin(self, chunk: Chunk, seconds: float | None) -> None:
         if chunk.length == 0:
@@ -153,8 +175,9 @@ class Outflow:
             seqs={name: self._next_seq(name) for name in tracks},
             duration=seconds, paced=duration is None, step=step, command=command,
         )  # fmt: skip
-        self._lookahead.put(seconds, bundle.paced)
-        self._mailbox.leave(self._playout.put, bundle, self._epoch, trio.current_time())
+        ready = trio.current_time()
+        self._lookahead.put(ready, seconds, bundle.paced)
+        self._mailbox.leave(self._playout.put, bundle, self._epoch, ready)
 
     def _next_seq(self, track: str) -> int:
         seq = self._seqs.get(track, 0)

@@ -19,7 +19,7 @@ from reactor_trio.session.mailbox import Mailbox
 
 
 class ModelSide(Protocol):
-    """The other half, on the model loop; each method is posted and must not raise."""
+    """The other half, on the model loop; each method is heard from its mailbox and must not raise."""
 
     def handed(self, until: float, epoch: int) -> None:
         """The oldest bundle is shown now, until `until`."""
@@ -34,27 +34,27 @@ class Playout:
     Args:
         hand: gives a bundle and its presentation time (absolute, seconds) to the viewers; must not wait.
         hold: awaited before a bundle is handed, where the model shall wait for slow clients.
-        post: posts a word to the model's side.
         dropped: counts frames dropped: place, reason, number.
         underrun: counts times when sound, and the picture with it, stood still because the next was not there.
         mailbox: where the model's side leaves what it made.
+        words: where the model's side finds what became of it.
     """
 
     def __init__(
         self,
         hand: Callable[[Bundle, float], None],
         hold: Callable[[], Awaitable[None]] | None,
-        post: Callable[..., None],
         dropped: Callable[[str, str, int], None],
         underrun: Callable[[], None],
         mailbox: Mailbox,
+        words: Mailbox,
     ) -> None:
         self._hand = hand
         self._hold = hold
-        self._post = post
         self._dropped = dropped
         self._underrun = underrun
         self._mailbox = mailbox
+        self._words = words
         self._model: ModelSide | None = None
         self._queue: deque[tuple[Bundle, int, float]] = deque()
         self._schedule = Schedule()
@@ -90,6 +90,7 @@ class Playout:
                 if not self._queue or self._queue[0][0] is not bundle:
                     continue
                 now = trio.current_time()
+            expected = max(self._schedule.until, ready)
             due = self._schedule.due(ready, now, bundle.duration)
             self._queue.popleft()
             self._mailbox.asleep = False
@@ -100,7 +101,9 @@ class Playout:
             self._shown_paced = bundle.paced
             self._hand(bundle, due)
             assert self._model is not None
-            self._post(self._model.handed, self._schedule.until, epoch)
+            # The model's side takes a frame as shown when it is due; only what it cannot know is worth waking it.
+            tell = self._words.leave if due == expected and self._hold is None else self._words.send
+            tell(self._model.handed, self._schedule.until, epoch)
 
     # ---- heard from the model's side ----------------------------------------------------------------------------------
 
@@ -114,8 +117,7 @@ class Playout:
         """The rate changed: what is shown and what is queued last `interval` seconds, unless audio says otherwise."""
         if self._shown_paced and self._schedule.until > -math.inf:
             self._schedule.retime(interval)
-            assert self._model is not None
-            self._post(self._model.shown, self._schedule.until)
+            self._tell_until()
         self._queue = deque(
             (replace(bundle, duration=interval) if bundle.paced else bundle, epoch, ready)
             for bundle, epoch, ready in self._queue
@@ -126,6 +128,7 @@ class Playout:
         """Drop what was made before `epoch`."""
         kept = deque(entry for entry in self._queue if entry[1] >= epoch)
         self._count_flushed("flushed", kept)
+        self._tell_until()
         self._bell.ring()
 
     def count_drop(self, place: str, reason: str, frames: int) -> None:
@@ -136,6 +139,10 @@ class Playout:
         """The session is over: what is queued is dropped and counted."""
         self._mailbox.deliver()
         self._count_flushed("session_over", deque())
+
+    def _tell_until(self) -> None:
+        assert self._model is not None
+        self._words.send(self._model.shown, self._schedule.until)
 
     def _count_flushed(self, reason: str, kept: deque[tuple[Bundle, int, float]]) -> None:
         if gone := len(self._queue) - len(kept):

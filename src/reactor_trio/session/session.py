@@ -22,7 +22,7 @@ from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import ReactorModel
 from reactor_trio.media import Bundle
 from reactor_trio.model_host import ModelHost
-from reactor_trio.pacing import Cadence
+from reactor_trio.pacing import Cadence, Lookahead
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.attachment import Attachment, Flood
 from reactor_trio.session.mailbox import Mailbox
@@ -108,15 +108,15 @@ class Session:
         self._places = 0
         self._allowance = services.commands_per_second
         self._allowance_at = self.began
-        mailbox = Mailbox(services.host.post_io)
+        mailbox, words = Mailbox(services.host.post_io, asleep=True), Mailbox(services.host.post, asleep=False)
         self.playout = Playout(
-            self._hand, self._wait_free if services.hold else None, services.host.post,
-            services.dropped, services.underrun, mailbox,
-        )  # fmt: skip
+            self._hand, self._wait_free if services.hold else None, services.dropped, services.underrun, mailbox, words
+        )
         self._half = ModelHalf(
             session_id=session_id, model=services.model, port=services.port, declaration=services.declaration,
-            host=services.host, session=self, playout=self.playout, mailbox=mailbox, client=controller,
-            cadence=Cadence(services.port.declared_fps, services.max_fps), capacity=services.buffer_size,
+            host=services.host, session=self, playout=self.playout, mailbox=mailbox, words=words, client=controller,
+            cadence=Cadence(services.port.declared_fps, services.max_fps),
+            lookahead=Lookahead(services.buffer_size, assume=not services.hold),
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
 

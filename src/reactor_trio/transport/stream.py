@@ -14,16 +14,24 @@ Hence the rules that live here and nowhere else:
 For a socket "takes a byte" is exact, because we call `writev` ourselves; it also takes header and payload as two
 buffers, so a picture of 2.7 MB is not copied. What the socket takes at once is written without a turn of the loop, which
 would cost as much as the write. Any other stream (TLS, memory) is fed in pieces of 64 KiB.
+
+The system's own send buffer is set smaller than the several megabytes it would grow to: what waits there is old when it
+arrives and can no longer be replaced by a newer frame, and big pictures that pass through the same memory again and again
+find it in the processor's cache, which saves a quarter of the time that sending one takes.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 from contextlib import suppress
 
 import trio
 
 _PIECE = 64 * 1024
+
+#: Bytes asked for; Linux doubles them for its bookkeeping. Enough for 40 Mbit/s at a round trip of 100 ms.
+_SEND_BUFFER = 512 * 1024
 
 Data = bytes | bytearray | memoryview
 
@@ -51,6 +59,8 @@ class WireStream(trio.abc.Stream):
     def __init__(self, stream: trio.abc.Stream, *, stall: float = 15, pushed_back: bytes = b"") -> None:
         self._stream = stream
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
+        if self._socket is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         self._stall = stall
         self._pushed_back = pushed_back
         self._lock = trio.StrictFIFOLock()
