@@ -10,6 +10,7 @@ from reactor_trio.errors import ProtocolError as ProtocolError
 from reactor_trio.errors import ReactorError as ReactorError
 from reactor_trio.errors import SessionEnded as SessionEnded
 from reactor_trio.interface import Audio as Audio
+from reactor_trio.interface import AudioOut as AudioOut
 from reactor_trio.interface import ClientInfo as ClientInfo
 from reactor_trio.interface import FieldInfo as FieldInfo
 from reactor_trio.interface import Idle as Idle
@@ -22,10 +23,15 @@ from reactor_trio.interface import Output as Output
 from reactor_trio.interface import ReactorModel as ReactorModel
 from reactor_trio.interface import ReactorPipeline as ReactorPipeline
 from reactor_trio.interface import Video as Video
+from reactor_trio.interface import VideoModel as VideoModel
+from reactor_trio.interface import VideoOut as VideoOut
+from reactor_trio.interface import command as command
 from reactor_trio.interface import connected as connected
 from reactor_trio.interface import disconnected as disconnected
 from reactor_trio.interface import event as event
 from reactor_trio.interface import file_uploaded as file_uploaded
+from reactor_trio.interface import get_ctx as get_ctx
+from reactor_trio.interface import model as model
 from reactor_trio.model_host import SessionOver as SessionOver
 from reactor_trio.server.host import RuntimeHost as RuntimeHost
 from reactor_trio.server.serve import Serving as Serving

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.arguments import Arguments
+from reactor_trio.interface.blocking_tracks import declared_output
 from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
 from reactor_trio.interface.events import Handler, event_arguments, hook_of, marked_methods
 from reactor_trio.interface.messages import ModelMessage, message_schema
@@ -22,7 +23,7 @@ from reactor_trio.interface.state import InputState
 from reactor_trio.interface.tracks import Output, TrackSpec
 
 T = TypeVar("T")
-ModelKind = Literal["pipeline", "run_loop"]
+ModelKind = Literal["pipeline", "run_loop", "blocking"]
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,8 @@ def declare(cls: type) -> None:
             mark.name, mark.description, arguments, handler=handler, dedupe=mark.dedupe
         )
     output = hints.get("output")
+    if kind == "blocking":
+        output = declared_output(cls)
     cls.__reactor_declaration__ = Declaration(  # type: ignore[attr-defined]
         cls, kind, state, commands,
         hook_of(cls, "connected"), hook_of(cls, "disconnected"),
@@ -133,7 +136,7 @@ def declaration_of(cls: type) -> Declaration:
     """The declaration of a model class. Raises DeclarationError if it is none."""
     declaration = getattr(cls, "__reactor_declaration__", None)
     if not isinstance(declaration, Declaration):
-        raise DeclarationError(f"{cls.__qualname__} is not a model: subclass ReactorPipeline or ReactorModel")
+        raise DeclarationError(f"{cls.__qualname__} is not a model: subclass ReactorPipeline, ReactorModel or VideoModel")
     return declaration
 
 

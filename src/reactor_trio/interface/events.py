@@ -10,8 +10,9 @@ from types import FrameType
 from typing import Any, Literal, TypeVar, overload
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.arguments import MISSING, Arguments, FieldInfo, Parameter
+from reactor_trio.interface.arguments import MISSING, Arguments, Parameter
 from reactor_trio.interface.dataclass_base import resolved_hints as _resolved_hints
+from reactor_trio.interface.foreign_limits import described
 from reactor_trio.interface.messages import ClientInfo
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -128,8 +129,8 @@ def arguments_of(
         if hint is ClientInfo or ClientInfo in typing.get_args(hint):
             client = parameter.name
             continue
-        given = MISSING if parameter.default is parameter.empty else parameter.default
-        info = given if isinstance(given, FieldInfo) else FieldInfo(given)
+        default = MISSING if parameter.default is parameter.empty else parameter.default
+        hint, info = described(hint, default)
         parameters.append(Parameter(parameter.name, hint, info, required=info.default is MISSING))
     return parameters, client
 

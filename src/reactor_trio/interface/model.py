@@ -1,4 +1,4 @@
-"""`ReactorModel` and `ReactorPipeline`: what an author subclasses.
+"""`ReactorModel` and `ReactorPipeline`: what an author subclasses; and `Model`, which all that is served has in common.
 
 Everything that belongs to a session is reached through one port on the instance, never through a module global. A
 shallow copy of a model with a port of its own is therefore a model for another session, which shares the weights.
@@ -105,17 +105,14 @@ class IdleType:
 Idle: Final = IdleType()
 
 
-class ReactorModel:
-    """A model with a loop of its own: `load(config)` once, then `run()` for the server's life.
+class Model:
+    """What the runtime knows of every model, of whatever generation.
 
     Class attributes:
         fps: frames per second declared; caps the rate. 30 if the class says nothing.
         buffer_size: frames queued between model and viewers, 4 by default; never less than one batch.
         max_fps: limit of the rate, 60 by default.
         max_sessions: clients served at the same time; this version serves one.
-        output: annotate it with an `Output` class to narrow the model's tracks to that one.
-
-    Source: mission page 002.
     """
 
     fps: float = 30
@@ -124,12 +121,31 @@ class ReactorModel:
     max_sessions: int = 1
 
     __reactor_declaration__: ClassVar[Declaration]
-    __reactor_kind__: ClassVar[ModelKind] = "run_loop"
+    __reactor_kind__: ClassVar[ModelKind]
     _reactor_port: ModelPort | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        declare(cls)
+        if not cls.__module__.startswith("reactor_trio.interface."):
+            declare(cls)
+
+    def _port(self) -> ModelPort:
+        port = self._reactor_port
+        if port is None:
+            raise ReactorError(f"{type(self).__name__} is not served: the runtime or the test kit must load it first")
+        return port
+
+
+class ReactorModel(Model):
+    """A model with a loop of its own: `load(config)` once, then `run()` for the server's life.
+
+    Class attributes, beside those of every model:
+        output: annotate it with an `Output` class to narrow the model's tracks to that one.
+
+    Source: mission page 002.
+    """
+
+    __reactor_kind__: ClassVar[ModelKind] = "run_loop"
 
     def load(self, config: dict[str, Any]) -> None:
         """Load weights and set up; called once, before a client can connect. Raising ends the server, exit code 1."""
@@ -176,12 +192,6 @@ class ReactorModel:
     def check_cancelled(self) -> None:
         """Leave a long step at once if its session is over, by an exception that `except Exception` lets pass."""
         self._port().check_cancelled()
-
-    def _port(self) -> ModelPort:
-        port = self._reactor_port
-        if port is None:
-            raise ReactorError(f"{type(self).__name__} is not served: the runtime or the test kit must load it first")
-        return port
 
 
 class ReactorPipeline(ReactorModel):

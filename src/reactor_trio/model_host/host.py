@@ -34,6 +34,7 @@ from typing import Any, TypeVar
 import outcome
 import trio
 
+from reactor_trio.model_host.author_thread import AuthorThread
 from reactor_trio.model_host.timekeeping import Timekeeper
 
 T = TypeVar("T")
@@ -83,6 +84,7 @@ class ModelHost:
         #: model-side tasks that run now, for leak checks
         self.live_calls = 0
         self._thread: threading.Thread | None = None
+        self._author_threads: tuple[AuthorThread, AuthorThread] | None = None
 
     @property
     def thread(self) -> threading.Thread | None:
@@ -149,9 +151,23 @@ class ModelHost:
         raise_cancel()
         raise AssertionError("raise_cancel returned")  # pragma: no cover
 
+    @property
+    def author_threads(self) -> tuple[AuthorThread, AuthorThread]:
+        """Model loop: the thread of a blocking model's sessions, and that of its handlers; they end with the host."""
+        if self._author_threads is None:
+            session, handlers = (AuthorThread(f"reactor-{job}", self.time, _STACK_BYTES) for job in ("session", "handlers"))
+            self._author_threads = session, handlers
+        return self._author_threads
+
+    @property
+    def opened_author_threads(self) -> tuple[AuthorThread, ...]:
+        """Those that there are."""
+        return self._author_threads or ()
+
     def stack(self) -> str:
-        """Where the model thread is now, from the runtime's last own line inwards; empty if it runs no thread."""
-        frame = sys._current_frames().get(self._thread.ident or -1) if self._thread is not None else None
+        """Where the model's code is now, from the runtime's last own line inwards; empty if it runs on no thread."""
+        thread = self._author_threads[0].thread if self._author_threads else self._thread
+        frame = sys._current_frames().get(thread.ident or -1) if thread is not None else None
         if frame is None:
             return ""
         lines = traceback.extract_stack(frame)
@@ -159,7 +175,9 @@ class ModelHost:
         return "".join(traceback.format_list(lines[own[-1] if own else 0 :]))
 
     def close(self) -> None:
-        """Let the model loop end once it has nothing left to do."""
+        """Let the model loop end once it has nothing left to do, and the author's threads with it."""
+        for author in self.opened_author_threads:
+            author.close()
         self._post(self._stop.set)
 
     async def supervise(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -51,6 +51,12 @@ class Timekeeper:
     def delivered(self) -> None:
         """Model loop: it has arrived."""
 
+    async def author_resumes(self) -> None:
+        """Model loop: blocking author code on a thread of its own is about to run, or to go on."""
+
+    def author_rests(self) -> None:
+        """Model loop: it has ended, or waits for this loop."""
+
     async def settle(self, rested: bool) -> None:
         """Model loop, before a step or a handler: let what is due at this instant happen first.
 

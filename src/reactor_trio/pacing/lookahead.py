@@ -71,6 +71,10 @@ class Lookahead:
         _waiting, self._until = self._at(now)
         self._queued.clear()
 
+    def waiting(self, now: float) -> int:
+        """Frames that are queued behind the one on screen."""
+        return len(self._at(now)[0])
+
     def step_at(self, now: float, step_seconds: float, margin: float) -> float:
         """When a pipeline's next step may start: it takes `step_seconds`, and shall end `margin` before it is needed."""
         waiting, until = self._at(now)

@@ -16,7 +16,7 @@ import trio
 
 from reactor_trio.admission import PhaseEntry
 from reactor_trio.errors import ReactorError
-from reactor_trio.interface.model import ReactorModel
+from reactor_trio.interface.model import Model
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.serve import Serving, serve
 
@@ -29,7 +29,7 @@ class RuntimeHost:
         options: what `serve` takes, but `drain` and `task_status`. The port is a free one unless given.
     """
 
-    def __init__(self, model: type[ReactorModel] | Manifest, **options: Any) -> None:
+    def __init__(self, model: type[Model] | Manifest, **options: Any) -> None:
         self._model = model
         self._options = {"port": 0, **options}
         self._ready = threading.Event()

@@ -30,7 +30,7 @@ from reactor_trio.errors import ManifestError
 from reactor_trio.server.settings import Settings, parse_struct
 
 if TYPE_CHECKING:
-    from reactor_trio.interface import ReactorModel
+    from reactor_trio.interface.model import Model
 
 __all__ = ["MANIFEST_NAME", "Manifest", "author_location", "import_model", "load_manifest", "parse_value"]
 
@@ -51,7 +51,7 @@ class Manifest:
     settings: Settings
 
     @cached_property
-    def model(self) -> type[ReactorModel]:
+    def model(self) -> type[Model]:
         """The model class; the first look imports its module in the calling thread. Raises `ManifestError`."""
         return import_model(self)
 
@@ -183,7 +183,7 @@ _import_lock = threading.Lock()
 _project_folders: set[Path] = set()
 
 
-def import_model(manifest: Manifest) -> type[ReactorModel]:
+def import_model(manifest: Manifest) -> type[Model]:
     """Import the manifest's `module:Class` with its folder first on `sys.path`, where the folder then stays.
 
     Raises `ManifestError` if there is no such module or class, if the class is not a model, or if the module itself
@@ -192,16 +192,16 @@ def import_model(manifest: Manifest) -> type[ReactorModel]:
     module_name, class_name = _split_model_path(manifest.model_path)
     with _import_lock:
         module = _import_module(manifest.path, module_name)
-    from reactor_trio.interface import ReactorModel
+    from reactor_trio.interface.model import Model
 
     at = f"{manifest.path / MANIFEST_NAME}: model: "
     found = getattr(module, class_name, None)
     if found is None:
-        models = [name for name, value in vars(module).items() if _is_model(value, ReactorModel, module_name)]
+        models = [name for name, value in vars(module).items() if _is_model(value, Model, module_name)]
         near = difflib.get_close_matches(class_name, models, n=1) or models[:1]
         hint = f"; did you mean {module_name}:{near[0]}?" if near else ""
         raise ManifestError(f"{at}{module.__file__} has no class {class_name}{hint}")
-    if not isinstance(found, type) or not issubclass(found, ReactorModel):
+    if not isinstance(found, type) or not issubclass(found, Model):
         raise ManifestError(
             f"{at}{manifest.model_path} is not a model; it must be a subclass of ReactorPipeline, ReactorModel or "
             "VideoModel"

@@ -19,8 +19,9 @@ from reactor_trio.admission import Admission, Journal
 from reactor_trio.connection import Hello, Outbound
 from reactor_trio.connection.outbound import Worker
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
+from reactor_trio.interface.blocking import VideoModel, instantiate
 from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
-from reactor_trio.interface.model import ReactorModel
+from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import PROTOCOL, Welcome
@@ -48,7 +49,7 @@ class Runtime:
     def __init__(
         self,
         host: ModelHost,
-        find_model: Callable[[], type[ReactorModel]],
+        find_model: Callable[[], type[Model]],
         *,
         name: str,
         settings: Settings,
@@ -115,12 +116,13 @@ class Runtime:
 
     async def watch_model(self) -> None:
         """Run the model's own loop for the server's life. Raises ModelFailed when it raises or returns."""
-        if self.declaration.kind == "pipeline":
-            await trio.sleep_forever()
-        services = self._loaded()
+        model = self._loaded().model
+        if self.declaration.kind != "run_loop" or not isinstance(model, ReactorModel):
+            await trio.Event().wait()
+            return
         self.model_runs = True
         try:
-            await self.host.run(services.model.run)
+            await self.host.run(model.run)
             cause: BaseException | None = None
             what = "run() returned; it must go on for the model's life"
         except Exception as error:
@@ -215,7 +217,7 @@ class Runtime:
         return self._declaration
 
     @property
-    def model(self) -> ReactorModel:
+    def model(self) -> Model:
         """The loaded model."""
         return self._loaded().model
 
@@ -234,16 +236,17 @@ class Runtime:
     async def _load(self, config: dict[str, Any]) -> tuple[Declaration, SessionServices]:
         model_class = self._find_model()
         declaration = declaration_of(model_class)
-        model = model_class()
+        model = await self._instantiate(model_class, config)
         declared = _declared_fps(model) if self.settings.fps is None else self.settings.fps
         port = Port(
             self.host, declaration, declared, self._max_fps(model),
             lambda frames: self.metrics.dropped("model", "no_client", frames),
         )  # fmt: skip
         model._reactor_port = port
-        loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
-        if inspect.isawaitable(loaded):
-            await loaded
+        if isinstance(model, ReactorModel):
+            loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
+            if inspect.isawaitable(loaded):
+                await loaded
         if declaration.kind == "pipeline" and not is_generator_function(model.inference):  # type: ignore[attr-defined]
             raise DeclarationError(f"{model_class.__qualname__}.inference must be a generator or an async generator")
         buffer_size = self.settings.buffer_size or model.buffer_size
@@ -258,7 +261,12 @@ class Runtime:
             dropped=self.metrics.dropped, underrun=self.metrics.underrun, handed=self.metrics.handed, stuck=self._stuck,
         )  # fmt: skip
 
-    def _max_fps(self, model: ReactorModel) -> float:
+    async def _instantiate(self, model_class: type[Model], config: dict[str, Any]) -> Model:
+        if issubclass(model_class, VideoModel):
+            return await self.host.author_threads[0].run(instantiate, model_class, config)
+        return model_class()
+
+    def _max_fps(self, model: Model) -> float:
         return checked_fps(self.settings.max_fps or model.max_fps)
 
     def _loaded(self) -> SessionServices:
@@ -292,9 +300,9 @@ class Runtime:
             await self._left.wait()
 
 
-def _declared_fps(model: ReactorModel) -> float | None:
+def _declared_fps(model: Model) -> float | None:
     """The rate that the author declared, on the class or in `load`; None if only the base class speaks."""
-    if "fps" in vars(model) or any("fps" in vars(c) for c in type(model).__mro__ if issubclass(c, ReactorModel)
+    if "fps" in vars(model) or any("fps" in vars(c) for c in type(model).__mro__ if issubclass(c, Model)
                                    and not c.__module__.startswith("reactor_trio.interface")):  # fmt: skip
         return checked_fps(model.fps)
     return None

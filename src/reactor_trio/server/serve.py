@@ -12,7 +12,7 @@ import msgspec
 import trio
 
 from reactor_trio.errors import ManifestError, ModelFailed
-from reactor_trio.interface.model import ReactorModel
+from reactor_trio.interface.model import Model
 from reactor_trio.media import Encoded, FrameHandle
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.manifest import Manifest
@@ -39,7 +39,7 @@ class Serving:
 
 
 async def serve(
-    model: type[ReactorModel] | Manifest,
+    model: type[Model] | Manifest,
     *,
     host: str | None = None,
     port: int | None = None,
@@ -68,7 +68,7 @@ async def serve(
         manifest, name = model, name or model.name
         config = model.config if config is None else config
         settings = settings or model.settings
-        find_model: Callable[[], type[ReactorModel]] = lambda: manifest.model  # noqa: E731 - imported where it runs
+        find_model: Callable[[], type[Model]] = lambda: manifest.model  # noqa: E731 - imported where it runs
     else:
         cls, name = model, name or model.__name__
         find_model = lambda: cls  # noqa: E731

@@ -174,11 +174,6 @@ class _Watched:
                     self._cancelled()
 
 
-def open_driver(half: ModelHalf) -> Driver:
-    """The driver for the model's kind."""
-    return GeneratorDriver(half) if half.kind == "pipeline" else RunLoopDriver(half)
-
-
 def _open(model: Any) -> Generator[Any, None, None] | AsyncGenerator[Any, None]:
     steps = model.inference()
     if isinstance(steps, (Generator, AsyncGenerator)):

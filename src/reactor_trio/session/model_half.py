@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,18 +28,23 @@ from reactor_trio.errors import CommandError
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data, plain
-from reactor_trio.interface.model import ReactorModel
+from reactor_trio.interface.model import Model
 from reactor_trio.media import Chunk
 from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip, with_twin
 from reactor_trio.pacing import Cadence, Lookahead
 from reactor_trio.session.bell import Bell
-from reactor_trio.session.drivers import Driver, open_driver
+from reactor_trio.session.blocking import BlockingDriver
+from reactor_trio.session.drivers import Driver, GeneratorDriver, RunLoopDriver
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.outflow import Outflow, PlayoutSide
 from reactor_trio.session.pending import Command, Pending, PendingCommand, Sharing
 from reactor_trio.session.port import Port, serve_session
 
 log = logging.getLogger("reactor_trio.model")
+
+
+#: Calls a method of the author with its arguments.
+CallHandler = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ class ModelHalf:
         self,
         *,
         session_id: str,
-        model: ReactorModel,
+        model: Model,
         port: Port,
         declaration: Declaration,
         host: ModelHost,
@@ -113,6 +118,12 @@ class ModelHalf:
         self._client = ClientInfo(client[0], client[1], self._send_to)
         self._close_timeout = close_timeout
         self._disconnected = False
+        #: how a blocking model's handlers are called: on their thread
+        self.call_handler: CallHandler | None = None
+        # What a blocking model computes is not known until it is pushed: the number of its block, and the command it may
+        # have seen for certain.
+        self._block = 0
+        self._block_command: int | None = None
 
     @property
     def over(self) -> bool:
@@ -124,7 +135,7 @@ class ModelHalf:
         serve_session(self)
         self._call = current_call()
         self._stop, self._guard = trio.CancelScope(shield=True), trio.CancelScope()
-        self._driver: Driver = open_driver(self)
+        self._driver = self._open_driver()
         state = self._declaration.state
         self.state = state() if state is not None else None
         self._port.half = self
@@ -189,6 +200,24 @@ class ModelHalf:
             compute_time = cost
         await self.outflow.emit(chunk, compute_time, step, command, drop)
 
+    async def push(self, chunk: Chunk | None) -> None:
+        """A blocking model emitted a block, or black (None)."""
+        await self.host.time.spend(self._block)
+        if chunk is None:
+            await self.outflow.push_black(self._block, self._block_command)
+        elif chunk.length:
+            await self.outflow.push(chunk, self._block, self._block_command)
+        self._block, self.step, self._block_command = self.step, self.step + 1, self.newest_command
+
+    async def tell_soon(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
+        """A message of a blocking model to all clients."""
+        if not self.closed:
+            self.tell(type, data, None)
+
+    async def monitor(self, enabled: bool) -> None:
+        """A blocking model pauses, or works again."""
+        self.outflow.monitor(enabled)
+
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A message to all clients, or to one."""
         self._mailbox.send(self._session.tell, type, data, client)
@@ -201,6 +230,11 @@ class ModelHalf:
         self.bell.ring()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _open_driver(self) -> Driver:
+        if self.kind == "blocking":
+            return BlockingDriver(self, self.host.author_threads)
+        return GeneratorDriver(self) if self.kind == "pipeline" else RunLoopDriver(self)
 
     async def _drive(self, session: trio.CancelScope) -> None:
         with self._stop, self._guard as guard:
@@ -280,6 +314,8 @@ class ModelHalf:
         function: Callable[..., Any] = getattr(self.model, handler.attribute)
         if handler.client_parameter is not None:
             arguments = {**arguments, handler.client_parameter: self._client}
+        if self.call_handler is not None:
+            return await self.call_handler(function, arguments)
         result = function(**arguments)
         return await result if inspect.isawaitable(result) else result
 

@@ -13,7 +13,7 @@ import trio
 
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Bundle, Chunk, FrameHandle, black_chunk
-from reactor_trio.pacing import Cadence, Lookahead, Margin
+from reactor_trio.pacing import BlockCadence, Cadence, Lookahead, Margin
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.mailbox import Mailbox
 
@@ -59,6 +59,8 @@ class Outflow:
         self._seqs: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         self._frames_per_step = 1
+        # A blocking model computes its next block while one is shown: there is room for both.
+        self._blocks = 2 if isinstance(cadence, BlockCadence) else 1
         self.closed = False
 
     @property
@@ -106,11 +108,36 @@ class Outflow:
                 return
             self._put(tracks, duration, step, command)
 
+    async def push(self, chunk: Chunk, step: int, command: int | None) -> None:
+        """Queue a block of a blocking model, whose pushes are what sets the rate; waits while two blocks are queued."""
+        assert isinstance(self._cadence, BlockCadence)
+        self._words.deliver()
+        interval, now = self._cadence.interval, trio.current_time()
+        self._cadence.pushed(now, chunk.length, self._lookahead.waiting(now))
+        if self._cadence.interval != interval:
+            self._retime()
+        await self.emit(chunk, None, step, command, drop=False)
+
+    async def push_black(self, step: int, command: int | None) -> None:
+        """Queue one black frame of the last size behind what is queued; the rate is not told."""
+        await self.emit(black_chunk(self._declaration.tracks, self._sizes), None, step, command, drop=False)
+
+    def count_drop(self, reason: str, frames: int) -> None:
+        """Any thread: frames were dropped before they were accepted."""
+        self._mailbox.send(self._playout.count_drop, "model", reason, frames)
+
+    def monitor(self, enabled: bool) -> None:
+        """Whether the time that passes is a blocking model's work."""
+        assert isinstance(self._cadence, BlockCadence)
+        if enabled:
+            self._cadence.enable(trio.current_time())
+        else:
+            self._cadence.disable()
+
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate now, also for what is queued. Raises ValueError."""
         self._cadence.set_fps(fps)
-        self._lookahead.retimed(self._cadence.interval)
-        self._mailbox.send(self._playout.retime, self._cadence.interval)
+        self._retime()
 
     def flush(self, step: int, *, black: bool) -> None:
         """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if asked."""
@@ -153,13 +180,17 @@ class Outflow:
         self._words.deliver()
         return at(trio.current_time())
 
+    def _retime(self) -> None:
+        self._lookahead.retimed(self._cadence.interval)
+        self._mailbox.send(self._playout.retime, self._cadence.interval)
+
     def _begin(self, chunk: Chunk, seconds: float | None) -> None:
         if chunk.length == 0:
             return
         if seconds is not None:
             self._cadence.observe(seconds, chunk.length)
         self._frames_per_step = chunk.length
-        self._lookahead.make_room_for(chunk.length)
+        self._lookahead.make_room_for(chunk.length * self._blocks)
         for name, frames in chunk.videos.items():
             height, width = frames.shape[-3:-1]
             self._sizes[name] = (int(height), int(width))

@@ -18,11 +18,12 @@ from typing import Any
 import trio
 
 from reactor_trio.errors import CommandError
+from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.model import ReactorModel
+from reactor_trio.interface.model import Model
 from reactor_trio.media import Bundle
 from reactor_trio.model_host import ModelHost
-from reactor_trio.pacing import Cadence, Lookahead
+from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.attachment import Attachment, Flood
 from reactor_trio.session.mailbox import Mailbox
@@ -51,7 +52,7 @@ class SessionServices:
     """
 
     host: ModelHost
-    model: ReactorModel
+    model: Model
     port: Port
     declaration: Declaration
     max_fps: float
@@ -115,7 +116,7 @@ class Session:
         self._half = ModelHalf(
             session_id=session_id, model=services.model, port=services.port, declaration=services.declaration,
             host=services.host, session=self, playout=self.playout, mailbox=mailbox, words=words, client=controller,
-            cadence=Cadence(services.port.declared_fps, services.max_fps),
+            cadence=self._cadence(),
             lookahead=Lookahead(services.buffer_size, assume=not services.hold),
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
@@ -215,6 +216,13 @@ class Session:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
+    def _cadence(self) -> Cadence:
+        services = self._services
+        if services.declaration.kind != "blocking":
+            return Cadence(services.port.declared_fps, services.max_fps)
+        fixed = fixed_rate(type(services.model))
+        return BlockCadence(fixed or services.port.declared_fps, services.max_fps, fixed=fixed is not None)
+
     def _hand(self, bundle: Bundle, due: float) -> None:
         pts = due - self.began
         self._last = (bundle, pts)
@@ -251,6 +259,7 @@ class Session:
             nursery.start_soon(self._report_if_stuck, unwound)
             try:
                 self.error = await self._services.host.run(self._half.run)
+                self.reason = self.reason or "done"  # nobody ended it but the model
             finally:
                 unwound.set()
             nursery.cancel_scope.cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,7 +17,8 @@ from reactor_trio.client.connecting import session_url
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.transport import Transport
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
-from reactor_trio.interface.model import ReactorModel
+from reactor_trio.interface.blocking import VideoModel
+from reactor_trio.interface.model import Model
 from reactor_trio.media import Encoded, FrameHandle
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.runtime import Runtime
@@ -26,7 +27,7 @@ from reactor_trio.server.site import ReactorSite
 from reactor_trio.session import Session
 from reactor_trio.testing.client import SessionClient
 from reactor_trio.testing.memory import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
-from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost
+from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost, virtual_sleep
 from reactor_trio.transport import Request, serve_http
 
 _HOST = "127.0.0.1"
@@ -160,7 +161,7 @@ class TestServer:
 
 @asynccontextmanager
 async def open_server(
-    model: type[ReactorModel],
+    model: type[Model],
     *,
     config: Mapping[str, Any] | None = None,
     step_cost: StepCost | None = None,
@@ -187,8 +188,11 @@ async def open_server(
     settings = settings or msgspec.convert(runtime, Settings)
     failure: BaseException | None = None
     server: TestServer | None = None
-    async with open_model_host(HeldTime(step_cost) if thread else InlineTime(step_cost)) as host:
+    time = HeldTime(step_cost) if thread else InlineTime(step_cost)
+    async with open_model_host(time) as host, AsyncExitStack() as virtual:
         async with trio.open_nursery() as nursery:
+            if issubclass(model, VideoModel):
+                virtual.enter_context(virtual_sleep(host))
             served = Runtime(
                 host, lambda: model, name=name or model.__name__, settings=settings, debug=debug, worker=_encode_here
             )
@@ -212,7 +216,7 @@ async def open_server(
 
 @asynccontextmanager
 async def open_session(
-    model: type[ReactorModel], *, video: Iterable[str] = ("raw",), **options: Any
+    model: type[Model], *, video: Iterable[str] = ("raw",), **options: Any
 ) -> AsyncGenerator[SessionClient, None]:
     """One client of a server of its own; `options` are those of `open_server`."""
     async with open_server(model, **options) as server, server.connect(video=video) as client:

@@ -10,14 +10,19 @@ begins, so that a tie has one outcome whatever the order in which Trio runs read
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+import threading
+import unittest.mock
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import trio
 import trio.testing
 
 from reactor_trio.model_host import ModelHost, Timekeeper
 from reactor_trio.model_host.timekeeping import LinkedClock
+
+#: Seconds of real time after which author code on one thread no longer waits for that on another.
+PATIENCE = 1.0
 
 #: Seconds of virtual time that each step takes: a number, a list (its last entry holds on), or a function of the step.
 StepCost = float | Sequence[float] | Callable[[int], float]
@@ -44,9 +49,43 @@ class InlineTime(VirtualTime):
 
     threaded = False
 
+    def attach(self, host: ModelHost, nursery: trio.Nursery) -> None:
+        """Begin to keep time."""
+        self._authors = 0  # threads of the author that compute now
+        self._nobody_computes = threading.Event()
+        self._nobody_computes.set()
+        self._order, self._begun, self._hold = trio.Lock(), trio.Event(), trio.CancelScope()
+        nursery.start_soon(self._keep)
+
+    async def author_resumes(self) -> None:
+        """Hold the clock while author code of a thread computes, and let one thread of the author compute at a time.
+
+        Of two that wait for each other, by a lock or event of their own, the second goes on after a second of real time.
+        """
+        async with self._order:
+            if self._authors:
+                await trio.to_thread.run_sync(self._nobody_computes.wait, PATIENCE)
+            self._authors += 1
+            self._nobody_computes.clear()
+            self._begun.set()
+
+    def author_rests(self) -> None:
+        """The clock may go on."""
+        self._authors -= 1
+        if not self._authors:
+            self._nobody_computes.set()
+            self._begun = trio.Event()
+            self._hold.cancel()
+
     async def settle(self, rested: bool) -> None:
         """Wait until nothing else can run at this instant."""
         await trio.testing.wait_all_tasks_blocked()
+
+    async def _keep(self) -> None:
+        while True:
+            await self._begun.wait()
+            with trio.CancelScope() as self._hold:
+                await trio.testing.wait_all_tasks_blocked(math.inf)  # a waiter here suppresses autojump
 
 
 class _ReportingClock(LinkedClock):
@@ -83,6 +122,10 @@ class HeldTime(VirtualTime):
 
     The I/O loop counts what it posts; a report of idleness that has seen less is stale and ignored.
     """
+
+    async def author_resumes(self) -> None:
+        """Refuse: two threads and a held one would be three clocks."""
+        raise TypeError("thread=True is not for a VideoModel: its session runs on a thread of its own anyway")
 
     def model_clock(self, host: ModelHost, io_clock: trio.abc.Clock) -> trio.abc.Clock:
         """A clock that reports idleness."""
@@ -153,6 +196,23 @@ class HeldTime(VirtualTime):
                     self._host.post(lambda: None)  # wake the model loop, which reads the clock itself
         finally:
             trio.lowlevel.remove_instrument(workers)
+
+
+@contextmanager
+def virtual_sleep(host: ModelHost) -> Generator[None, None, None]:
+    """During the block `time.sleep` takes virtual time on the threads of a blocking model, and is as ever elsewhere."""
+
+    def sleep(seconds: float) -> None:
+        author = next((a for a in host.opened_author_threads if a.thread is threading.current_thread()), None)
+        if author is not None:
+            author.call_loop(trio.sleep, seconds)
+        else:
+            real(seconds)
+
+    patch = unittest.mock.patch("time.sleep", sleep)
+    real = patch.get_original()[0]
+    with patch:
+        yield
 
 
 @asynccontextmanager

@@ -1,0 +1,176 @@
+"""A blocking model's session: `start_session()` on its own thread, handlers on another, this loop between them.
+
+    session thread   start_session() -> ctx.emit_block() -.
+                                                          +-> model loop: step, rate, room -> mailbox
+    handler thread   @command methods, one at a time  <---'
+
+The model loop stays free, so commands, the disconnect and words from the playout are heard while the author's code blocks.
+`should_stop()` reads a flag and crosses nothing. What is emitted or sent after the session has ended goes nowhere.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+import outcome
+import trio
+
+from reactor_trio.errors import OutputError
+from reactor_trio.interface.blocking import VideoModel
+from reactor_trio.interface.blocking_tracks import MAIN_TRACK
+from reactor_trio.interface.context import running
+from reactor_trio.interface.messages import plain
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media import chunk_from_output
+from reactor_trio.model_host import AuthorThread
+from reactor_trio.session.drivers import Driver
+
+if TYPE_CHECKING:
+    from reactor_trio.session.model_half import ModelHalf
+
+#: Buckets that may wait for the data of their other tracks; more are dropped, the oldest first.
+OPEN_BUCKETS = 64
+
+#: The type of a message that is sent without one.
+PLAIN_MESSAGE = "message"
+
+
+class BlockingDriver(Driver):
+    """`start_session()` of a `VideoModel`; its end is the session's."""
+
+    def __init__(self, half: ModelHalf, threads: tuple[AuthorThread, AuthorThread]) -> None:
+        super().__init__(half)
+        self._session_thread, self._handler_thread = threads
+        self._runs = False
+
+    async def drive(self) -> None:
+        """Until `start_session` has returned, whatever is cancelled; what it raises is raised."""
+        model = cast(VideoModel, self._half.model)
+        self._half.step = 1  # a command that comes while the first block is computed is seen by the second
+        self._runs = True
+        with running(SessionContext(self._half, self._session_thread)) as variables:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._apply_commands, variables.copy)
+                result = await outcome.acapture(self._session_thread.run, model.start_session, context=variables)
+                self._runs = False
+                nursery.cancel_scope.cancel()
+        result.unwrap()
+
+    async def close(self) -> None:
+        """`start_session` has returned; there is nothing to close."""
+
+    def what_is_left(self) -> str:
+        """The session function."""
+        return "its start_session() has not returned" if self._runs else ""
+
+    async def _apply_commands(self, variables: Callable[[], Any]) -> None:
+        half = self._half
+
+        async def call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+            return await self._handler_thread.run(lambda: function(**arguments), context=variables())
+
+        half.call_handler = call
+        rested = False
+        while True:
+            await half.host.time.settle(rested)
+            if half.over:
+                await trio.sleep_forever()  # what is left over is discarded
+            rested = False
+            if not await half.apply_next():
+                await half.bell.wait()
+                rested = True
+
+
+class SessionContext:
+    """What `get_ctx()` gives; see `interface.context.Context`."""
+
+    def __init__(self, half: ModelHalf, thread: AuthorThread) -> None:
+        self._half = half
+        self._thread = thread
+        self._tracks = {spec.name: spec for spec in half.outputs[0].__reactor_tracks__}
+        self._buckets: dict[int, dict[str, object]] = {}
+        self._counts = dict.fromkeys(self._tracks, 0)
+        self._lock = threading.Lock()
+
+    def should_stop(self) -> bool:
+        """Whether the session is over."""
+        return self._half.over
+
+    def emit_block(self, frames: object) -> None:
+        """Queue frames on the one video track, or black on each."""
+        if frames is None:
+            self._cross(self._half.push, None)
+            return
+        shape = getattr(frames, "shape", None)
+        if shape is not None and len(shape) not in (3, 4):
+            raise OutputError(f"emit_block: expected uint8 (H, W, 3) or (N, H, W, 3), got {frames.dtype} {tuple(shape)}")  # type: ignore[attr-defined]
+        if len(self._tracks) > 1:
+            raise OutputError(f"emit_block: this model has the tracks {', '.join(self._tracks)}; use get_track(name).emit")
+        self._cross(self._half.push, chunk_from_output(frames, self._half.outputs))
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send JSON."""
+        if not isinstance(message, Mapping):
+            raise TypeError(f"send() takes a dict, not {type(message).__name__}")
+        data = plain(dict(message), "send()")
+        if set(data) == {"type", "data"} and isinstance(data["type"], str):
+            type_, data = data["type"], data["data"]
+        else:
+            type_ = PLAIN_MESSAGE
+        if type_.startswith("reactor."):
+            raise ValueError(f"send(): a type that starts with 'reactor.' is the runtime's own: {type_!r}")
+        self._cross(self._half.tell_soon, type_, data)
+
+    def disable_monitoring(self) -> None:
+        """The model pauses on purpose."""
+        self._cross(self._half.monitor, False)
+
+    def enable_monitoring(self) -> None:
+        """The model works again."""
+        self._cross(self._half.monitor, True)
+
+    def get_track(self, name: str | None = None) -> OutTrack:
+        """A track of the model."""
+        wanted = name or (MAIN_TRACK if MAIN_TRACK in self._tracks else next(iter(self._tracks)))
+        if wanted not in self._tracks:
+            raise RuntimeError(f"get_track: this model has no track {wanted!r}; it has: {', '.join(self._tracks)}")
+        return OutTrack(self, self._tracks[wanted])
+
+    def emit_on(self, spec: TrackSpec, data: object, bucket: int | None) -> None:
+        """Emit on one track; data of several tracks that share a bucket is shown together."""
+        if len(self._tracks) == 1:
+            self.emit_block(data)
+            return
+        with self._lock:
+            number = self._counts[spec.name] if bucket is None else bucket
+            self._counts[spec.name] = number + 1
+            parts = self._buckets.setdefault(number, {})
+            parts[spec.name] = data
+            if len(parts) == len(self._tracks):
+                del self._buckets[number]
+            else:
+                if len(self._buckets) > OPEN_BUCKETS:
+                    self._half.outflow.count_drop("incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
+                return
+        output = self._half.outputs[0](**parts)
+        self._cross(self._half.push, chunk_from_output(output, self._half.outputs))
+
+    def _cross(self, function: Callable[..., Any], *args: Any) -> None:
+        with suppress(trio.RunFinishedError):  # a thread that outlived the server
+            self._thread.call_loop(function, *args)
+
+
+class OutTrack:
+    """A track to the client; see `interface.context.Track`."""
+
+    def __init__(self, context: SessionContext, spec: TrackSpec) -> None:
+        self._context = context
+        self._spec = spec
+
+    def emit(self, data: object, bucket: int | None = None) -> None:
+        """Queue data on this track."""
+        self._context.emit_on(self._spec, data, bucket)
+
