@@ -116,6 +116,11 @@ class Admission:
         self._waiting.clear()
         return told
 
+    def tell_again(self) -> list[Change]:
+        """Why they wait has changed: each is told its place anew."""
+        total = len(self._waiting)
+        return [Change(sid, "moved", position, total) for position, sid in enumerate(self._waiting, 1)]
+
     def _free(self) -> int:
         return self.slots - len(self._live) - len(self._reserved)
 

@@ -40,6 +40,7 @@ from reactor_trio.model_host.timekeeping import Timekeeper
 T = TypeVar("T")
 
 _PACKAGE = str(Path(__file__).parent.parent)
+_OUTCOME = str(Path(outcome.__file__).parent)
 
 #: Python gives helper threads of some platforms half a megabyte; model code expects what the main thread has.
 _STACK_BYTES = 16 * 2**20
@@ -165,14 +166,19 @@ class ModelHost:
         return self._author_threads or ()
 
     def stack(self) -> str:
-        """Where the model's code is now, from the runtime's last own line inwards; empty if it runs on no thread."""
-        thread = self._author_threads[0].thread if self._author_threads else self._thread
+        """Where the model's code is now, without the runtime's lines around it; empty if it runs on no thread."""
+        authors = self.opened_author_threads
+        thread = authors[0].thread if authors else self._thread
         frame = sys._current_frames().get(thread.ident or -1) if thread is not None else None
         if frame is None:
             return ""
         lines = traceback.extract_stack(frame)
         own = [index for index, line in enumerate(lines) if line.filename.startswith(_PACKAGE)]
-        return "".join(traceback.format_list(lines[own[-1] if own else 0 :]))
+        first = own[-1] if own else 0
+        if authors:  # which cross back into the runtime, so its last line is not the one before theirs
+            inside = iter(range(own[0] if own else 0, len(lines)))
+            first = next((index for index in inside if not _is_plumbing(lines[index].filename)), first)
+        return "".join(traceback.format_list(lines[first:]))
 
     def close(self) -> None:
         """Let the model loop end once it has nothing left to do, and the author's threads with it."""
@@ -231,6 +237,10 @@ class ModelHost:
     def _deliver(self, function: Callable[..., object], args: tuple[object, ...]) -> None:
         self.time.delivered()
         function(*args)
+
+
+def _is_plumbing(filename: str) -> bool:
+    return filename.startswith((_PACKAGE, _OUTCOME))
 
 
 @asynccontextmanager

@@ -34,8 +34,8 @@ function show(state, status, veil = null) {
 
 link.addEventListener("connecting", ({ detail: session }) => {
   show("connecting", "connecting", "Connecting …");
-  session.addEventListener("queued", ({ detail: { position, total } }) => {
-    show("queued", "waiting", `Waiting, position ${position} of ${total}`);
+  session.addEventListener("queued", ({ detail: { position, total, reason } }) => {
+    show("queued", "waiting", `Waiting, position ${position} of ${total}${reason ? `: ${reason}` : ""}`);
   });
   session.addEventListener("welcome", () => live(session));
   session.addEventListener("error", ({ detail }) => log("error", `${detail.code}: ${detail.message}`));

@@ -177,7 +177,9 @@ class Runtime:
         """A place for a controlling client. Raises Refused."""
         place = self.room.enter(
             secrets.token_hex(8),
-            lambda position, total: outbound.say("reactor.queued", {"position": position, "total": total}),
+            lambda position, total: outbound.say(
+                "reactor.queued", {"position": position, "total": total} | ({"reason": self.stuck} if self.stuck else {})
+            ),
             outbound.end,
         )
         self._show_queue()
@@ -284,6 +286,7 @@ class Runtime:
 
     def _stuck(self, sid: str, stuck: bool) -> None:
         self.stuck = f"a step of {self.name} still computes for session {sid}, which has ended" if stuck else None
+        self.room.tell_again()
 
     def _failed(self, reason: str) -> None:
         self.journal.enter("failed", trio.current_time(), reason)

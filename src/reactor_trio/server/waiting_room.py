@@ -61,6 +61,10 @@ class WaitingRoom:
         """Nobody is admitted any more."""
         self._tell(self.admission.drain())
 
+    def tell_again(self) -> None:
+        """Why they wait has changed."""
+        self._tell(self.admission.tell_again())
+
     def _tell(self, changes: Iterable[Change]) -> None:
         for change in changes:
             place = self._places.get(change.sid)

@@ -51,7 +51,8 @@ class InlineTime(VirtualTime):
 
     def attach(self, host: ModelHost, nursery: trio.Nursery) -> None:
         """Begin to keep time."""
-        self._authors = 0  # threads of the author that compute now
+        self._computing = 0  # threads of the author that compute now
+        self._holding = 0  # these, and those that are about to
         self._nobody_computes = threading.Event()
         self._nobody_computes.set()
         self._order, self._begun, self._hold = trio.Lock(), trio.Event(), trio.CancelScope()
@@ -62,18 +63,21 @@ class InlineTime(VirtualTime):
 
         Of two that wait for each other, by a lock or event of their own, the second goes on after a second of real time.
         """
+        self._holding += 1
+        self._begun.set()
         async with self._order:
-            if self._authors:
+            if self._computing:
                 await trio.to_thread.run_sync(self._nobody_computes.wait, PATIENCE)
-            self._authors += 1
+            self._computing += 1
             self._nobody_computes.clear()
-            self._begun.set()
 
     def author_rests(self) -> None:
         """The clock may go on."""
-        self._authors -= 1
-        if not self._authors:
+        self._computing -= 1
+        self._holding -= 1
+        if not self._computing:
             self._nobody_computes.set()
+        if not self._holding:
             self._begun = trio.Event()
             self._hold.cancel()
 
@@ -83,7 +87,9 @@ class InlineTime(VirtualTime):
 
     async def _keep(self) -> None:
         while True:
-            await self._begun.wait()
+            if not self._holding:  # looked at anew after each wait: it may have begun and ended meanwhile
+                await self._begun.wait()
+                continue
             with trio.CancelScope() as self._hold:
                 await trio.testing.wait_all_tasks_blocked(math.inf)  # a waiter here suppresses autojump
 
