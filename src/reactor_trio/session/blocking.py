@@ -24,7 +24,7 @@ from reactor_trio.interface.blocking_tracks import MAIN_TRACK
 from reactor_trio.interface.context import running
 from reactor_trio.interface.messages import plain
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import chunk_from_output
+from reactor_trio.media import Chunk, chunk_from_output
 from reactor_trio.model_host import AuthorThread
 from reactor_trio.session.drivers import Driver
 
@@ -73,15 +73,12 @@ class BlockingDriver(Driver):
             return await self._handler_thread.run(lambda: function(**arguments), context=variables())
 
         half.call_handler = call
-        rested = False
         while True:
-            await half.host.time.settle(rested)
+            await trio.lowlevel.checkpoint()
             if half.over:
                 await trio.sleep_forever()  # what is left over is discarded
-            rested = False
             if not await half.apply_next():
                 await half.bell.wait()
-                rested = True
 
 
 class SessionContext:
@@ -102,14 +99,14 @@ class SessionContext:
     def emit_block(self, frames: object) -> None:
         """Queue frames on the one video track, or black on each."""
         if frames is None:
-            self._cross(self._half.push, None)
+            self._push(None)
             return
         shape = getattr(frames, "shape", None)
         if shape is not None and len(shape) not in (3, 4):
             raise OutputError(f"emit_block: expected uint8 (H, W, 3) or (N, H, W, 3), got {frames.dtype} {tuple(shape)}")  # type: ignore[attr-defined]
         if len(self._tracks) > 1:
             raise OutputError(f"emit_block: this model has the tracks {', '.join(self._tracks)}; use get_track(name).emit")
-        self._cross(self._half.push, chunk_from_output(frames, self._half.outputs))
+        self._push(chunk_from_output(frames, self._half.outputs))
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send JSON."""
@@ -156,7 +153,12 @@ class SessionContext:
                     self._half.outflow.count_drop("incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
                 return
         output = self._half.outputs[0](**parts)
-        self._cross(self._half.push, chunk_from_output(output, self._half.outputs))
+        self._push(chunk_from_output(output, self._half.outputs))
+
+    def _push(self, chunk: Chunk | None) -> None:
+        self._cross(self._half.push, chunk)
+        if threading.current_thread() is self._thread.thread:
+            self._half.block_begins()
 
     def _cross(self, function: Callable[..., Any], *args: Any) -> None:
         with suppress(trio.RunFinishedError):  # a thread that outlived the server

@@ -207,7 +207,11 @@ class ModelHalf:
             await self.outflow.push_black(self._block, self._block_command)
         elif chunk.length:
             await self.outflow.push(chunk, self._block, self._block_command)
-        self._block, self.step, self._block_command = self.step, self.step + 1, self.newest_command
+        self._block, self.step = self.step, self.step + 1
+
+    def block_begins(self) -> None:
+        """On the session's thread: what it computes from now on sees every command that has been applied."""
+        self._block_command = self.newest_command
 
     async def tell_soon(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
         """A message of a blocking model to all clients."""
