@@ -93,7 +93,7 @@ def test_raw_rgb_is_drawn_to_the_value(server: FakeServer, page: Page) -> None:
     assert page.locator("canvas").get_attribute("width") == "8"
 
 
-def test_every_video_track_has_its_canvas_and_sound_is_named(server: FakeServer, page: Page) -> None:
+def test_every_video_track_has_its_canvas_and_sound_its_button(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     sound = video(2, "main_audio", "pcm_s16le", kind="audio", sample_rate=48_000)
     camera = video(3, "camera", direction="in")
@@ -103,7 +103,8 @@ def test_every_video_track_has_its_canvas_and_sound_is_named(server: FakeServer,
     wait_for_colour(page, (200, 0, 0))
     wait_for_colour(page, (0, 200, 0), "depth")
     expect(page.locator("figcaption")).to_have_text(["main_video", "depth"])
-    expect(page.locator("#notes")).to_have_text("Sound (main_audio): audio is played in a later version.")
+    expect(page.locator("#sound-toggle")).to_have_text("Sound off")
+    expect(page.locator("#notes")).to_be_hidden()
     widths = page.locator("canvas").evaluate_all("all => all.map((canvas) => canvas.getBoundingClientRect().width)")
     assert widths[0] > 3 * widths[1]
 

@@ -4,11 +4,13 @@
  * Rate and jitter are those of the drawn frames of one track, over its last 120; a pause of more than three seconds
  * starts them anew, so that an idle model does not count as an uneven one. Latency is from sending a command to drawing
  * the first frame that was made with it. Drops are gaps in `seq` (lost on the way) and frames that a newer one replaced
- * while the page was decoding (skipped here).
+ * while the page was decoding (skipped here). Offset is how much later than its sound a picture was drawn, over the last
+ * 30 that were drawn while sound was heard.
  */
 
 const WINDOW = 120;
 const PAUSE = 3000;
+const OFFSETS = 30;
 
 export class Figures {
   #shown = [];
@@ -17,6 +19,7 @@ export class Figures {
   #newest = new Map();
   #gaps = 0;
   #skipped = 0;
+  #offsets = [];
 
   /** A frame has arrived. */
   received({ track, seq }) {
@@ -30,8 +33,11 @@ export class Figures {
     this.#skipped += 1;
   }
 
-  /** A frame of the main track was drawn. */
-  shown({ command }, now) {
+  /** A frame of the main track was drawn; `heard` is the presentation time (ms) heard then, null without sound. */
+  shown({ command, ptsUs }, now, heard = null) {
+    if (heard === null) this.#offsets = [];
+    else this.#offsets.push(heard - ptsUs / 1000);
+    if (this.#offsets.length > OFFSETS) this.#offsets.shift();
     if (now - (this.#shown.at(-1) ?? now) > PAUSE) this.#shown = [];
     this.#shown.push(now);
     if (this.#shown.length > WINDOW) this.#shown.shift();
@@ -53,7 +59,7 @@ export class Figures {
     this.#sent.delete(id);
   }
 
-  /** {fps, jitter, latency, latencyP50, gaps, skipped}; times in ms, null where there is nothing to measure yet. */
+  /** {fps, jitter, latency, latencyP50, gaps, skipped, offset}; times in ms, null where there is nothing to measure yet. */
   snapshot(now) {
     const times = now - (this.#shown.at(-1) ?? -Infinity) > PAUSE ? [] : this.#shown;
     const intervals = times.slice(1).map((time, i) => time - times[i]);
@@ -66,6 +72,7 @@ export class Figures {
       latencyP50: median(this.#latencies),
       gaps: this.#gaps,
       skipped: this.#skipped,
+      offset: median(this.#offsets),
     };
   }
 }

@@ -7,6 +7,7 @@ import { Throttle } from "./latest.js";
 import { Link } from "./link.js";
 import { Picture } from "./picture.js";
 import { readCommands } from "./schema.js";
+import { Sound } from "./sound.js";
 
 const SHOWABLE = ["jpeg", "raw", "none"];
 const FEEDBACK_INTERVAL = 100;
@@ -52,6 +53,21 @@ $("fullscreen").addEventListener("click", () => {
   else $("hero").requestFullscreen().catch((error) => log("error", `full screen: ${error.message}`));
 });
 
+const SOUND_WORDS = { off: "Sound off", starting: "Starting …", on: "Sound on" };
+const sound = new Sound({
+  changed() {
+    $("sound").dataset.sound = sound.state;
+    $("sound-toggle").textContent = SOUND_WORDS[sound.state];
+    $("sound-toggle").setAttribute("aria-pressed", String(sound.state !== "off"));
+  },
+  failed: (message) => log("error", message),
+});
+$("sound-toggle").addEventListener("click", ({ detail }) => {
+  sound.turn(sound.state === "off");
+  if (detail > 0) $("sound-toggle").blur(); // Space and Enter stay keys of the model
+});
+$("sound-volume").addEventListener("input", () => { sound.volume = $("sound-volume").valueAsNumber; });
+
 /** One session from its welcome to its end. What it made stays in view until the next one begins. */
 function live(session) {
   const { name, role, schema } = session.welcome;
@@ -62,6 +78,8 @@ function live(session) {
   const figures = new Figures();
   const feedback = new Throttle((track, seq) => session.feedback(track, seq), FEEDBACK_INTERVAL);
   const pictures = showTracks(session, figures, feedback);
+  const sounding = sound.begin(session.tracks);
+  for (const node of [$("sound"), ...document.querySelectorAll(".sounding")]) node.hidden = !sounding;
   const keyboard = showControls(role === "viewer" ? [] : schema.commands, (type, data) =>
     session.command(type, data).catch((error) => {
       figures.refused(error.id);
@@ -72,6 +90,7 @@ function live(session) {
   session.addEventListener("sent", ({ detail: { id } }) => figures.sent(id, performance.now()));
   session.addEventListener("track", ({ detail }) => pictures.get(detail.index)?.describe(detail));
   session.addEventListener("frame", ({ detail: frame }) => {
+    if (sound.take(frame)) return;
     const picture = pictures.get(frame.track);
     if (!picture) return;
     figures.received(frame);
@@ -109,7 +128,6 @@ function fill(part, nodes) {
 function showTracks(session, figures, feedback) {
   const outputs = session.tracks.filter(({ direction }) => direction === "out");
   const videos = outputs.filter(({ kind }) => kind === "video");
-  const sounds = outputs.filter(({ kind }) => kind === "audio");
   const before = new Map([...document.querySelectorAll("canvas")].map((canvas) => [canvas.dataset.track, canvas.parentElement]));
   const pictures = new Map();
   const figuresInPlace = videos.map((track, place) => {
@@ -119,7 +137,8 @@ function showTracks(session, figures, feedback) {
     pictures.set(track.index, new Picture(canvas, track, {
       shown(frame) {
         failing = false;
-        if (place === 0) figures.shown(frame, performance.now());
+        const now = performance.now();
+        if (place === 0) figures.shown(frame, now, sound.heard(now));
         feedback.push(frame.track, frame.seq);
       },
       skipped: () => figures.skipped(),
@@ -128,17 +147,14 @@ function showTracks(session, figures, feedback) {
         if (!failing) log("error", `${track.name}, frame ${frame.seq}: ${message}`);
         failing = true;
       },
-    }));
+    }, (now) => sound.heard(now)));
     return figure;
   });
   for (const figure of before.values()) if (!figuresInPlace.includes(figure)) figure.remove();
   if (figuresInPlace.length) $("hero").prepend(figuresInPlace[0]);
   $("others").replaceChildren(...figuresInPlace.slice(1));
-  $("notes").hidden = sounds.length === 0 && videos.length > 0;
-  $("notes").textContent = [
-    videos.length ? "" : "This model has no picture.",
-    sounds.length ? `Sound (${sounds.map(({ name }) => name).join(", ")}): audio is played in a later version.` : "",
-  ].filter(Boolean).join(" ");
+  $("notes").hidden = videos.length > 0;
+  $("notes").textContent = videos.length ? "" : "This model has no picture.";
   return pictures;
 }
 
@@ -157,6 +173,11 @@ function showFigures(figures, session) {
   set("figure-drops", now.gaps + now.skipped);
   set("figure-gaps", now.gaps);
   set("figure-skipped", now.skipped);
+  set("figure-av-offset", now.offset);
+  set("figure-audio-buffer", sound.figures.buffer);
+  set("figure-audio-target", sound.figures.target);
+  set("figure-audio-underruns", sound.figures.underruns);
+  set("figure-audio-lost", sound.figures.lost);
   const main = session.tracks.find(({ direction, kind }) => direction === "out" && kind === "video");
   $("figure-format").textContent = main?.width ? `${main.width}×${main.height} ${main.codec}` : (main?.codec ?? "–");
 }

@@ -1,0 +1,136 @@
+/**
+ * Plays the audio tracks of a session, off until the user turns it on: a browser lets a page make sound only after a
+ * gesture, and while it is off nothing is decoded and nothing runs. When it plays, `heard` is the clock for the pictures.
+ */
+import { Heard } from "./heard.js";
+
+export class Sound {
+  #tracks = new Map();
+  #newest = new Map();
+  #context = null;
+  #node = null;
+  #gain = null;
+  #heard = new Heard();
+  #report = null;
+  #lost = 0;
+  #on = false;
+  #volume = 1;
+  #listener;
+
+  /** `listener` is {changed(), failed(message)}; changed after each change of `state`. */
+  constructor(listener) {
+    this.#listener = listener;
+  }
+
+  /** "off", "on", or "starting" while the browser does not play yet. */
+  get state() {
+    if (!this.#on) return "off";
+    return this.#node && this.#context.state === "running" ? "on" : "starting";
+  }
+
+  /** {buffer, target, underruns, lost}: ms of sound that wait and shall wait, late blocks, blocks lost on the way. */
+  get figures() {
+    const buffer = this.state === "on" ? this.#heard.buffered(this.#context.currentTime) : null;
+    return {
+      buffer: buffer === null ? null : buffer * 1000,
+      target: buffer === null ? null : this.#report.target * 1000,
+      underruns: this.#report?.underruns ?? 0,
+      lost: this.#lost,
+    };
+  }
+
+  /** A session begins with these tracks; those that are no sound to be heard are left alone. */
+  begin(tracks) {
+    this.#tracks = new Map(tracks.filter(({ kind, direction }) => kind === "audio" && direction === "out").map((track) => [track.index, track]));
+    this.#newest.clear();
+    this.#lost = 0;
+    this.#reset();
+    return this.#tracks.size > 0;
+  }
+
+  /** Takes a frame if it belongs to an audio track, and says whether it did. */
+  take({ track, seq, ptsUs, payload }) {
+    const description = this.#tracks.get(track);
+    if (description === undefined) return false;
+    const before = this.#newest.get(track);
+    if (before !== undefined && seq > before + 1) this.#lost += seq - before - 1;
+    this.#newest.set(track, seq);
+    if (this.state !== "on") return true;
+    if (description.codec !== "pcm_s16le" || payload.length % 2) {
+      this.#tracks.delete(track); // said once; its other blocks would be no better
+      this.#listener.failed(`${description.name}, block ${seq}: ${payload.length} bytes of ${description.codec} are no 16-bit samples`);
+      return true;
+    }
+    const samples = new Int16Array(payload.slice().buffer);
+    this.#node.port.postMessage({ track, pts: ptsUs / 1e6, rate: description.sample_rate, samples }, [samples.buffer]);
+    return true;
+  }
+
+  /** The presentation time (ms) that is heard at `now` (ms, as `performance.now()`); null while no sound is. */
+  heard(now) {
+    if (this.state !== "on") return null;
+    const { contextTime, performanceTime } = this.#context.getOutputTimestamp();
+    if (!performanceTime) return null; // nothing has left yet
+    const position = this.#heard.at(contextTime + (now - performanceTime) / 1000);
+    return position === null ? null : position * 1000;
+  }
+
+  /** Turns it on, which the browser allows in answer to a gesture only, or off. */
+  async turn(on) {
+    this.#on = on;
+    this.#listener.changed();
+    try {
+      if (on) await this.#start();
+      else await this.#context?.suspend();
+    } catch (error) {
+      this.#on = false;
+      if (this.#node === null) {
+        await this.#context?.close();
+        this.#context = null; // the next try begins anew
+      }
+      this.#listener.failed(`sound: ${error.message}`);
+    }
+    this.#listener.changed();
+  }
+
+  /** From 0 to 1, as the ear has it: the square is the amplitude. */
+  set volume(value) {
+    this.#volume = value;
+    this.#gain?.gain.setTargetAtTime(value ** 2, this.#context.currentTime, 0.015);
+  }
+
+  async #start() {
+    if (this.#context === null) {
+      const [track] = this.#tracks.values();
+      this.#context = openContext(track?.sample_rate);
+      this.#context.addEventListener("statechange", () => this.#listener.changed());
+      await this.#context.audioWorklet.addModule(new URL("./sound-worklet.js", import.meta.url));
+      this.#gain = new GainNode(this.#context, { gain: this.#volume ** 2 });
+      this.#gain.connect(this.#context.destination);
+      const node = new AudioWorkletNode(this.#context, "sound", { numberOfInputs: 0, outputChannelCount: [1] });
+      node.port.onmessage = ({ data }) => {
+        this.#report = data;
+        this.#heard.add(data);
+      };
+      node.addEventListener("processorerror", () => this.#listener.failed("sound: the audio thread failed"));
+      node.connect(this.#gain);
+      this.#node = node;
+    }
+    this.#reset(); // what came before it was turned off is not to be heard now
+    if (this.#on) await this.#context.resume();
+  }
+
+  #reset() {
+    this.#heard.clear();
+    this.#node?.port.postMessage("reset");
+  }
+}
+
+/** At the track's own rate, so that nothing is resampled; at the device's where the browser does not take that one. */
+function openContext(sampleRate) {
+  try {
+    return new AudioContext({ sampleRate, latencyHint: "interactive" });
+  } catch {
+    return new AudioContext({ latencyHint: "interactive" });
+  }
+}

@@ -1,0 +1,200 @@
+"""Sound on the page against a true server: it is off until asked for, and then in step with the picture.
+
+What is measured is not what the page says of itself. A probe beside the loudspeaker finds the first sample of each beep in
+what the page puts out, and the context's clock tells when that sample is heard; a hook behind the canvas's own drawing
+finds the moment at which the flash, read back from the canvas, is drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import reactor_trio
+
+# Once a second, at one presentation time, the picture turns white for three frames and a beep of a tenth of a second begins.
+MODEL = '''
+import numpy as np
+from reactor_trio.interface import Audio, Output, ReactorPipeline, Video
+
+
+class Out(Output):
+    main_video: Video
+    main_audio: Audio
+
+
+class Blinker(ReactorPipeline):
+    fps = 30
+
+    def load(self, config):
+        time = np.arange(4800) / 48000
+        self.beep = np.zeros(48000, np.int16)
+        self.beep[:4800] = 12000 * np.sign(np.sin(2 * np.pi * 500 * time) + 1e-9)
+
+    def inference(self):
+        index = 0
+        while True:
+            place = index % 30
+            picture = np.full((240, 320, 3), 255 if place < 3 else 0, np.uint8)
+            yield Out(main_video=picture, main_audio=self.beep[None, 1600 * place : 1600 * (place + 1)])
+            index += 1
+'''
+MANIFEST = "model: blinker:Blinker\nname: blinker\n"
+
+PROBE = """
+class Probe extends AudioWorkletProcessor {
+  #quiet = Infinity;
+  process([[input]]) {
+    for (let i = 0; i < (input?.length ?? 0); i++) {
+      if (Math.abs(input[i]) < 0.1) this.#quiet++;
+      else {
+        if (this.#quiet > 0.2 * sampleRate) this.port.postMessage((currentFrame + i) / sampleRate);
+        this.#quiet = 0;
+      }
+    }
+    return true;
+  }
+}
+registerProcessor("probe", Probe);
+"""
+HOOKS = f"const PROBE = {json.dumps(PROBE)};" + """
+window.seen = { beeps: [], flashes: [] };
+const connect = AudioNode.prototype.connect;
+AudioNode.prototype.connect = function (target, ...rest) {
+  if (target instanceof AudioDestinationNode) {
+    const { context } = this;
+    context.audioWorklet.addModule(URL.createObjectURL(new Blob([PROBE], { type: "text/javascript" }))).then(() => {
+      const probe = new AudioWorkletNode(context, "probe", { numberOfOutputs: 0 });
+      probe.port.onmessage = ({ data }) => {
+        const { contextTime, performanceTime } = context.getOutputTimestamp();
+        seen.beeps.push(performanceTime + (data - contextTime) * 1000);
+      };
+      connect.call(this, probe);
+    });
+  }
+  return connect.call(this, target, ...rest);
+};
+let white = null;
+for (const name of ["drawImage", "putImageData"]) {
+  const draw = CanvasRenderingContext2D.prototype[name];
+  CanvasRenderingContext2D.prototype[name] = function (...what) {
+    draw.apply(this, what);
+    const now = performance.now();
+    const [red] = this.getImageData(this.canvas.width / 2, this.canvas.height / 2, 1, 1).data;
+    if (red > 128 && white === false) seen.flashes.push(now);
+    white = red > 128;
+  };
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of `reactor run` with the model above."""
+    folder: Path = tmp_path_factory.mktemp("blinker")
+    (folder / "blinker.py").write_text(MODEL)
+    (folder / "reactor.yaml").write_text(MANIFEST)
+    here = {**os.environ, "PYTHONPATH": str(Path(reactor_trio.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, "-m", "reactor_trio", "run", "--port", "0"],
+        cwd=folder, env=here, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as server:  # fmt: skip
+        try:
+            assert server.stdout is not None
+            said = []
+            for line in server.stdout:
+                said.append(line)
+                if found := re.search(r"ready: (http://\S+)", line):
+                    break
+            else:
+                pytest.fail("the server did not start:\n" + "".join(said))
+            yield found[1]
+            server.send_signal(signal.SIGINT)
+            rest = server.stdout.read()
+            assert server.wait() == 0, rest
+        finally:
+            server.kill()
+
+
+@pytest.fixture
+def probed(browser: Browser) -> Iterator[Page]:
+    """A page with the probes, which the content policy would refuse; the page's own sound works under it, see below."""
+    context = browser.new_context(bypass_csp=True)
+    page = context.new_page()
+    page.add_init_script(HOOKS)
+    yield page
+    context.close()
+
+
+def open_page(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.locator('body[data-state="live"]')).to_be_attached()
+
+
+def turn_on(page: Page) -> None:
+    page.click("#sound-toggle")
+    expect(page.locator("#sound")).to_have_attribute("data-sound", "on")
+
+
+def offsets(seen: dict[str, list[float]]) -> list[float]:
+    """How many ms later than its beep each flash was drawn; of the beeps the nearest, since they are a second apart."""
+    return [flash - min(seen["beeps"], key=lambda beep: abs(flash - beep)) for flash in seen["flashes"]]
+
+
+@pytest.mark.parametrize("codec", ["jpeg", "raw"])
+def test_flash_and_beep_of_one_time_come_together(url: str, probed: Page, codec: str) -> None:
+    open_page(probed, f"{url}?video={codec}")
+    turn_on(probed)
+    probed.wait_for_function("() => seen.beeps.length >= 2 && seen.flashes.length >= 2")
+    probed.evaluate("() => { seen.beeps.length = seen.flashes.length = 0; }")
+    probed.wait_for_function("() => seen.beeps.length >= 9 && seen.flashes.length >= 8", timeout=20_000)
+    measured = offsets(probed.evaluate("seen"))[:8]
+    assert all(abs(offset) < 40 for offset in measured), measured
+    said = float(probed.locator("#figure-av-offset").inner_text())
+    assert abs(said) < 40, (said, measured)
+
+
+def test_sound_is_off_until_asked_for_and_can_be_turned_off(url: str, page: Page) -> None:
+    page.add_init_script("const Real = AudioContext; window.opened = []; "
+                         "window.AudioContext = class extends Real { constructor(...a) { super(...a); opened.push(this); } };")
+    open_page(page, url)
+    toggle, volume = page.locator("#sound-toggle"), page.locator("#sound-volume")
+    expect(toggle).to_have_text("Sound off")
+    expect(volume).to_be_hidden()
+    expect(page.locator("#figure-fps")).to_have_text(re.compile(r"^\d+\.\d$"))
+    expect(page.locator("#figure-audio-buffer")).to_have_text("–")
+    expect(page.locator("#figure-av-offset")).to_have_text("–")
+    assert page.evaluate("opened.length") == 0
+    turn_on(page)
+    expect(toggle).to_have_text("Sound on")
+    expect(toggle).to_have_attribute("aria-pressed", "true")
+    expect(volume).to_be_visible()
+    expect(page.locator("#figure-audio-buffer")).to_have_text(re.compile(r"^\d+$"))
+    expect(page.locator("#figure-av-offset")).to_have_text(re.compile(r"^-?\d+$"))
+    assert page.evaluate("[opened.length, opened[0].sampleRate, opened[0].state]") == [1, 48_000, "running"]
+    toggle.click()
+    expect(toggle).to_have_text("Sound off")
+    expect(page.locator("#figure-av-offset")).to_have_text("–")
+    page.wait_for_function("() => opened[0].state === 'suspended'")
+    turn_on(page)
+    expect(page.locator("#figure-av-offset")).to_have_text(re.compile(r"^-?\d+$"))
+    assert page.evaluate("opened.length") == 1
+
+
+def test_no_volume_is_silence(url: str, probed: Page) -> None:
+    open_page(probed, url)
+    turn_on(probed)
+    probed.wait_for_function("() => seen.beeps.length >= 1")
+    probed.locator("#sound-volume").fill("0")
+    probed.evaluate("() => { seen.beeps.length = seen.flashes.length = 0; }")
+    probed.wait_for_function("() => seen.flashes.length >= 3")
+    assert len(probed.evaluate("seen.beeps")) <= 1
