@@ -1,4 +1,4 @@
-"""A model without weights: coloured light that moves, and one control for its brightness."""
+"""A model without weights: coloured light that moves, and a tone that follows its brightness."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video
+from reactor_trio.interface import Audio, InputField, InputState, Output, ReactorPipeline, Video
 
 
 @dataclass
 class MyOutput(Output):
     main_video: Video
+    main_audio: Audio | None = None
 
 
 @dataclass
 class MyState(InputState):
     brightness: float = InputField(default=1.0, ge=0.0, le=2.0, description="Brightness multiplier")
+    tone: float = InputField(default=0.0, ge=0.0, le=1.0, description="Loudness of a tone whose pitch is the brightness")
 
 
 class MyModel(ReactorPipeline):
@@ -30,12 +32,37 @@ class MyModel(ReactorPipeline):
 
     def inference(self):
         frame_idx = 0
+        voice = Voice()
         while True:
             batch, frame_idx = render_batch(
                 self.width, self.height, self.chunk_size,
                 frame_idx, self.state.brightness,
             )
-            yield MyOutput(main_video=batch)
+            # Samples for as long as the batch is shown; with them a batch lasts as long as its sound.
+            samples = round(len(batch) / self.output_buffer.fps * Audio.sample_rate)
+            sound = voice.sing(samples, 220 * 2 ** self.state.brightness, 0.2 * self.state.tone)
+            yield MyOutput(main_video=batch, main_audio=sound)
+
+
+class Voice:
+    """A tone that glides from one pitch and loudness to the next, without a jump in the wave."""
+
+    def __init__(self) -> None:
+        self.angle = self.level = 0.0
+        self.pitch: float | None = None
+
+    def sing(self, samples: int, pitch: float, level: float) -> np.ndarray | None:
+        """The next samples, int16 (1, samples), with the given pitch in Hz and level at their end; None if it is silent."""
+        if self.level == level == 0:
+            self.pitch = None
+            return None
+        way = np.arange(1, samples + 1) / samples
+        hertz = (self.pitch or pitch) * (1 - way) + pitch * way
+        angle = self.angle + np.cumsum(hertz) * 2 * np.pi / Audio.sample_rate
+        loudness = self.level * (1 - way) + level * way
+        self.angle, self.pitch, self.level = angle[-1] % (2 * np.pi), pitch, level
+        wave = loudness * (np.sin(angle) + 0.3 * np.sin(2 * angle))
+        return (wave / 1.3 * 32767).astype(np.int16)[None]
 
 
 # What follows stands for a network: it makes a batch of frames from numbers. Every pixel has a hue, which sweeps along

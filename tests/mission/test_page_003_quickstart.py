@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from mission_pages import IMPORTS, block, compose, runnable
 
+import reactor_trio
+from reactor_trio.cli.init import PLACEHOLDER
 from reactor_trio.errors import CommandError
 from reactor_trio.server.manifest import load_manifest
 from reactor_trio.testing import open_server
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "gradient"
+TEMPLATE = Path(reactor_trio.__file__).parent / "cli" / "templates" / "gradient"
 
 # What the comments at the end of block 1 say that the function does.
 RENDER_BODY = """
@@ -62,9 +64,9 @@ async def test_page_003_block_1_the_full_model(autojump_clock, model_of, thread,
 
 
 def test_page_003_block_1_is_what_init_writes():
-    """The example (which `reactor init` writes) has the page's code, down to the function that the page leaves out."""
+    """The template has the page's code, down to the function that the page leaves out."""
     imports, code, _ = re.split(r"\n\n(?=@dataclass\nclass MyOutput)|(?=def render_batch)", runnable("003", 1))
-    written = (EXAMPLE / "pipeline.py").read_text()
+    written = (TEMPLATE / "pipeline.py").read_text()
     assert f"\n{imports}\n" in written
     assert f"\n\n\n{code.rstrip()}\n\n\n" in written
 
@@ -143,4 +145,4 @@ def test_page_003_block_8_manifest(tmp_path):
     (tmp_path / "config.yml").write_text("width: 320\n", encoding="utf-8")
     manifest = load_manifest(tmp_path)
     assert (manifest.name, manifest.config, manifest.model.__name__) == ("my-model", {"width": 320}, "MyModel")
-    assert (EXAMPLE / "reactor.yaml").read_text().replace("gradient", "my-model") == block("003", 8)
+    assert (TEMPLATE / "reactor.yaml").read_text().replace(PLACEHOLDER, "my-model") == block("003", 8)

@@ -96,6 +96,17 @@ for (const name of ["drawImage", "putImageData"]) {
 }
 """
 
+CONTEXTS = """
+const Real = AudioContext;
+window.opened = [];
+window.AudioContext = class extends Real {
+  constructor(...options) {
+    super(...options);
+    opened.push(this);
+  }
+};
+"""
+
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -164,8 +175,7 @@ def test_flash_and_beep_of_one_time_come_together(url: str, probed: Page, codec:
 
 
 def test_sound_is_off_until_asked_for_and_can_be_turned_off(url: str, page: Page) -> None:
-    page.add_init_script("const Real = AudioContext; window.opened = []; "
-                         "window.AudioContext = class extends Real { constructor(...a) { super(...a); opened.push(this); } };")
+    page.add_init_script(CONTEXTS)
     open_page(page, url)
     toggle, volume = page.locator("#sound-toggle"), page.locator("#sound-volume")
     expect(toggle).to_have_text("Sound off")
