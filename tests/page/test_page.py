@@ -59,6 +59,10 @@ def test_its_own_query_is_passed_on(server: FakeServer, page: Page) -> None:
     assert peer.path == "/ws?video=raw%2Cjpeg&role=viewer&model=fake&token=a%26b"
 
 
+def test_it_can_do_without_sound(server: FakeServer, page: Page) -> None:
+    assert open_page(page, server, "?audio=none").path == "/ws?video=jpeg&audio=none"
+
+
 def test_it_works_behind_a_path_prefix(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server, "prefix/")
     assert peer.path == "/prefix/ws?video=jpeg"

@@ -16,7 +16,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
+from fake_page_server import FakeServer, picture, video
 from playwright.sync_api import Browser, Page, expect
 
 import reactor_trio
@@ -198,6 +200,31 @@ def test_sound_is_off_until_asked_for_and_can_be_turned_off(url: str, page: Page
     turn_on(page)
     expect(page.locator("#figure-av-offset")).to_have_text(re.compile(r"^-?\d+$"))
     assert page.evaluate("opened.length") == 1
+
+
+def test_a_block_that_is_no_samples_is_said_once_and_the_pictures_go_on(server: FakeServer, page: Page) -> None:
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(tracks=[video(), video(1, "main_audio", "pcm_s16le", kind="audio", sample_rate=48_000)])
+    turn_on(page)
+    for seq in range(3):
+        peer.socket.send(msgspec.msgpack.encode((1, seq, seq * 1000, 1, None, seq, {}, b"odd")))
+    for seq in range(3):
+        peer.frame(seq, picture(9, 9, 9))
+    expect(page.locator("#figure-format")).to_have_text("jpeg")
+    page.wait_for_function("() => document.querySelector('canvas').width === 64")
+    expect(page.locator("#log-count")).to_have_text("1")
+    page.click("#log summary")
+    expect(page.locator("#log-list li")).to_contain_text("main_audio, block 0: 3 bytes of pcm_s16le are no 16-bit samples")
+
+
+def test_a_model_without_sound_has_no_button_for_it(server: FakeServer, page: Page) -> None:
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome()
+    expect(page.locator('body[data-state="live"]')).to_be_attached()
+    expect(page.locator("#sound")).to_be_hidden()
+    expect(page.locator(".sounding").first).to_be_hidden()
 
 
 def test_no_volume_is_silence(url: str, probed: Page) -> None:

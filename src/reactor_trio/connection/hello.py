@@ -9,14 +9,16 @@ from typing import Literal
 from reactor_trio.media import choose_codec
 
 ROLES = ("control", "viewer")
+PCM = "pcm_s16le"
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The client's wishes: its role and the codec for video that both sides know, None for control only."""
+    """The client's wishes: its role, the codec for video that both sides know, None for control only, and whether sound."""
 
     role: Literal["control", "viewer"]
     codec: str | None
+    audio: bool = True
 
 
 class HelloRefused(Exception):
@@ -41,4 +43,7 @@ def parse_hello(query: Mapping[str, str], name: str) -> Hello:
     codec = None if wanted == ["none"] else choose_codec(wanted)
     if codec is None and wanted != ["none"]:
         raise HelloRefused(400, f"video: this server encodes raw and jpeg, not {', '.join(wanted)}")
-    return Hello("viewer" if role == "viewer" else "control", codec)
+    audio = [codec.strip() for codec in query.get("audio", PCM).split(",")]
+    if audio != ["none"] and PCM not in audio:
+        raise HelloRefused(400, f"audio: this server encodes {PCM}, not {', '.join(audio)}")
+    return Hello("viewer" if role == "viewer" else "control", codec, audio != ["none"])

@@ -70,6 +70,7 @@ class Outbound:
         number, joined_at: the client's number in the server's life and when it joined.
         tracks: the model's tracks; their places are the indices on the wire.
         codec: for video; None for control only.
+        audio: whether sound is sent too.
         worker: runs an encoder away from the loop.
         dropped: counts frames dropped: place, reason, number.
         sent: counts what was sent: frames, bytes.
@@ -87,6 +88,7 @@ class Outbound:
         dropped: Callable[[str, str, int], None],
         sent: Callable[[int, int], None],
         message_limit: int,
+        audio: bool = True,
     ) -> None:
         self.number = number
         self.joined_at = joined_at
@@ -107,6 +109,8 @@ class Outbound:
         self._tracks: dict[str, _OutTrack] = {}
         if codec is not None:
             for index, spec in enumerate(tracks):
+                if spec.kind == "audio" and not audio:
+                    continue
                 encoder = open_encoder(spec, codec, jpeg_quality)
                 self._tracks[spec.name] = _OutTrack(index, spec, encoder, encoder.describe(index, spec, None))
 

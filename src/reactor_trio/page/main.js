@@ -19,6 +19,7 @@ const query = new URLSearchParams(location.search);
 const asked = (query.get("video") ?? "").split(",").filter((codec) => SHOWABLE.includes(codec));
 const link = new Link(document.baseURI, {
   video: asked.join(",") || "jpeg",
+  audio: query.get("audio") === "none" ? "none" : undefined,
   role: query.get("role") === "viewer" ? "viewer" : undefined,
   model: query.get("model") ?? undefined,
   token: query.get("token") ?? undefined,

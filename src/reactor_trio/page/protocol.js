@@ -24,12 +24,12 @@ export class CommandError extends Error {
 
 /**
  * Open a session. `url` is the WebSocket address without a query; `video` the codecs that the caller can show, best
- * first, as a list or comma-separated ("jpeg", "raw", "none"); `role` is "control" or "viewer"; `model` and `token` are
+ * first, as a list or comma-separated ("jpeg", "raw", "none"); `audio` the same for sound ("pcm_s16le", "none"); `role` is "control" or "viewer"; `model` and `token` are
  * left out when empty. The answer is a `Session` at once; its events tell how the connection fares.
  */
-export function connect({ url, video = "jpeg", role, model, token, WebSocket = globalThis.WebSocket }) {
+export function connect({ url, video = "jpeg", audio, role, model, token, WebSocket = globalThis.WebSocket }) {
   const address = new URL(url);
-  const query = { video: String(video), role, model, token };
+  const query = { video: String(video), audio: audio && String(audio), role, model, token };
   for (const [name, value] of Object.entries(query)) if (value) address.searchParams.set(name, value);
   return new Session(new WebSocket(address.href, [SUBPROTOCOL]));
 }

@@ -168,7 +168,7 @@ class Runtime:
         outbound = Outbound(
             next(self._numbers), trio.current_time(), self.declaration.tracks, hello.codec,
             self.settings.codec.jpeg_quality, self._worker, self.metrics.dropped, self.metrics.sent,
-            self.settings.limits.unanswered_commands,
+            self.settings.limits.unanswered_commands, hello.audio,
         )  # fmt: skip
         self._present.add(outbound)
         return outbound
