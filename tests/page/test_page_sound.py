@@ -218,6 +218,25 @@ def test_a_block_that_is_no_samples_is_said_once_and_the_pictures_go_on(server: 
     expect(page.locator("#log-list li")).to_contain_text("main_audio, block 0: 3 bytes of pcm_s16le are no 16-bit samples")
 
 
+def test_sound_that_is_on_stays_on_in_the_next_session(server: FakeServer, page: Page) -> None:
+    tracks = [video(), video(1, "main_audio", "pcm_s16le", kind="audio", sample_rate=16_000)]
+    block = msgspec.msgpack.encode((1, 0, 90_000_000, 1, None, 0, {}, bytes(2 * 16_000)))
+    page.goto(server.url)
+    peer = server.accept()
+    peer.welcome(tracks=tracks)
+    turn_on(page)
+    peer.socket.send(block)
+    expect(page.locator("#figure-audio-buffer")).to_have_text(re.compile(r"^[1-9]\d+$"))
+    peer.bye("model_restarting")
+    again = server.accept()
+    again.welcome(tracks=tracks)
+    expect(page.locator('body[data-state="live"]')).to_be_attached()
+    expect(page.locator("#sound-toggle")).to_have_text("Sound on")
+    expect(page.locator("#figure-audio-buffer")).to_have_text("–")
+    again.socket.send(block)
+    expect(page.locator("#figure-audio-buffer")).to_have_text(re.compile(r"^[1-9]\d+$"))
+
+
 def test_a_model_without_sound_has_no_button_for_it(server: FakeServer, page: Page) -> None:
     page.goto(server.url)
     peer = server.accept()

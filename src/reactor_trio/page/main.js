@@ -174,7 +174,7 @@ function showFigures(figures, session) {
   set("figure-drops", now.gaps + now.skipped);
   set("figure-gaps", now.gaps);
   set("figure-skipped", now.skipped);
-  set("figure-av-offset", now.offset);
+  set("figure-av-offset", now.offset === null ? null : Math.round(now.offset)); // rounded first: there is no "-0"
   set("figure-audio-buffer", sound.figures.buffer);
   set("figure-audio-target", sound.figures.target);
   set("figure-audio-underruns", sound.figures.underruns);
