@@ -1,8 +1,8 @@
 """Sound on the page against a true server: it is off until asked for, and then in step with the picture.
 
 What is measured is not what the page says of itself. A probe beside the loudspeaker finds the first sample of each beep in
-what the page puts out, and the context's clock tells when that sample is heard; a hook behind the canvas's own drawing
-finds the moment at which the flash, read back from the canvas, is drawn.
+what the page puts out; a hook behind the canvas's own drawing finds the moment at which the flash, read back from the
+canvas, is drawn, and asks the context which sample is heard at that moment.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,7 +47,7 @@ class Blinker(ReactorPipeline):
         index = 0
         while True:
             place = index % 30
-            picture = np.full((240, 320, 3), 255 if place < 3 else 0, np.uint8)
+            picture = np.full((48, 64, 3), 255 if place < 3 else 0, np.uint8)
             yield Out(main_video=picture, main_audio=self.beep[None, 1600 * place : 1600 * (place + 1)])
             index += 1
 '''
@@ -69,16 +70,17 @@ class Probe extends AudioWorkletProcessor {
 registerProcessor("probe", Probe);
 """
 HOOKS = f"const PROBE = {json.dumps(PROBE)};" + """
-window.seen = { beeps: [], flashes: [] };
+window.seen = { beeps: [], flashes: [], heard: null }; // times of the audio context, in ms
 const connect = AudioNode.prototype.connect;
 AudioNode.prototype.connect = function (target, ...rest) {
   if (target instanceof AudioDestinationNode) {
     const { context } = this;
     context.audioWorklet.addModule(URL.createObjectURL(new Blob([PROBE], { type: "text/javascript" }))).then(() => {
       const probe = new AudioWorkletNode(context, "probe", { numberOfOutputs: 0 });
-      probe.port.onmessage = ({ data }) => {
+      probe.port.onmessage = ({ data }) => seen.beeps.push(data * 1000);
+      seen.heard = (now) => {
         const { contextTime, performanceTime } = context.getOutputTimestamp();
-        seen.beeps.push(performanceTime + (data - contextTime) * 1000);
+        return contextTime * 1000 + now - performanceTime;
       };
       connect.call(this, probe);
     });
@@ -92,7 +94,7 @@ for (const name of ["drawImage", "putImageData"]) {
     draw.apply(this, what);
     const now = performance.now();
     const [red] = this.getImageData(this.canvas.width / 2, this.canvas.height / 2, 1, 1).data;
-    if (red > 128 && white === false) seen.flashes.push(now);
+    if (red > 128 && white === false && seen.heard) seen.flashes.push(seen.heard(now));
     white = red > 128;
   };
 }
@@ -169,9 +171,11 @@ def test_flash_and_beep_of_one_time_come_together(url: str, probed: Page, codec:
     turn_on(probed)
     probed.wait_for_function("() => seen.beeps.length >= 2 && seen.flashes.length >= 2")
     probed.evaluate("() => { seen.beeps.length = seen.flashes.length = 0; }")
-    probed.wait_for_function("() => seen.beeps.length >= 9 && seen.flashes.length >= 8", timeout=20_000)
-    measured = offsets(probed.evaluate("seen"))[:8]
-    assert all(abs(offset) < 40 for offset in measured), measured
+    probed.wait_for_function("() => seen.beeps.length >= 11 && seen.flashes.length >= 10", timeout=30_000)
+    measured = offsets(probed.evaluate("seen"))[:10]
+    # A machine that stands still for a moment may spoil one or two; out of step, it would be all of them, by 100 ms.
+    assert sum(abs(offset) < 40 for offset in measured) >= 8, measured
+    assert statistics.median(map(abs, measured)) < 20, measured
     said = float(probed.locator("#figure-av-offset").inner_text())
     assert abs(said) < 40, (said, measured)
 
