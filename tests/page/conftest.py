@@ -14,6 +14,8 @@ CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
+    "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",  # a camera and a microphone, both allowed
+    "--host-resolver-rules=MAP lan.test 127.0.0.1",  # a name that is not localhost: no secure context
 ]  # fmt: skip
 
 

@@ -47,6 +47,19 @@ def picture(red: int, green: int, blue: int, width: int = 64, height: int = 48) 
     return np.full((height, width, 3), (red, green, blue), np.uint8)
 
 
+class Pushed(msgspec.Struct, array_like=True):
+    """A packet of an input track, as the page sent it."""
+
+    track: int
+    seq: int
+    pts_us: int
+    flags: int
+    command: int | None
+    step: int
+    meta: dict[str, Any]
+    payload: bytes
+
+
 class Peer:
     """The server's end of one WebSocket."""
 
@@ -57,12 +70,16 @@ class Peer:
         self.subprotocol = socket.subprotocol
         self.inbox: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.feedback: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.media: queue.SimpleQueue[Pushed] = queue.SimpleQueue()
         self._said = 0
 
     def listen(self) -> None:
         """Take what the page says until it is gone."""
         try:
             for text in self.socket:
+                if isinstance(text, bytes):
+                    self.media.put(msgspec.msgpack.decode(text, type=Pushed))
+                    continue
                 message = json.loads(text)
                 (self.feedback if message["type"] == "reactor.feedback" else self.inbox).put(message)
         except ConnectionClosed:
@@ -79,25 +96,41 @@ class Peer:
             message["n"] = self._said
         self.socket.send(json.dumps(message))
 
-    def welcome(self, *commands: Any, tracks: list[dict[str, Any]] | None = None, role: str = "control") -> None:
-        """Begin a session."""
+    def welcome(
+        self, *commands: Any, tracks: list[dict[str, Any]] | None = None, role: str = "control", upload: str | None = None
+    ) -> None:
+        """Begin a session; `upload` is its upload token."""
         tracks = [video()] if tracks is None else tracks
         schema = {"name": "fake", "protocol": 1, "tracks": tracks, "commands": list(commands), "messages": []}
         self.say("reactor.welcome", {
             "session_id": "s", "protocol": 1, "name": "fake", "role": role, "heartbeat": 10.0,
-            "resume_token": None, "upload_token": None, "schema": schema, "tracks": tracks,
+            "resume_token": None, "upload_token": upload, "schema": schema, "tracks": tracks,
         })  # fmt: skip
 
-    def frame(self, seq: int, image: np.ndarray, *, track: int = 0, raw: bool = False, command: Any = None) -> None:
-        """Send a picture."""
+    def frame(
+        self,
+        seq: int,
+        image: np.ndarray,
+        *,
+        track: int = 0,
+        raw: bool = False,
+        command: Any = None,
+        input_pts: int | None = None,
+    ) -> None:
+        """Send a picture; `input_pts` is the time of the newest input frame that it was made with."""
         payload = image.tobytes() if raw else simplejpeg.encode_jpeg(image, quality=95, colorsubsampling="444")
-        self.socket.send(msgspec.msgpack.encode((track, seq, seq * 33_333, 1, command, seq, {"later": [1]}, payload)))
+        meta = {"later": [1]} if input_pts is None else {"input_pts_us": input_pts}
+        self.socket.send(msgspec.msgpack.encode((track, seq, seq * 33_333, 1, command, seq, meta, payload)))
 
     def next(self) -> dict[str, Any]:
         """The next command of the page; fails if it leaves instead."""
         message = self.inbox.get(timeout=PATIENCE)
         assert message is not None, "the page closed the connection"
         return message
+
+    def pushed(self) -> Pushed:
+        """The next packet of an input track; fails if none comes."""
+        return self.media.get(timeout=PATIENCE)
 
     def ack(self, message: dict[str, Any], reply: Any = None) -> None:
         """Answer that `message` was applied."""

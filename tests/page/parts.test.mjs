@@ -90,6 +90,7 @@ test("a field keeps the keys that it needs", () => {
   assert.ok(taken("TEXTAREA", "w") && taken("INPUT", "w", "text") && taken("INPUT", "1", "number") && taken("SELECT", "a"));
   assert.ok(taken("INPUT", "ArrowLeft", "range") && taken("BUTTON", " ") && taken("INPUT", " ", "checkbox"));
   assert.ok(!taken("INPUT", "w", "range") && !taken("BUTTON", "w") && !taken("BODY", " ") && !taken("INPUT", "w", "checkbox"));
+  assert.ok(taken("INPUT", " ", "file") && !taken("INPUT", "w", "file"));
 });
 
 test("one value under way, then the newest", async () => {

@@ -1,7 +1,7 @@
 // The wire protocol module under Node, with a socket that the test plays by hand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { connect, decodeMessagePack, decodePacket } from "../../src/reactor_trio/page/protocol.js";
+import { connect, decodeMessagePack, decodePacket, encodeMessagePack, encodePacket } from "../../src/reactor_trio/page/protocol.js";
 
 const bytes = (hex) => new Uint8Array(Buffer.from(hex.replaceAll(" ", ""), "hex"));
 const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -28,6 +28,36 @@ for (const [hex, value] of VALUES) {
     assert.throws(() => decodeMessagePack(bytes(`${hex} 00`)), RangeError);
   });
 }
+
+const LONG = "é".repeat(40);
+for (const value of [0, 127, 128, 255, 256, 65535, 65536, 2 ** 32 - 1, 2 ** 32, Number.MAX_SAFE_INTEGER, -1, -32, -33, -(2 ** 40),
+  1.5, 1e300, null, true, false, "", "é", LONG, [], [1, [2, "x"]], {}, { a: 1, b: { c: [null] } }]) {
+  test(`MessagePack of ${JSON.stringify(value)} and back`, () => {
+    assert.deepEqual(decodeMessagePack(encodeMessagePack(value)), value);
+  });
+}
+
+test("what the encoder does not write is an error, not a wrong byte", () => {
+  for (const value of [Array(16).fill(0), Object.fromEntries(Array.from({ length: 16 }, (_, i) => [i, i]))]) {
+    assert.throws(() => encodeMessagePack(value), RangeError);
+  }
+  for (const value of [1n, Symbol("x"), () => 0]) assert.throws(() => encodeMessagePack(value), TypeError);
+});
+
+test("a packet is pushed as it is decoded, while the connection is open", () => {
+  const { session, socket } = begin();
+  const sent = [];
+  socket.send = (data) => sent.push(data);
+  const packet = { track: 2, seq: 7, ptsUs: 33_333, meta: { codec: "jpeg" }, payload: bytes("ffd8ffd9") };
+  assert.equal(session.push(packet), true);
+  assert.deepEqual(decodePacket(sent[0]), { ...packet, flags: 1, command: null, step: 0 });
+  assert.deepEqual(sent[0], encodePacket(packet));
+  socket.bufferedAmount = 5;
+  assert.equal(session.bufferedAmount, 5);
+  socket.end(1006);
+  assert.equal(session.push(packet), false);
+  assert.equal(sent.length, 1);
+});
 
 test("a map key is data, whatever it is called", () => {
   const map = decodeMessagePack(bytes("81 a9 5f5f70726f746f5f5f 01"));

@@ -2,14 +2,15 @@
  * Controls for the commands of a schema. A setting has at most one value under way; what the server refuses is shown
  * at its control, which goes back to the last value that the server took.
  *
- * `send(name, data)` is the session's `command`; `reply(name, value)` is told what an action's handler returned.
+ * `send(name, data)` is the session's `command`; `reply(name, value)` is told what an action's handler returned;
+ * `uploads` is where files go.
  */
-import { element } from "./dom.js";
+import { element, refusalLine } from "./dom.js";
 import { createField } from "./fields.js";
 import { Latest } from "./latest.js";
 
-export function settingControl({ name, description, field }, send) {
-  const view = createField({ ...field, description: field.description || description });
+export function settingControl({ name, description, field }, send, uploads) {
+  const view = createField({ ...field, description: field.description || description }, uploads);
   const refusal = refusalLine();
   const control = element("div", { class: "control", "data-command": name }, view.element, refusal.element);
   let accepted = field.initial;
@@ -41,9 +42,9 @@ export function settingControl({ name, description, field }, send) {
   return control;
 }
 
-export function actionControl({ name, title, description, fields }, send, reply) {
+export function actionControl({ name, title, description, fields }, send, reply, uploads) {
   const views = fields.map((field) => {
-    const view = createField(field);
+    const view = createField(field, uploads);
     view.write(field.initial);
     return { field, view };
   });
@@ -83,6 +84,8 @@ export function actionControl({ name, title, description, fields }, send, reply)
     refusal.hide();
     latest.push(data);
   });
+  // A file that is all there is to say is said once it has arrived.
+  if (views.length === 1 && views[0].field.kind === "upload") views[0].view.onchange = () => control.requestSubmit();
   // A text field keeps Enter from its form, because alone it means "send this"; here that is the whole form.
   control.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && event.defaultPrevented) control.requestSubmit();
@@ -92,21 +95,4 @@ export function actionControl({ name, title, description, fields }, send, reply)
     if (detail > 0) button.blur();
   });
   return control;
-}
-
-/** Where a refusal is read; that the connection ended is told elsewhere. */
-export function refusalLine() {
-  const line = element("p", { class: "refusal", role: "alert", hidden: true });
-  return {
-    element: line,
-    show(error) {
-      if (error.code === "closed") return;
-      line.textContent = error.message;
-      line.hidden = false;
-    },
-    hide() {
-      line.hidden = true;
-      line.textContent = "";
-    },
-  };
 }

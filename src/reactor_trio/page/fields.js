@@ -10,14 +10,16 @@
  * A nullable field has a "none" button beside its label; what it shows then is null until the user gives a value again.
  */
 import { element } from "./dom.js";
+import { uploadInput } from "./uploads.js";
 
-const INPUTS = { slider, number, text, select, checkbox, json };
+const INPUTS = { slider, number, text, select, checkbox, json, upload: uploadInput };
 
 let count = 0;
 
-export function createField(field) {
+/** `uploads` is where a file goes. */
+export function createField(field, uploads) {
   const id = `field-${++count}`;
-  const input = INPUTS[field.kind](field, id);
+  const input = INPUTS[field.kind](field, id, uploads);
   const none = field.nullable
     ? element("button", { type: "button", class: "none", "aria-pressed": "false", "aria-label": `${field.title}: none` }, "none")
     : null;

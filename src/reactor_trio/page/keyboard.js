@@ -5,8 +5,7 @@
  * answered the one before. A command with a `down` argument is sent once with true and once with false; a key still held
  * when the page loses the keyboard is let go. Fields keep the keys that they need themselves.
  */
-import { refusalLine } from "./controls.js";
-import { element } from "./dom.js";
+import { element, refusalLine } from "./dom.js";
 import { Latest } from "./latest.js";
 
 const SIGNS = { up: "↑", down: "↓", left: "←", right: "→", space: "Space", escape: "Esc", enter: "Enter" };
@@ -24,7 +23,7 @@ export function isTaken(target, { key }) {
   const tag = target?.tagName;
   if (tag === "TEXTAREA" || tag === "SELECT" || target?.isContentEditable) return true;
   if (tag === "INPUT" && target.type === "range") return /^(Arrow|Page|Home|End|Tab)/.test(key);
-  if (tag === "INPUT" && target.type !== "checkbox") return true;
+  if (tag === "INPUT" && target.type !== "checkbox" && target.type !== "file") return true;
   return (tag === "BUTTON" || tag === "INPUT" || tag === "SUMMARY") && (key === " " || key === "Enter" || key === "Tab");
 }
 

@@ -2,13 +2,16 @@
  * Keeping a session: connects, and connects again when it is lost, at growing intervals.
  *
  * A browser does not tell a page why a WebSocket was refused, so `/health` is asked then. Some ends are final: the
- * server meant them, and coming back by ourselves would undo what it meant.
+ * server meant them, and coming back by ourselves would undo what it meant. While the server reloads its model, `/health`
+ * is asked until it is well, and then the page connects at once.
  */
 import { connect } from "./protocol.js";
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 8000;
 const SETTLED = 5000;
+const HEALTH_WAIT = 250;
+const LONGEST_HEALTH_WAIT = 2000;
 
 export const FINAL = new Set(["done", "taken_over", "revoked", "idle"]);
 
@@ -26,7 +29,7 @@ const WORDS = {
   flood: "Too many commands were left unanswered.",
   too_big: "A message was larger than the server takes.",
   model_error: "The model failed.",
-  model_restarting: "The model is restarting.",
+  model_restarting: "The model is being reloaded.",
   replica_failed: "The machine that ran the model failed.",
   no_room: "There is no room for another client.",
 };
@@ -41,6 +44,17 @@ export function describeEnd({ reason, message, welcomed }) {
 /** Milliseconds to wait before try number `attempt` (from 0): 0.5 s doubling to 8 s, a quarter more or less by chance. */
 export function backoff(attempt, random = Math.random) {
   return Math.min(FIRST_WAIT * 2 ** attempt, LONGEST_WAIT) * (0.75 + random() / 2);
+}
+
+/** Whether the server at `base` can take a session, and what it says if not. */
+async function askHealth(base, fetch = globalThis.fetch) {
+  try {
+    const answer = await fetch(new URL("health", base), { cache: "no-store" });
+    const { reason } = await answer.json().catch(() => ({}));
+    return { well: answer.ok, reason: typeof reason === "string" ? reason : "" };
+  } catch {
+    return { well: false, reason: "" }; // it is starting anew
+  }
 }
 
 /** Why no WebSocket came about, as {final, text}, from what the server at `base` says of itself and what was asked of it. */
@@ -63,8 +77,9 @@ export async function diagnose(base, { model, role }, fetch = globalThis.fetch) 
 }
 
 /**
- * Events: `connecting` (detail: the new Session, before anything came from it) and `ended` (detail: {text, wait}, with
- * `wait` the milliseconds to the next try, or null when there will be none until `again()`).
+ * Events: `connecting` (detail: the new Session, before anything came from it), `reloading` (detail: {text}, again when
+ * there is news of it; `connecting` follows) and `ended` (detail: {text, wait}, with `wait` the milliseconds to the next
+ * try, or null when there will be none until `again()`).
  */
 export class Link extends EventTarget {
   #base;
@@ -95,10 +110,25 @@ export class Link extends EventTarget {
     session.addEventListener("closed", async ({ detail }) => {
       // One that dies right after its welcome counts as failed: a broken model is not asked twice a second for ever.
       if (performance.now() - since > SETTLED) this.#attempt = 0;
+      if (detail.reason === "model_restarting") {
+        this.#reload(describeEnd(detail));
+        return;
+      }
       const told = { final: FINAL.has(detail.reason), text: describeEnd(detail) };
       this.#ended(detail.opened ? told : await diagnose(this.#base, this.#options));
     });
     this.dispatchEvent(new CustomEvent("connecting", { detail: session }));
+  }
+
+  /** Asks until the server is well; the first time a moment later, since it says goodbye before it begins. */
+  #reload(text, attempt = 0) {
+    this.dispatchEvent(new CustomEvent("reloading", { detail: { text } }));
+    const wait = Math.min(HEALTH_WAIT * 1.25 ** attempt, LONGEST_HEALTH_WAIT);
+    this.#timer = setTimeout(async () => {
+      const { well, reason } = await askHealth(this.#base);
+      if (well) this.#open();
+      else this.#reload(reason ? `${WORDS.model_restarting} ${reason}` : text, attempt + 1);
+    }, wait);
   }
 
   #ended({ final, text }) {

@@ -1,13 +1,17 @@
 /** The page: puts sessions, pictures, controls and figures together. */
+import { CaptureLatency } from "./capture.js";
 import { actionControl, settingControl } from "./controls.js";
 import { element } from "./dom.js";
 import { Figures } from "./figures.js";
+import { Inputs } from "./inputs.js";
 import { Keyboard } from "./keyboard.js";
 import { Throttle } from "./latest.js";
 import { Link } from "./link.js";
 import { Picture } from "./picture.js";
+import { Pointer } from "./pointer.js";
 import { readCommands } from "./schema.js";
 import { Sound } from "./sound.js";
+import { Uploads, dropOn, uploadCard } from "./uploads.js";
 
 const SHOWABLE = ["jpeg", "raw", "none"];
 const FEEDBACK_INTERVAL = 100;
@@ -48,6 +52,8 @@ link.addEventListener("ended", ({ detail: { text, wait } }) => {
   show("ended", wait === null ? "ended" : "disconnected", text + next);
 });
 
+link.addEventListener("reloading", ({ detail: { text } }) => show("connecting", "reloading", text));
+
 $("reconnect").addEventListener("click", () => link.again());
 $("fullscreen").addEventListener("click", () => {
   if (document.fullscreenElement) document.exitFullscreen();
@@ -76,12 +82,18 @@ function live(session) {
   document.title = name;
   $("role-note").hidden = role !== "viewer";
 
+  const controlling = role !== "viewer";
   const figures = new Figures();
+  const inputs = new Inputs(session, controlling);
+  const capture = new CaptureLatency(inputs.clock);
+  fill("inputs", inputs.elements);
+  $("capture").hidden = inputs.elements.length === 0;
   const feedback = new Throttle((track, seq) => session.feedback(track, seq), FEEDBACK_INTERVAL);
-  const pictures = showTracks(session, figures, feedback);
+  const pictures = showTracks(session, figures, feedback, capture);
   const sounding = sound.begin(session.tracks);
   for (const node of [$("sound"), ...document.querySelectorAll(".sounding")]) node.hidden = !sounding;
-  const keyboard = showControls(role === "viewer" ? [] : schema.commands, (type, data) =>
+  const uploads = new Uploads(new URL("uploads", document.baseURI), session.welcome.upload_token ?? null);
+  const bound = showControls(controlling ? schema.commands : [], uploads, (type, data) =>
     session.command(type, data).catch((error) => {
       figures.refused(error.id);
       throw error;
@@ -99,24 +111,30 @@ function live(session) {
   });
   session.addEventListener("message", ({ detail: { type, data } }) => log(type, JSON.stringify(data)));
 
-  const refresh = setInterval(() => showFigures(figures, session), FIGURES_INTERVAL);
+  const refresh = setInterval(() => showFigures(figures, capture, session), FIGURES_INTERVAL);
   session.addEventListener("closed", () => {
     clearInterval(refresh);
-    showFigures(figures, session);
-    feedback.close();
-    keyboard.close();
+    showFigures(figures, capture, session);
+    for (const part of [feedback, inputs, uploads, ...bound]) part.close();
     for (const picture of pictures.values()) picture.close();
   });
   show("live", role === "viewer" ? "watching" : "live");
 }
 
-function showControls(commands, send) {
-  const { settings, keys, actions } = readCommands(commands);
+/** The controls of the commands; what is to be closed with the session is returned. */
+function showControls(commands, uploads, send) {
+  const { settings, keys, pointer, actions } = readCommands(commands);
   const keyboard = new Keyboard(keys, send);
-  fill("settings", settings.map((setting) => settingControl(setting, send)));
+  const onPicture = new Pointer(pointer, send, document.querySelector("#hero canvas"));
+  const reply = (type, value) => log(type, JSON.stringify(value));
+  fill("settings", settings.map((setting) => settingControl(setting, send, uploads)));
   fill("keys", keys.length ? keyboard.legend() : []);
-  fill("actions", actions.map((action) => actionControl(action, send, (type, value) => log(type, JSON.stringify(value)))));
-  return keyboard;
+  fill("pointer", Object.keys(pointer).length ? onPicture.legend() : []);
+  const cards = actions.map((action) => actionControl(action, send, reply, uploads));
+  if (uploads.forModel) cards.push(uploadCard(uploads));
+  fill("actions", cards);
+  if (uploads.onlyPlace) dropOn(window, uploads.onlyPlace, { signal: uploads.signal });
+  return [keyboard, onPicture];
 }
 
 function fill(part, nodes) {
@@ -126,7 +144,7 @@ function fill(part, nodes) {
 }
 
 /** A canvas for each video track, the first one large; one of the session before keeps its place and its picture. */
-function showTracks(session, figures, feedback) {
+function showTracks(session, figures, feedback, capture) {
   const outputs = session.tracks.filter(({ direction }) => direction === "out");
   const videos = outputs.filter(({ kind }) => kind === "video");
   const before = new Map([...document.querySelectorAll("canvas")].map((canvas) => [canvas.dataset.track, canvas.parentElement]));
@@ -139,7 +157,10 @@ function showTracks(session, figures, feedback) {
       shown(frame) {
         failing = false;
         const now = performance.now();
-        if (place === 0) figures.shown(frame, now, sound.heard(now));
+        if (place === 0) {
+          figures.shown(frame, now, sound.heard(now));
+          capture.shown(frame, now);
+        }
         feedback.push(frame.track, frame.seq);
       },
       skipped: () => figures.skipped(),
@@ -164,13 +185,16 @@ function pictureFigure(name) {
   return element("figure", {}, canvas, element("figcaption", {}, name));
 }
 
-function showFigures(figures, session) {
+function showFigures(figures, capture, session) {
   const now = figures.snapshot(performance.now());
+  const { last, p50 } = capture.snapshot();
   const set = (id, value, digits = 0) => { $(id).textContent = value === null ? "–" : value.toFixed(digits); };
   set("figure-fps", now.fps, 1);
   set("figure-jitter", now.jitter, 1);
   set("figure-latency", now.latency);
   set("figure-latency-p50", now.latencyP50);
+  set("figure-capture", last);
+  set("figure-capture-p50", p50);
   set("figure-drops", now.gaps + now.skipped);
   set("figure-gaps", now.gaps);
   set("figure-skipped", now.skipped);

@@ -97,6 +97,21 @@ export class Session extends EventTarget {
     this.#runtime("reactor.keyframe", { track });
   }
 
+  /**
+   * Send a packet of an input track: `track` is its index, `seq` counts its frames from 0, also those that were not sent,
+   * and `ptsUs` is when it was captured, in microseconds since this client's first packet. Whether the connection took it.
+   */
+  push(packet) {
+    if (this.#socket.readyState !== 1) return false;
+    this.#socket.send(encodePacket(packet));
+    return true;
+  }
+
+  /** Bytes handed over that the network has not taken yet: who pushes media skips some while this is large. */
+  get bufferedAmount() {
+    return this.#socket.bufferedAmount;
+  }
+
   close() {
     this.#socket.close(1000);
   }
@@ -184,6 +199,67 @@ export function decodePacket(bytes) {
   if (!(payload instanceof Uint8Array)) throw new TypeError("the payload is not binary");
   if (![track, seq, ptsUs, flags, step].every(Number.isSafeInteger)) throw new TypeError("a number is not an integer");
   return { track, seq, ptsUs, flags, command, step, meta, payload };
+}
+
+/** One binary message for a frame; the inverse of `decodePacket`. */
+export function encodePacket({ track, seq, ptsUs, flags = KEYFRAME, command = null, step = 0, meta = {}, payload }) {
+  const head = encodeMessagePack([track, seq, ptsUs, flags, command, step, meta]);
+  const bytes = new Uint8Array(head.length + 5 + payload.length);
+  bytes.set(head);
+  bytes[0] = 0x98; // the payload is the eighth
+  bytes[head.length] = 0xc6;
+  new DataView(bytes.buffer).setUint32(head.length + 1, payload.length);
+  bytes.set(payload, head.length + 5);
+  return bytes;
+}
+
+/** `value` (null, boolean, number, string, array of fewer than 16, plain object of fewer than 16 keys) as MessagePack. */
+export function encodeMessagePack(value) {
+  const bytes = [];
+  const fixed = (head, size, write) => {
+    const view = new DataView(new ArrayBuffer(size));
+    write(view);
+    bytes.push(head, ...new Uint8Array(view.buffer));
+  };
+  const short = (head, length) => {
+    if (length > 15) throw new RangeError(`${length} entries are more than this encoder writes`);
+    bytes.push(head | length);
+  };
+
+  function integer(number) {
+    if (number >= -32 && number < 0x80) bytes.push(number & 0xff);
+    else if (number < 0) fixed(0xd3, 8, (view) => view.setBigInt64(0, BigInt(number)));
+    else if (number < 0x100) bytes.push(0xcc, number);
+    else if (number < 0x10000) fixed(0xcd, 2, (view) => view.setUint16(0, number));
+    else if (number < 0x100000000) fixed(0xce, 4, (view) => view.setUint32(0, number));
+    else fixed(0xcf, 8, (view) => view.setBigUint64(0, BigInt(number)));
+  }
+
+  function string(words) {
+    const utf8 = new TextEncoder().encode(words);
+    if (utf8.length < 32) bytes.push(0xa0 | utf8.length);
+    else fixed(0xdb, 4, (view) => view.setUint32(0, utf8.length));
+    bytes.push(...utf8);
+  }
+
+  function write(item) {
+    if (item === null || item === undefined) bytes.push(0xc0);
+    else if (typeof item === "boolean") bytes.push(item ? 0xc3 : 0xc2);
+    else if (Number.isSafeInteger(item)) integer(item);
+    else if (typeof item === "number") fixed(0xcb, 8, (view) => view.setFloat64(0, item));
+    else if (typeof item === "string") string(item);
+    else if (Array.isArray(item)) {
+      short(0x90, item.length);
+      item.forEach(write);
+    } else if (typeof item === "object") {
+      const entries = Object.entries(item);
+      short(0x80, entries.length);
+      for (const entry of entries) entry.forEach(write);
+    } else throw new TypeError(`no MessagePack for a ${typeof item}`);
+  }
+
+  write(value);
+  return new Uint8Array(bytes);
 }
 
 const text = new TextDecoder("utf-8", { fatal: true });

@@ -3,6 +3,7 @@
  *
  *   setting   `set_<field>` with exactly one property: a control that follows the value
  *   key       `key_<name>` that needs no argument: pressed by that key
+ *   pointer   `pointer_down`, `pointer_move`, `pointer_up` of x and y: the pointer on the picture
  *   action    everything else: a button, with a form if it takes arguments
  */
 
@@ -11,21 +12,31 @@ const LONG_TEXT = 80;
 export function readCommands(commands) {
   const settings = [];
   const keys = [];
+  const pointer = {};
   const actions = [];
   for (const { name, description = "", schema = {} } of commands) {
     const fields = readFields(schema);
     const key = /^key_([a-z0-9_]+)$/.exec(name);
+    const place = /^pointer_(down|move|up)$/.exec(name);
     const needed = fields.filter((field) => field.required && field.name !== "down");
     if (name.startsWith("set_") && fields.length === 1) {
       settings.push({ name, description, field: fields[0] });
     } else if (key && needed.length === 0) {
       const held = fields.some((field) => field.name === "down" && field.kind === "checkbox");
       keys.push({ name, key: key[1], title: humanize(key[1]), description, held });
+    } else if (place && takesPlace(fields)) {
+      pointer[place[1]] = { name, description };
     } else {
       actions.push({ name, title: schema.title && schema.title !== name ? schema.title : humanize(name), description, fields });
     }
   }
-  return { settings, keys, actions };
+  return { settings, keys, pointer, actions };
+}
+
+/** Whether a command can be given x and y, and needs nothing else. */
+function takesPlace(fields) {
+  const isNumber = (name) => fields.some((field) => field.name === name && ["number", "slider"].includes(field.kind));
+  return isNumber("x") && isNumber("y") && fields.every(({ name, required }) => !required || name === "x" || name === "y");
 }
 
 function readFields(schema) {
@@ -37,7 +48,7 @@ function readFields(schema) {
 
 /**
  * One property as a control: {name, title, description, kind, nullable, initial, required} and, by kind,
- * `choices` (select), `minimum`, `maximum`, `step`, `integer` (slider, number), `maxLength`, `long` (text).
+ * `choices` (select), `accept` (upload), `minimum`, `maximum`, `step`, `integer` (slider, number), `maxLength`, `long` (text).
  * `initial` is undefined where the schema gives no default.
  */
 export function readField(name, property, { required = false, root = {} } = {}) {
@@ -52,6 +63,7 @@ export function readField(name, property, { required = false, root = {} } = {}) 
     required,
     initial: words.default,
   };
+  if (schema["x-reactor"] === "upload") return { ...field, kind: "upload", accept: schema.accept };
   const choices = schema.enum ?? ("const" in schema ? [schema.const] : null);
   if (choices) return { ...field, kind: "select", choices };
   switch (schema.type) {

@@ -1,0 +1,115 @@
+/**
+ * Commands `pointer_down`, `pointer_move` and `pointer_up` bound to the picture: mouse, pen, or the first finger.
+ *
+ * Places are parts of the picture as it is drawn, from 0 to 1, right and down: black bars beside it do not count, and a
+ * pointer that leaves it while pressed is told at its edge. Moves are told while the pointer is pressed, and without
+ * pressing if the model has no `pointer_down`; one is under way at a time, and the newest follows it. `pointer_up` tells
+ * the last place itself, so no move comes after it.
+ */
+import { element, refusalLine } from "./dom.js";
+
+const WORDS = { down: "Press", move: "Drag", up: "Let go" };
+
+/** Where a picture of `width` by `height` is drawn in a box that keeps its shape: {left, top, width, height}. */
+export function drawnIn(box, width, height) {
+  const scale = Math.min(box.width / width, box.height / height);
+  const drawn = { width: width * scale, height: height * scale };
+  return { left: box.left + (box.width - drawn.width) / 2, top: box.top + (box.height - drawn.height) / 2, ...drawn };
+}
+
+/** The point of the window as a part of `drawn`: {x, y, inside}, with x and y kept within 0 and 1. */
+export function partOf(drawn, { clientX, clientY }) {
+  const [x, y] = [(clientX - drawn.left) / drawn.width, (clientY - drawn.top) / drawn.height];
+  const within = (value) => Math.min(1, Math.max(0, value));
+  return { x: within(x), y: within(y), inside: x === within(x) && y === within(y) };
+}
+
+export class Pointer {
+  #commands;
+  #send;
+  #canvas;
+  #pressed = null;
+  #moving = false;
+  #waiting = null;
+  #refusal = refusalLine();
+  #stop = new AbortController();
+
+  /** `commands` are those of the schema by their part of the name ("down", "move", "up"), on `canvas` until `close`. */
+  constructor(commands, send, canvas) {
+    this.#commands = commands;
+    this.#send = send;
+    this.#canvas = canvas;
+    if (!canvas || Object.keys(commands).length === 0) return;
+    canvas.classList.add("pointed");
+    const until = { signal: this.#stop.signal };
+    canvas.addEventListener("pointerdown", (event) => this.#down(event), until);
+    canvas.addEventListener("pointermove", (event) => this.#move(event), until);
+    canvas.addEventListener("pointerup", (event) => this.#up(event), until);
+    canvas.addEventListener("pointercancel", (event) => this.#up(event), until);
+    canvas.addEventListener("contextmenu", (event) => this.#pressed !== null && event.preventDefault(), until);
+  }
+
+  close() {
+    this.#stop.abort();
+    this.#canvas?.classList.remove("pointed");
+  }
+
+  legend() {
+    const lines = Object.entries(WORDS).filter(([part]) => part in this.#commands).map(([part, words]) => {
+      const { name, description } = this.#commands[part];
+      const word = part === "move" && !("down" in this.#commands) ? "Move" : words;
+      return element("li", { "data-command": name }, element("kbd", {}, word), ` ${description || "on the picture"}`);
+    });
+    return [element("ul", { class: "notes" }, ...lines), this.#refusal.element];
+  }
+
+  #down(event) {
+    if (event.button !== 0 || !event.isPrimary || this.#pressed !== null) return;
+    const place = this.#place(event);
+    if (!place.inside) return;
+    this.#canvas.setPointerCapture(event.pointerId);
+    this.#pressed = event.pointerId;
+    this.#waiting = null;
+    this.#tell("down", place);
+  }
+
+  #move(event) {
+    if (this.#pressed === null ? "down" in this.#commands || !event.isPrimary : event.pointerId !== this.#pressed) return;
+    const place = this.#place(event);
+    if (this.#pressed === null && !place.inside) return;
+    if (this.#moving) this.#waiting = place;
+    else this.#moves(place);
+  }
+
+  #up(event) {
+    if (event.pointerId !== this.#pressed) return;
+    this.#pressed = null;
+    if ("up" in this.#commands) this.#waiting = null;
+    this.#tell("up", this.#place(event));
+  }
+
+  async #moves(place) {
+    this.#moving = true;
+    for (let next = place; next; ) {
+      await this.#tell("move", next);
+      next = this.#waiting;
+      this.#waiting = null;
+    }
+    this.#moving = false;
+  }
+
+  async #tell(part, { x, y }) {
+    if (!(part in this.#commands)) return;
+    try {
+      await this.#send(this.#commands[part].name, { x, y });
+      this.#refusal.hide();
+    } catch (error) {
+      this.#refusal.show(error);
+    }
+  }
+
+  #place(event) {
+    const { width, height } = this.#canvas;
+    return partOf(drawnIn(this.#canvas.getBoundingClientRect(), width, height), event);
+  }
+}

@@ -1,0 +1,165 @@
+// What the page gives to the model, as far as it needs no document: capture times, rates, places, uploads.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CaptureClock, CaptureLatency, Rate, crop, describeRefusal } from "../../src/reactor_trio/page/capture.js";
+import { drawnIn, partOf } from "../../src/reactor_trio/page/pointer.js";
+import { readCommands, readField } from "../../src/reactor_trio/page/schema.js";
+import { Uploads, describeSize } from "../../src/reactor_trio/page/uploads.js";
+
+test("times count from the first packet of any track, and grow strictly in each", () => {
+  const clock = new CaptureClock();
+  assert.equal(clock.at(0), null);
+  assert.deepEqual([clock.pts(1, 500), clock.pts(1, 533.3333), clock.pts(2, 520)], [0, 33_333, 20_000]);
+  assert.deepEqual([clock.pts(1, 533.3333), clock.pts(1, 510), clock.pts(1, 600)], [33_334, 33_335, 100_000]);
+  assert.equal(clock.pts(3, 480), 0); // captured before the first packet was sent
+  assert.equal(clock.at(20_000), 520);
+});
+
+test("latency is from capturing to the first picture made with it", () => {
+  const clock = new CaptureClock();
+  const latency = new CaptureLatency(clock);
+  const shown = (pts, now) => latency.shown({ meta: pts === undefined ? {} : { input_pts_us: pts } }, now);
+  shown(0, 990); // of another client: nothing was captured here yet
+  assert.deepEqual(latency.snapshot(), { last: null, p50: null });
+  clock.pts(1, 1000);
+  shown(undefined, 1010);
+  shown(0, 1040);
+  assert.deepEqual(latency.snapshot(), { last: 40, p50: 40 });
+  shown(0, 1080); // the same input again
+  shown(33_000, 1083);
+  assert.deepEqual(latency.snapshot(), { last: 50, p50: 45 });
+  shown(20_000, 1090); // older than one that was shown
+  for (const meta of [null, { input_pts_us: "x" }]) latency.shown({ meta }, 2000);
+  assert.deepEqual(latency.snapshot(), { last: 50, p50: 45 });
+});
+
+test("a rate takes its share of what a camera gives", () => {
+  const taken = (camera, rate) => {
+    const wanted = new Rate(rate);
+    return Array.from({ length: 120 }, (_, i) => wanted.wants((i * 1000) / camera)).filter(Boolean).length;
+  };
+  assert.deepEqual([taken(30, 30), taken(60, 30), taken(25, 30), taken(30, 10)], [120, 60, 120, 40]);
+  const wanted = new Rate(30);
+  assert.deepEqual([0, 28, 70, 98].map((now) => wanted.wants(now)), [true, true, true, true]); // an uneven camera
+  assert.deepEqual([5000, 5010, 5020, 5034].map((now) => wanted.wants(now)), [true, false, false, true]); // after a pause
+});
+
+test("a picture is cut to the wanted shape around its middle", () => {
+  assert.deepEqual(crop(1280, 720, 640, 480), [160, 0, 960, 720]);
+  assert.deepEqual(crop(480, 640, 640, 480), [0, 140, 480, 360]);
+  assert.deepEqual(crop(640, 480, 640, 480), [0, 0, 640, 480]);
+});
+
+test("what goes wrong with a device is told in words", () => {
+  const words = (name, context) => describeRefusal("camera", Object.assign(new Error("why"), { name }), context);
+  assert.match(words("NoMediaDevices", { isSecureContext: false }), /https or of localhost/);
+  assert.equal(words("NoMediaDevices", { isSecureContext: true }), "This browser gives pages no camera.");
+  assert.match(words("NotAllowedError"), /refused the camera/);
+  assert.equal(words("Error"), "The camera failed: why");
+});
+
+test("places are parts of the picture as it is drawn", () => {
+  const drawn = drawnIn({ left: 10, top: 20, width: 400, height: 100 }, 200, 100);
+  assert.deepEqual(drawn, { left: 110, top: 20, width: 200, height: 100 });
+  assert.deepEqual(partOf(drawn, { clientX: 160, clientY: 70 }), { x: 0.25, y: 0.5, inside: true });
+  assert.deepEqual(partOf(drawn, { clientX: 110, clientY: 120 }), { x: 0, y: 1, inside: true });
+  assert.deepEqual(partOf(drawn, { clientX: 60, clientY: 200 }), { x: 0, y: 1, inside: false });
+  assert.deepEqual(drawnIn({ left: 0, top: 0, width: 100, height: 300 }, 200, 100), { left: 0, top: 125, width: 100, height: 50 });
+});
+
+test("pointer commands take x and y, files an upload", () => {
+  const number = { type: "number", minimum: 0, maximum: 1 };
+  const command = (name, properties, required = []) => ({ name, schema: { type: "object", properties, required } });
+  const { pointer, actions } = readCommands([
+    command("pointer_down", { x: number, y: { type: "number" }, size: number }, ["x", "y"]),
+    command("pointer_move", { x: number, y: number, size: number }, ["x", "y", "size"]),
+    command("pointer_up", { x: number }),
+    command("pointer_left", { x: number, y: number }),
+  ]);
+  assert.deepEqual(Object.keys(pointer), ["down"]);
+  assert.deepEqual(actions.map(({ name }) => name), ["pointer_move", "pointer_up", "pointer_left"]);
+  const upload = { type: "object", "x-reactor": "upload", accept: "image/*", title: "Image" };
+  const field = readField("image", { anyOf: [{ $ref: "#/$defs/U" }, { type: "null" }] }, { root: { $defs: { U: upload } } });
+  assert.deepEqual([field.kind, field.nullable, field.accept, field.title], ["upload", true, "image/*", "Image"]);
+});
+
+class FakeRequest extends EventTarget {
+  static last;
+  upload = new EventTarget();
+  headers = {};
+  aborted = false;
+
+  constructor() {
+    super();
+    FakeRequest.last = this;
+  }
+
+  open(...line) { this.line = line; }
+  setRequestHeader(name, value) { this.headers[name] = value; }
+  send(body) { this.body = body; }
+  abort() { this.aborted = true; }
+  reports(loaded, total) { this.upload.dispatchEvent(Object.assign(new Event("progress"), { loaded, total })); }
+  ends(type, answer = {}) {
+    Object.assign(this, { status: 0, statusText: "", responseText: "", ...answer });
+    this.dispatchEvent(new Event(type));
+  }
+}
+
+function upload(token = "t") {
+  globalThis.XMLHttpRequest = FakeRequest;
+  const uploads = new Uploads("http://host/at/uploads", token);
+  const cancel = new AbortController();
+  const parts = [];
+  const file = { name: "a&b.png", type: "" };
+  const answer = uploads.send(file, (part) => parts.push(part), cancel.signal);
+  return { uploads, cancel, parts, file, answer, request: FakeRequest.last };
+}
+
+test("an upload tells how far it is, and what the server says of it", async () => {
+  const { parts, file, answer, request } = upload();
+  assert.deepEqual(request.line, ["POST", "http://host/at/uploads?name=a%26b.png&mime_type=application%2Foctet-stream"]);
+  assert.deepEqual([request.headers, request.body], [{ Authorization: "Bearer t" }, file]);
+  request.reports(25, 100);
+  request.reports(100, 100);
+  assert.deepEqual(parts, [0.25, 1]);
+  request.ends("load", { status: 201, responseText: '{"upload_id": "u", "size": 3}' });
+  assert.deepEqual(await answer, { upload_id: "u", size: 3 });
+});
+
+test("an upload that fails says why", async () => {
+  const refused = async (type, answer) => {
+    const going = upload();
+    going.request.ends(type, answer);
+    return going.answer.then(() => null, (error) => error.message);
+  };
+  assert.equal(await refused("load", { status: 413, responseText: "too large\n" }), "Refused: too large (413)");
+  assert.equal(await refused("load", { status: 400, responseText: '{"error": "empty"}' }), "Refused: empty (400)");
+  assert.equal(await refused("load", { status: 500, statusText: "Oops" }), "Refused: Oops (500)");
+  assert.match(await refused("error"), /broke off the upload/);
+  await assert.rejects(upload(null).answer, /takes no uploads/);
+});
+
+test("an upload ends with its button, and all with the session", async () => {
+  const one = upload();
+  one.cancel.abort();
+  await assert.rejects(one.answer, { name: "AbortError" });
+  const other = upload();
+  other.uploads.close();
+  await assert.rejects(other.answer, { name: "AbortError" });
+  assert.ok(one.request.aborted && other.request.aborted);
+  await assert.rejects(other.uploads.send({ name: "x" }, () => {}, new AbortController().signal), { name: "AbortError" });
+});
+
+test("a page-wide drop has a place only if there is no choice", () => {
+  const uploads = new Uploads("u", "t");
+  assert.deepEqual([uploads.forModel, uploads.onlyPlace], [true, null]);
+  const take = () => {};
+  uploads.addPlace(take);
+  assert.deepEqual([uploads.forModel, uploads.onlyPlace], [false, take]);
+  uploads.addPlace(take);
+  assert.equal(uploads.onlyPlace, null);
+  const none = new Uploads("u", null);
+  assert.deepEqual([none.forModel, none.onlyPlace], [false, null]);
+});
+
+test("sizes read well", () => assert.deepEqual([20, 1234, 5e6, 2e9].map(describeSize), ["20 bytes", "1.2 kB", "5.0 MB", "2.0 GB"]));
