@@ -148,7 +148,7 @@ def _convert_on_host(video: torch.Tensor, low: float, scale: float) -> torch.Ten
             out[..., channel].copy_(video[channel])
         return out
     scaled = torch.empty((height, width), dtype=video.dtype)
-    # A cast from 16 bits to int16 is not vectorised, nor is clamping them faster; by way of float32 both are exact.
+    # From float16 the cast to int16 is slow, and bfloat16 is slow to clamp; by way of float32, which is exact, neither is.
     wide = scaled if scaled.element_size() >= 4 else torch.empty((height, width), dtype=torch.float32)
     whole = torch.empty((height, width), dtype=torch.int16)
     low_bytes = whole.view(torch.uint8).view(height, width, 2)[..., _LOW_BYTE]
