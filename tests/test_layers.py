@@ -24,7 +24,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 LAYERS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "protocol": ("errors", "msgspec"),
-    "interface": ("errors", "msgspec numpy trio"),
+    "interface": ("errors", "msgspec numpy torch trio"),
     "pacing": ("", ""),
     "admission": ("", ""),
     "media": ("errors protocol interface", "numpy simplejpeg torch"),

@@ -32,6 +32,7 @@ from reactor_trio.interface import event as event
 from reactor_trio.interface import file_uploaded as file_uploaded
 from reactor_trio.interface import get_ctx as get_ctx
 from reactor_trio.interface import model as model
+from reactor_trio.interface import to_frames as to_frames
 from reactor_trio.model_host import SessionOver as SessionOver
 from reactor_trio.server.host import RuntimeHost as RuntimeHost
 from reactor_trio.server.serve import Serving as Serving

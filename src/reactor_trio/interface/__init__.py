@@ -22,6 +22,7 @@ from reactor_trio.interface.model import Idle as Idle
 from reactor_trio.interface.model import ReactorModel as ReactorModel
 from reactor_trio.interface.model import ReactorPipeline as ReactorPipeline
 from reactor_trio.interface.state import InputState as InputState
+from reactor_trio.interface.tensors import to_frames as to_frames
 from reactor_trio.interface.tracks import Audio as Audio
 from reactor_trio.interface.tracks import Input as Input
 from reactor_trio.interface.tracks import Output as Output

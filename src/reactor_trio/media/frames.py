@@ -2,27 +2,32 @@
 
 A *chunk* is one accepted yield; a *bundle* is one instant of it across all its tracks. The copy is the runtime's promise
 that an author may reuse a buffer; a read-only array promises itself that it will not change and is not copied. A torch
-tensor stays on its device: bringing it to the host is the encoder's work (`to_host`), on another thread.
+tensor in the host's memory becomes an array; one on a device stays there (`devices`), and bringing it to the host is the
+encoder's work (`to_host`), on another thread.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from reactor_trio.errors import OutputError
+from reactor_trio.interface.tensors import is_tensor
 from reactor_trio.interface.tracks import Output, TrackSpec
+from reactor_trio.media.devices import DeviceFrames, Made
 
 if TYPE_CHECKING:
     import torch
 
-#: A frame that may still lie on a device.
-FrameHandle: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
+#: A frame or samples that may still lie on a device.
+FrameHandle: TypeAlias = "npt.NDArray[Any] | DeviceFrames"
+
+#: What an author gives.
+_Given: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,15 @@ class Chunk:
     """A checked yield: videos as `(N, H, W, 3)`, or `(H, W, 3)` to be shown in each of the `length` bundles."""
 
     videos: Mapping[str, FrameHandle]
-    audios: Mapping[str, tuple[npt.NDArray[np.int16], int]]
+    audios: Mapping[str, tuple[FrameHandle, int]]
     length: int
+
+    @property
+    def unmade(self) -> list[Made]:
+        """What its devices have still to reach before all of it is computed; empty for what lies in the host's memory."""
+        handles = [*self.videos.values(), *(samples for samples, _ in self.audios.values())]
+        moments = [handle.made for handle in handles if isinstance(handle, DeviceFrames)]
+        return [made for made in moments if made is not None and not made.query()]
 
     def split(self) -> Iterator[tuple[dict[str, FrameHandle], float | None]]:
         """The instants in order: their frames and, where audio sets it, their duration in seconds."""
@@ -74,8 +86,8 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
     Raises OutputError naming the track, what was expected and what was given. Nothing is kept of a refused value.
     """
     output, specs = _wrapped(value, outputs)
-    videos: dict[str, FrameHandle] = {}
-    audios: dict[str, tuple[npt.NDArray[np.int16], int]] = {}
+    videos: dict[str, _Given] = {}
+    audios: dict[str, tuple[_Given, int]] = {}
     batches: dict[str, int] = {}
     for spec in specs:
         data = output.get(spec.name)
@@ -94,7 +106,7 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
     length = next(iter(batches.values()), 1 if videos or audios else 0)
     return Chunk(
         {name: _owned(frames) for name, frames in videos.items()},
-        {name: (_owned_samples(samples), rate) for name, (samples, rate) in audios.items()},
+        {name: (_owned(samples), rate) for name, (samples, rate) in audios.items()},
         length,
     )
 
@@ -110,11 +122,10 @@ def black_chunk(tracks: tuple[TrackSpec, ...], sizes: Mapping[str, tuple[int, in
 
 
 def to_host(frame: FrameHandle) -> npt.NDArray[Any]:
-    """The frame as a numpy array; a tensor is copied from its device, which waits for the device. Not for a loop."""
-    if isinstance(frame, np.ndarray):
-        return frame
-    host: npt.NDArray[Any] = frame.cpu().numpy()
-    return host
+    """The frame as a numpy array; one on a device is fetched, which waits for what the model's stream had queued. Not for
+    a loop.
+    """
+    return frame.host() if isinstance(frame, DeviceFrames) else frame
 
 
 def _share(samples: int, parts: int, index: int) -> int:
@@ -129,7 +140,7 @@ def _wrapped(value: object, outputs: tuple[type[Output], ...]) -> tuple[dict[str
             known = ", ".join(o.__qualname__ for o in outputs) or "none"
             raise OutputError(f"{type(value).__qualname__} is not an Output of this model (its own: {known})")
         return {spec.name: getattr(value, spec.name) for spec in value.__reactor_tracks__}, value.__reactor_tracks__
-    if not isinstance(value, np.ndarray) and not _is_tensor(value):
+    if not isinstance(value, np.ndarray) and not is_tensor(value):
         raise OutputError(f"a model yields an Output, a frame, Idle or None, not {type(value).__name__}")
     if len(outputs) != 1 or len(outputs[0].__reactor_tracks__) != 1:
         names = ", ".join(track.name for output in outputs for track in output.__reactor_tracks__) or "no tracks"
@@ -138,46 +149,40 @@ def _wrapped(value: object, outputs: tuple[type[Output], ...]) -> tuple[dict[str
     return {specs[0].name: value}, specs
 
 
-def _is_tensor(value: object) -> bool:
-    torch_module = sys.modules.get("torch")
-    return torch_module is not None and isinstance(value, torch_module.Tensor)
-
-
-def _video(spec: TrackSpec, data: object) -> FrameHandle:
+def _video(spec: TrackSpec, data: object) -> _Given:
     expected = "uint8 (H, W, 3) or (N, H, W, 3)"
-    if not isinstance(data, np.ndarray) and not _is_tensor(data):
+    if not isinstance(data, np.ndarray) and not is_tensor(data):
         raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}")
-    frames = cast("FrameHandle", data)
-    shape = tuple(frames.shape)
-    is_uint8 = frames.dtype == np.uint8 if isinstance(frames, np.ndarray) else str(frames.dtype) == "torch.uint8"
-    if not (is_uint8 and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]):
-        dtype = str(frames.dtype).removeprefix("torch.")
-        hint = "; scale to 0..255 and cast to uint8" if dtype.startswith(("float", "bfloat")) else ""
+    shape, dtype = tuple(data.shape), _dtype(data)
+    if not (dtype == "uint8" and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]):
+        hint = "; to_frames converts it" if is_tensor(data) else "; scale to 0..255 and cast to uint8"
+        hint = hint if dtype.startswith(("float", "bfloat")) else ""
         raise OutputError(f"track {spec.name}: expected {expected}, got {dtype} {shape}{hint}")
-    return frames
-
-
-def _audio(spec: TrackSpec, data: object) -> npt.NDArray[np.int16]:
-    if _is_tensor(data):
-        data = data.cpu().numpy()  # type: ignore[attr-defined]
-    if not isinstance(data, np.ndarray):
-        raise OutputError(f"track {spec.name}: expected int16 (1, M), got {type(data).__name__}")
-    if data.dtype != np.int16 or data.ndim != 2 or data.shape[0] != 1 or data.shape[1] == 0:
-        raise OutputError(f"track {spec.name}: expected int16 (1, M), got {data.dtype} {data.shape}")
     return data
 
 
-def _owned(frames: FrameHandle) -> FrameHandle:
-    if isinstance(frames, np.ndarray):
-        if not frames.flags.writeable and frames.flags.c_contiguous:
-            return frames
-        owned = np.array(frames, order="C", copy=True)
-        owned.flags.writeable = False
-        return owned
-    return frames.detach().clone()
+def _audio(spec: TrackSpec, data: object) -> _Given:
+    expected = "int16 (1, M)"
+    if not isinstance(data, np.ndarray) and not is_tensor(data):
+        raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}")
+    shape, dtype = tuple(data.shape), _dtype(data)
+    if dtype != "int16" or len(shape) != 2 or shape[0] != 1 or shape[1] == 0:
+        raise OutputError(f"track {spec.name}: expected {expected}, got {dtype} {shape}")
+    return data
 
 
-def _owned_samples(samples: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
-    owned = np.array(samples, order="C", copy=True)
+def _dtype(data: _Given) -> str:
+    return str(data.dtype).removeprefix("torch.")
+
+
+def _owned(data: _Given) -> FrameHandle:
+    """Ours, in row order; a read-only array is believed to stay as it is."""
+    if not isinstance(data, np.ndarray):
+        if data.device.type != "cpu":
+            return DeviceFrames.take(data)
+        data = data.detach().numpy()
+    elif not data.flags.writeable and data.flags.c_contiguous:
+        return data
+    owned = np.array(data, order="C", copy=True)
     owned.flags.writeable = False
     return owned

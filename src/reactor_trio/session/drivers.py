@@ -16,6 +16,7 @@ import trio
 
 from reactor_trio.interface.model import Idle
 from reactor_trio.media import chunk_from_output
+from reactor_trio.session.device_time import until_made
 
 if TYPE_CHECKING:
     from reactor_trio.session.model_half import ModelHalf
@@ -121,6 +122,7 @@ class GeneratorDriver(Driver):
         chunk = chunk_from_output(value, half.outputs)
         if chunk.length == 0:
             return None, 0.0
+        await until_made(chunk)
         cost = await half.host.time.spend(half.step)
         half.step += 1
         return chunk, trio.current_time() - began if cost is None else cost

@@ -34,6 +34,7 @@ from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip,
 from reactor_trio.pacing import Cadence, Lookahead
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.blocking import BlockingDriver
+from reactor_trio.session.device_time import until_made
 from reactor_trio.session.drivers import Driver, GeneratorDriver, RunLoopDriver
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.outflow import Outflow, PlayoutSide
@@ -195,6 +196,9 @@ class ModelHalf:
         if chunk.length == 0:
             return
         self.step += 1
+        waited = await until_made(chunk)
+        if compute_time is not None:
+            compute_time += waited  # the author's own clock stopped when the work was queued
         cost = await self.host.time.spend(step)
         if cost is not None and compute_time is not None:
             compute_time = cost
@@ -202,6 +206,8 @@ class ModelHalf:
 
     async def push(self, chunk: Chunk | None) -> None:
         """A blocking model emitted a block, or black (None)."""
+        if chunk is not None:
+            await until_made(chunk)
         await self.host.time.spend(self._block)
         if chunk is None:
             await self.outflow.push_black(self._block, self._block_command)

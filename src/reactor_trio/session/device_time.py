@@ -1,0 +1,21 @@
+"""A step on a device is over when the device has done it, not when the model's thread has queued it.
+
+Without this a pipeline whose author never synchronizes would be timed by its launches alone: paced too fast, shown late, and
+further behind with each step. The thread of the model stays free meanwhile; a worker thread sleeps until the event.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from reactor_trio.media import Chunk
+
+
+async def until_made(chunk: Chunk) -> float:
+    """Return when the devices have computed the chunk; the seconds that this took. No checkpoint if they have already."""
+    if not (unmade := chunk.unmade):
+        return 0.0
+    began = trio.current_time()
+    for made in unmade:
+        await trio.to_thread.run_sync(made.synchronize)
+    return trio.current_time() - began

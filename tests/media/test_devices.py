@@ -1,0 +1,288 @@
+"""Frames on a device: a stand-in that computes when it is told to, and the calls that are made of CUDA's own names.
+
+Both run on the host's memory. What they cannot show is CUDA itself: that a copy really overlaps the model's work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import trio
+import trio.testing
+
+from reactor_trio.interface import Audio, Output, ReactorModel, ReactorPipeline, Video, VideoModel, get_ctx
+from reactor_trio.media import chunk_from_output, devices, frames, to_host
+from reactor_trio.media.devices import CudaQueue, DeviceFrames, PlainQueue, open_queue
+from reactor_trio.session.device_time import until_made
+from reactor_trio.testing import hold_clock, open_session
+
+
+class Picture(Output):
+    picture: Video
+
+
+class Sound(Output):
+    picture: Video
+    voice: Audio
+
+
+class Moment:
+    """An event of the stand-in."""
+
+    def __init__(self) -> None:
+        self.passed = threading.Event()
+        self.waiting = threading.Event()
+
+    def query(self) -> bool:
+        return self.passed.is_set()
+
+    def synchronize(self) -> None:
+        self.waiting.set()
+        assert self.passed.wait(10)
+
+
+class LateQueue:
+    """A device that is behind: its copies are done, its events pass when the test says so, its transfers are counted."""
+
+    def __init__(self) -> None:
+        self.moments: list[Moment] = []
+        self.fetched = 0
+        self.late = True
+        self.begun = threading.Event()
+
+    def record(self, device: torch.device) -> Moment:
+        self.moments.append(Moment())
+        if not self.late:
+            self.moments[-1].passed.set()
+        self.begun.set()
+        return self.moments[-1]
+
+    def fetch(self, tensor: torch.Tensor, made: Moment | None) -> torch.Tensor:
+        assert made is not None
+        made.synchronize()
+        self.fetched += 1
+        return tensor.clone()
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> LateQueue:
+    """Tensors count as being on the stand-in."""
+    stand_in = LateQueue()
+    owned = frames._owned
+    monkeypatch.setattr(devices, "open_queue", lambda device: stand_in)
+    take = lambda data: owned(data) if isinstance(data, np.ndarray) else DeviceFrames.take(data)
+    monkeypatch.setattr(frames, "_owned", take)
+    return stand_in
+
+
+def ramp(*shape: int) -> torch.Tensor:
+    return torch.arange(int(np.prod(shape)), dtype=torch.uint8).view(*shape)
+
+
+def test_a_tensor_in_the_hosts_memory_becomes_an_array() -> None:
+    tensor = ramp(2, 3, 4, 3)
+    want = tensor.numpy().copy()
+    taken = chunk_from_output(tensor.transpose(1, 2), (Picture,)).videos["picture"]
+    tensor.zero_()
+    assert isinstance(taken, np.ndarray)
+    assert taken.flags.c_contiguous
+    assert not taken.flags.writeable
+    assert np.array_equal(taken, want.transpose(0, 2, 1, 3))
+
+
+def test_samples_in_the_hosts_memory_become_an_array() -> None:
+    samples = torch.arange(10, dtype=torch.int16)[None]
+    chunk = chunk_from_output(Sound(picture=ramp(2, 3, 4, 3), voice=samples), (Sound,))
+    samples.zero_()
+    parts = [to_host(tracks["voice"]) for tracks, _ in chunk.split()]
+    assert np.array_equal(np.concatenate(parts, axis=1), np.arange(10, dtype=np.int16)[None])
+
+
+def test_a_tensor_on_a_device_may_be_overwritten_at_once_and_is_fetched_once(queue: LateQueue) -> None:
+    tensor = ramp(3, 2, 4, 3)
+    want = tensor.numpy().copy()
+    chunk = chunk_from_output(tensor, (Picture,))
+    tensor.zero_()
+    parts = [tracks["picture"] for tracks, _ in chunk.split()]
+    assert [part.shape for part in parts] == [(2, 4, 3)] * 3
+    assert queue.fetched == 0  # nothing was waited for: the moment has not passed
+    assert chunk.unmade == queue.moments
+    queue.moments[0].passed.set()
+    assert chunk.unmade == []
+    for part, expected in zip(parts * 2, [*want, *want], strict=True):
+        array = to_host(part)
+        assert np.array_equal(array, expected)
+        assert not array.flags.writeable
+    assert queue.fetched == 1
+
+
+def test_viewers_that_come_at_once_share_the_transfer(queue: LateQueue) -> None:
+    (part,) = (tracks["picture"] for tracks, _ in chunk_from_output(ramp(2, 4, 3), (Picture,)).split())
+    arrays: list[np.ndarray] = []
+    threads = [threading.Thread(target=lambda: arrays.append(to_host(part))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    assert queue.moments[0].waiting.wait(10)
+    assert arrays == []
+    queue.moments[0].passed.set()
+    for thread in threads:
+        thread.join(10)
+    assert (len(arrays), queue.fetched) == (4, 1)
+
+
+def test_an_encoder_on_the_device_gets_the_frame_there(queue: LateQueue) -> None:
+    """And what it gets is not the author's tensor."""
+    tensor = ramp(2, 2, 4, 3)
+    parts = [tracks["picture"] for tracks, _ in chunk_from_output(tensor, (Picture,)).split()]
+    assert isinstance(parts[1], DeviceFrames)
+    assert parts[1].made is queue.moments[0]
+    assert torch.equal(parts[1].tensor, tensor[1])
+    assert parts[1].tensor.data_ptr() != tensor[1].data_ptr()
+    assert queue.fetched == 0
+
+
+def test_samples_on_a_device_are_split_there(queue: LateQueue) -> None:
+    output = Sound(picture=np.zeros((3, 2, 4, 3), np.uint8), voice=torch.arange(10, dtype=torch.int16)[None])
+    parts = [tracks["voice"] for tracks, _ in chunk_from_output(output, (Sound,)).split()]
+    queue.moments[0].passed.set()
+    assert [to_host(part).tolist() for part in parts] == [[[0, 1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]]
+    assert queue.fetched == 1
+
+
+def test_a_refused_tensor_is_not_taken(queue: LateQueue) -> None:
+    with pytest.raises(TypeError, match=r"got bfloat16 \(2, 4, 3\); to_frames converts it"):
+        chunk_from_output(torch.zeros(2, 4, 3, dtype=torch.bfloat16), (Picture,))
+    assert queue.moments == []
+
+
+async def test_the_wait_for_a_device_leaves_the_loop_free(queue: LateQueue) -> None:
+    chunk = chunk_from_output(ramp(2, 4, 3), (Picture,))
+    waited: list[float] = []
+
+    async def wait() -> None:
+        waited.append(await until_made(chunk))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.to_thread.run_sync(queue.moments[0].waiting.wait, 10)
+        assert waited == []
+        queue.moments[0].passed.set()
+    assert waited[0] > 0
+    assert await until_made(chunk) == 0
+
+
+class OnDevice(ReactorPipeline):
+    buffer = None
+
+    def inference(self):
+        self.buffer = torch.zeros(2, 4, 3, dtype=torch.uint8)
+        for i in range(1, 100):
+            self.buffer.fill_(i)  # what was yielded before is overwritten in place
+            yield Picture(picture=self.buffer)
+
+
+class LoopOnDevice(ReactorModel):
+    async def run(self):
+        buffer = torch.zeros(2, 4, 3, dtype=torch.uint8)
+        for i in range(1, 100):
+            await self.connected.wait()
+            buffer.fill_(i)
+            await self.emit(Picture(picture=buffer), compute_time=0.1)
+
+
+class BlocksOnDevice(VideoModel):
+    def start_session(self):
+        buffer, i = torch.zeros(1, 2, 4, 3, dtype=torch.uint8), 0
+        while not get_ctx().should_stop():
+            i += 1
+            buffer.fill_(i)
+            get_ctx().emit_block(buffer)
+
+
+@pytest.mark.parametrize("video", ["raw", "jpeg"])
+@pytest.mark.parametrize("model", [OnDevice, LoopOnDevice, BlocksOnDevice])
+async def test_frames_on_a_device_arrive_in_order(autojump_clock, queue, model, video) -> None:
+    queue.late = False
+    async with open_session(model, video=[video], step_cost=0.1) as client:
+        taken = await client.take(5)
+    assert [int(frame.data.mean()) for frame in taken] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("model", [OnDevice, BlocksOnDevice])
+async def test_a_step_lasts_until_the_device_has_done_it(autojump_clock, queue: LateQueue, model) -> None:
+    """The second step does not begin while the device is at the first, although its thread is free."""
+    async with open_session(model) as client:
+        async with hold_clock():
+            await trio.to_thread.run_sync(queue.begun.wait, 10)
+            await trio.to_thread.run_sync(queue.moments[0].waiting.wait, 10)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(queue.moments) == 1
+            queue.late = False
+            queue.moments[0].passed.set()
+            assert int((await client.take(1))[0].data.mean()) == 1
+
+
+def test_devices_without_known_events_wait_by_torchs_own_rules() -> None:
+    assert isinstance(open_queue(torch.device("mps")), PlainQueue)
+    taken = DeviceFrames.take(ramp(2, 4, 3))
+    assert taken.made is None
+    assert np.array_equal(taken.host(), ramp(2, 4, 3).numpy())
+
+
+def test_cuda_is_asked_in_this_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine without CUDA: which calls, on which streams. The copy itself is the host's."""
+    calls: list[str] = []
+
+    class Event:
+        def __init__(self, *, blocking: bool) -> None:
+            assert blocking
+            self.name = f"event{sum(call.startswith('record') for call in calls)}"
+
+        def record(self, stream: str) -> None:
+            calls.append(f"record {self.name} on {stream}")
+
+        def synchronize(self) -> None:
+            calls.append(f"wait for {self.name}")
+
+    class Stream:
+        def __init__(self, device: torch.device) -> None:
+            pass
+
+        def __str__(self) -> str:
+            return "side"
+
+        def wait_event(self, event: Event) -> None:
+            calls.append(f"side waits for {event.name}")
+
+    @contextlib.contextmanager
+    def entered(stream: Stream):
+        calls.append("enter side")
+        yield
+        calls.append("leave side")
+
+    empty = torch.empty
+
+    def pinned(*args, pin_memory: bool, **kwargs) -> torch.Tensor:
+        assert pin_memory
+        calls.append("pinned memory")
+        return empty(*args, **kwargs)
+
+    cuda = SimpleNamespace(Event=Event, Stream=Stream, stream=entered, current_stream=lambda device: "the model's")
+    monkeypatch.setattr(devices, "open_queue", lambda device: CudaQueue())
+    monkeypatch.setattr(torch, "cuda", cuda)
+    monkeypatch.setattr(torch, "empty", pinned)
+    assert isinstance(open_queue(torch.device("cuda", 1)), CudaQueue)
+    taken = DeviceFrames.take(ramp(2, 4, 3))
+    assert calls == ["record event0 on the model's"]
+    assert np.array_equal(taken.host(), ramp(2, 4, 3).numpy())
+    assert calls[1:] == [
+        "enter side", "side waits for event0", "pinned memory", "record event1 on side", "leave side", "wait for event1",
+    ]  # fmt: skip
+    calls.clear()
+    taken[0].host()
+    assert calls == []
