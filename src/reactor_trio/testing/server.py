@@ -149,7 +149,8 @@ class TestServer:
         theirs, ours = trio.testing.lockstep_stream_pair()
 
         async def serve() -> None:
-            await serve_http(theirs, self._site, self._site.limits, closing=self.runtime.draining)
+            site, closing = self._site, self.runtime.draining
+            await serve_http(theirs, site, site.limits, closing=closing, methods=site.methods)
 
         async def vanish() -> None:
             await trio.aclose_forcefully(ours)
@@ -194,7 +195,8 @@ async def open_server(
             if issubclass(model, VideoModel):
                 virtual.enter_context(virtual_sleep(host))
             served = Runtime(
-                host, lambda: model, name=name or model.__name__, settings=settings, debug=debug, worker=_encode_here
+                host, lambda: model, name=name or model.__name__, settings=settings, debug=debug,
+                worker=_encode_here, disk=_disk_here,
             )
             server = TestServer(served, nursery, websocket)
             try:
@@ -235,6 +237,12 @@ async def _encode_here(encode: Callable[[FrameHandle], Encoded], frame: FrameHan
     """A worker thread would run beside the virtual clock; encoding takes no time here."""
     await trio.lowlevel.checkpoint()
     return encode(frame)
+
+
+async def _disk_here(function: Callable[..., Any], *arguments: Any) -> Any:
+    """As for encoding."""
+    await trio.lowlevel.checkpoint()
+    return function(*arguments)
 
 
 def _request(url: str, method: str, headers: Mapping[str, str] | None) -> Request:
