@@ -171,7 +171,7 @@ async def test_nothing_overtakes_a_command_whose_file_is_read(autojump_clock, mo
             nursery.start_soon(lambda: client.command("set_image", image=upload))
             await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(lambda: client.command("set_number", number=1))
-        await client.take(1)
+        await client.take(20)
         assert trio.current_time() >= 1
         states = [(image is not None, number) for image, number in client.server.model.seen]
         assert states.count((False, 0)) >= 9  # steps went on
