@@ -1,4 +1,4 @@
-"""Uploads over real sockets: two loops of client, clients that are killed, disks that are full, and thousands of bad ones."""
+"""Uploads over real sockets: clients on both loops, clients that are killed, slow ones, and thousands of bad ones."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def use_uploads(port: int, path: Path) -> None:
     with anyio.fail_after(PATIENCE):
         async with connect(f"ws://127.0.0.1:{port}/ws", video=[]) as client:
             data = os.urandom(3_000_000)
-            path.write_bytes(data)
+            await anyio.Path(path).write_bytes(data)
             first = await client.upload(path)
             assert (first.name, first.mime_type, first.size) == ("cat.png", "image/png", 3_000_000)
             assert await client.command("check", file=first) == sum(data[:1000])
@@ -153,8 +153,9 @@ async def main():
         for _ in range(3):
             await client.upload(bytes(100_000))
         with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as half:
+            token = client._welcome.upload_token.encode()
             half.sendall(b"POST /uploads HTTP/1.1\\r\\nhost: localhost\\r\\ncontent-length: 1000000\\r\\n"
-                         b"authorization: Bearer " + client._welcome.upload_token.encode() + b"\\r\\n\\r\\n" + bytes(500_000))
+                         b"authorization: Bearer " + token + b"\\r\\n\\r\\n" + bytes(500_000))
             print("there", flush=True)
             await anyio.sleep_forever()
 

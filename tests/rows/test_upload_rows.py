@@ -272,7 +272,7 @@ async def test_a_viewer_cannot_upload(autojump_clock):
             await viewer.upload(b"x")
 
 
-class chunks:  # noqa: N801 - a body; no async generator, which would be left unfinished when a body is not wanted
+class chunks:
     def __init__(self, *pieces):
         self.pieces = iter(pieces)
 
@@ -359,7 +359,7 @@ async def test_limits_of_a_session(autojump_clock):
         assert raised.value.status == 429
 
 
-class stalled(chunks):  # noqa: N801
+class stalled(chunks):
     def __init__(self, bell):
         super().__init__(b"x")
         self.bell = bell
