@@ -359,6 +359,14 @@ async def test_limits_of_a_session(autojump_clock):
         assert raised.value.status == 429
 
 
+async def test_what_a_failed_upload_had_reserved_is_given_back(autojump_clock):
+    async with open_session(Model, step_cost=0.01, uploads={"total_size": 4096, "files": 2}) as client:
+        for _ in range(3):
+            assert (await client._post("/uploads", head(client, **{"content-length": "4096"}), chunks(b"x")))[0] == 400
+        await client.upload(bytes(4000))
+        await client.upload(bytes(96))
+
+
 class stalled(chunks):
     def __init__(self, bell):
         super().__init__(b"x")
@@ -409,6 +417,33 @@ async def test_a_session_that_ends_ends_its_uploads(autojump_clock):
             assert result == [((410, b"the session has ended; the file was not kept\n"), 0.5)]
             assert (await post("/uploads", headers, chunks(b"ab")))[0] == 401
         assert 'reactor_uploads_total{outcome="session_over"} 1.0' in server.http("/metrics").body.decode()
+
+
+async def test_a_session_that_ends_while_the_last_bytes_are_written(autojump_clock):
+    """A write cannot be interrupted; what it wrote is let go."""
+    before = descriptors()
+    async with open_server(Model, step_cost=0.1) as server:
+        result = []
+        async with trio.open_nursery() as nursery:
+            async with server.connect() as client:
+                store = server.sessions[0].uploads
+                disk = store._disk
+
+                async def slow(function, *arguments):
+                    with trio.CancelScope(shield=True):
+                        await trio.sleep(function is uploads_module._write)
+                        return await disk(function, *arguments)
+
+                store._disk = slow
+
+                async def upload():
+                    result.append(await client._post("/uploads", head(client, **{"content-length": "2"}), chunks(b"ab")))
+
+                nursery.start_soon(upload)
+                await trio.sleep(0.5)
+                await client.vanish()
+        assert result == [(410, b"the session has ended; the file was not kept\n")]
+        assert descriptors() == before
 
 
 # ---- the disk ------------------------------------------------------------------------------------------------------------

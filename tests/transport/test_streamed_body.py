@@ -36,6 +36,8 @@ PROBES = {
     "no_body": (post("/stream"), [(200, b"0\n")], KEPT),
     "then_another_request": (sized("/stream", 200_000) + GET, [(200, b"200000\n"), (200, None)], KEPT),
     "then_many": (sized("/stream", 70_000) + GET * 2_000, [(200, b"70000\n")] + [(200, None)] * 2_000, KEPT),
+    "then_a_head_that_is_too_long": (sized("/stream", 50_000) + GET[:-2] + b"X: " + b"x" * 20_000 + b"\r\n\r\n",
+                                     [(200, b"50000\n"), (431, None)], CLOSED),
     "then_garbage": (sized("/stream", 3) + b"more than was said\r\n\r\n", [(200, b"3\n"), (400, None)], CLOSED),
     "chunked": (post("/stream", "Transfer-Encoding: chunked") + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n" + GET,
                 [(200, b"5\n"), (200, None)], KEPT),
