@@ -21,8 +21,11 @@ from reactor_trio.interface import (
     ReactorPipeline,
     UploadedFile,
     Video,
+    VideoModel,
+    command,
     event,
     file_uploaded,
+    get_ctx,
 )
 from reactor_trio.session import uploads as uploads_module
 from reactor_trio.testing import open_server, open_session
@@ -141,6 +144,29 @@ async def test_a_run_loop_is_told_too(autojump_clock):
         await client.upload(b"abcd")
         await client.take(2)
         assert client.server.model.seen == [b"abcd"]
+
+
+class Blocking(VideoModel):
+    def __init__(self, config):
+        self.seen = []
+
+    @command("use")
+    def use(self, file: UploadedFile):
+        self.seen.append(("use", file.data))
+
+    @file_uploaded
+    def arrived(self, file: UploadedFile):
+        self.seen.append(("arrived", file.data))
+
+    def start_session(self):
+        while not get_ctx().should_stop():
+            get_ctx().emit_block(np.zeros((4, 4, 3), np.uint8))
+
+
+async def test_a_blocking_model_is_told_too(autojump_clock):
+    async with open_session(Blocking, step_cost=0.1) as client:
+        await client.command("use", file=await client.upload(b"abcd"))
+        assert client.server.model.seen == [("arrived", b"abcd"), ("use", b"abcd")]
 
 
 async def test_a_hook_that_raises_harms_nothing(autojump_clock, caplog):
