@@ -9,6 +9,7 @@ from reactor_trio.errors import OutputError as OutputError
 from reactor_trio.errors import ProtocolError as ProtocolError
 from reactor_trio.errors import ReactorError as ReactorError
 from reactor_trio.errors import SessionEnded as SessionEnded
+from reactor_trio.errors import UploadRefused as UploadRefused
 from reactor_trio.interface import Audio as Audio
 from reactor_trio.interface import AudioOut as AudioOut
 from reactor_trio.interface import ClientInfo as ClientInfo
@@ -22,6 +23,7 @@ from reactor_trio.interface import ModelMessage as ModelMessage
 from reactor_trio.interface import Output as Output
 from reactor_trio.interface import ReactorModel as ReactorModel
 from reactor_trio.interface import ReactorPipeline as ReactorPipeline
+from reactor_trio.interface import UploadedFile as UploadedFile
 from reactor_trio.interface import Video as Video
 from reactor_trio.interface import VideoModel as VideoModel
 from reactor_trio.interface import VideoOut as VideoOut

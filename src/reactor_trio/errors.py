@@ -18,6 +18,7 @@ __all__ = [
     "ProtocolError",
     "ReactorError",
     "SessionEnded",
+    "UploadRefused",
 ]
 
 
@@ -69,6 +70,15 @@ class ConnectionRefused(ReactorError):
         super().__init__(f"refused with HTTP {status}: {message}")
         self.status = status
         self.retry_after = retry_after
+
+
+class UploadRefused(ReactorError):
+    """A file was not taken, and nothing of it was kept; `status` is the HTTP status that says why."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
 
 
 class ModelFailed(ReactorError):

@@ -13,7 +13,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, Event, RejectConnection, TextMessage
 from wsproto.events import Request as Opening
 
-from reactor_trio.transport import Limits, MessageStream, PeerGone, Request, Response, serve_http
+from reactor_trio.transport import BodyTaker, Limits, MessageStream, PeerGone, Refused, Request, Response, serve_http
 
 PAGE = b"<!doctype html>hello"
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -36,12 +36,31 @@ class TinySite:
         self.requests: list[Request] = []
         self.result: object = None
         self.conversations = 0
+        self.pieces: list[int] = []
 
     def hosts_allowed(self, host: str) -> bool:
         return host in ("localhost", "127.0.0.1", "::1")
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
         return origin is None or origin == f"http://{request.authority}"
+
+    def take_body(self, request: Request) -> BodyTaker | None:
+        """`/stream` counts its body; `/first` answers after the first piece, `/never` refuses before it."""
+        if request.path == "/never":
+            raise Refused.because(413, "too much")
+        if request.path == "/crash":
+            raise ZeroDivisionError
+        return {"/stream": self.count, "/first": self.count_first, "/break": self.fail}.get(request.path)
+
+    async def count(self, body: AsyncIterator[bytes]) -> Response:
+        self.pieces = [len(piece) async for piece in body]
+        return Response.plain(200, f"{sum(self.pieces)}")
+
+    async def count_first(self, body: AsyncIterator[bytes]) -> Response:
+        return Response.plain(200, f"{len(await anext(body))}")
+
+    async def fail(self, body: AsyncIterator[bytes]) -> Response:
+        raise ZeroDivisionError
 
     def respond(self, request: Request) -> Response:
         self.requests.append(request)

@@ -15,3 +15,4 @@ from reactor_trio.client.streams import MessageStream as MessageStream
 from reactor_trio.client.transport import Transport as Transport
 from reactor_trio.client.transport import TransportClosed as TransportClosed
 from reactor_trio.client.transport import WebSocketTransport as WebSocketTransport
+from reactor_trio.client.uploads import Upload as Upload

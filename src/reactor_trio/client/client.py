@@ -29,7 +29,8 @@ from reactor_trio.client.conversation import (
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.transport import Transport, TransportClosed
-from reactor_trio.errors import ProtocolError, SessionEnded
+from reactor_trio.client.uploads import Post, Source, Upload, upload
+from reactor_trio.errors import ProtocolError, SessionEnded, UploadRefused
 from reactor_trio.protocol import TrackInfo, Welcome, encode_client_text
 
 FRAMES_QUEUED = 64
@@ -61,13 +62,21 @@ class Client:
     Args:
         transport: how messages travel; the client closes it.
         on_queued: called with `(position, total)` when the server has no room yet, and again at each change.
+        post: how uploads travel; without it there are none.
     """
 
     #: frames that a consumer's queue holds
     frames_queued: ClassVar[int] = FRAMES_QUEUED
 
-    def __init__(self, transport: Transport, *, on_queued: Callable[[int, int], object] | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        on_queued: Callable[[int, int], object] | None = None,
+        post: Post | None = None,
+    ) -> None:
         self._transport = transport
+        self._post = post
         self._on_queued = on_queued
         self._conversation = Conversation()
         self._answers: dict[int, _Answer] = {}
@@ -129,6 +138,28 @@ class Client:
         if answer.error is not None:
             raise answer.error
         return answer.reply
+
+    async def upload(self, source: Source, *, name: str | None = None, mime_type: str | None = None) -> Upload:
+        """Send a file; what is returned may be passed to a command, as the argument that wants a file.
+
+        Args:
+            source: a path, or the bytes.
+            name: what the model is told that it is called; by default the path's last part, or `file`.
+            mime_type: by default guessed from the name.
+
+        Raises:
+            UploadRefused: the server did not take it; its words, and the HTTP `status`.
+            SessionEnded: the session is over.
+            OSError: the file cannot be read, or the connection broke.
+
+        A file lives on the server until the session ends. Cancelling an upload leaves nothing of it there.
+        """
+        self._check_alive()
+        token = self._welcome.upload_token
+        if token is None or self._post is None:
+            why = "a viewer cannot upload" if self.role == "viewer" else f"{self.name} takes no files"
+            raise UploadRefused(404, why)
+        return await upload(self._post, token, source, name, mime_type)
 
     def frames(self, track: str | None = None, *, latest: bool = False) -> FrameStream:
         """An async iterator over a track's frames, in order, decoded as they are taken.

@@ -12,6 +12,7 @@ from reactor_trio.client.client import Client, running
 from reactor_trio.client.decoders import wanted
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.transport import MAX_MESSAGE_SIZE
+from reactor_trio.client.uploads import HttpPost
 
 _SCHEMES = {"http": "ws", "https": "wss"}
 
@@ -51,13 +52,15 @@ async def connect(
 
     An exception of the block comes out as it is, on both loops. Cancelled at any point, it leaves nothing open.
     """
+    address = session_url(url, video=video, role=role, token=token, model=model)
     transport = await open_websocket(
-        session_url(url, video=video, role=role, token=token, model=model),
+        address,
         ssl_context=ssl_context,
         max_message_size=max_message_size,
         timeout=timeout,
     )
-    async with running(Client(transport, on_queued=on_queued)) as client:
+    post = HttpPost(address, ssl_context=ssl_context, timeout=timeout)
+    async with running(Client(transport, on_queued=on_queued, post=post)) as client:
         yield client
 
 

@@ -56,7 +56,7 @@ async def open_websocket(
     try:
         with anyio.fail_after(timeout):
             if stream is None:
-                stream = await _connect(parts.hostname, port, secure, ssl_context)
+                stream = await connect_stream(parts.hostname, port, secure, ssl_context)
             try:
                 websocket = await _upgrade(stream, request)
             except BaseException:
@@ -67,7 +67,8 @@ async def open_websocket(
     return WebSocketTransport(stream, websocket, max_message_size=max_message_size)
 
 
-async def _connect(host: str, port: int, secure: bool, ssl_context: ssl.SSLContext | None) -> ByteStream:
+async def connect_stream(host: str, port: int, secure: bool, ssl_context: ssl.SSLContext | None) -> ByteStream:
+    """TCP, and TLS if `secure`. Raises OSError."""
     try:
         if secure:
             return await anyio.connect_tcp(

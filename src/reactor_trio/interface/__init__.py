@@ -15,6 +15,7 @@ from reactor_trio.interface.events import connected as connected
 from reactor_trio.interface.events import disconnected as disconnected
 from reactor_trio.interface.events import event as event
 from reactor_trio.interface.events import file_uploaded as file_uploaded
+from reactor_trio.interface.files import UploadedFile as UploadedFile
 from reactor_trio.interface.messages import ClientInfo as ClientInfo
 from reactor_trio.interface.messages import MessageField as MessageField
 from reactor_trio.interface.messages import ModelMessage as ModelMessage

@@ -19,6 +19,7 @@ import msgspec
 import msgspec.inspect
 
 from reactor_trio.errors import CommandError, DeclarationError
+from reactor_trio.interface.files import Resolve, UnknownUpload, UploadedFile, accepts, decode_file, file_schema, resolving
 
 MISSING: Final[Any] = msgspec.UNSET
 
@@ -35,6 +36,7 @@ class FieldInfo:
     max_length: int | None = None
     choices: tuple[Any, ...] | None = None
     moderate: bool = False
+    accept: tuple[str, ...] | None = None
 
     def fresh_default(self) -> Any:
         """The default, copied if it can change, so that two sessions never share it."""
@@ -51,6 +53,7 @@ def InputField(
     max_length: int | None = None,
     choices: Sequence[Any] | None = None,
     moderate: bool = False,
+    accept: Sequence[str] | None = None,
 ) -> Any:
     """A field of an `InputState`, or the default of an `@event` argument, with its limits.
 
@@ -61,10 +64,12 @@ def InputField(
         min_length, max_length: inclusive bounds of characters of a string or items of a list.
         choices: the only values allowed.
         moderate: kept for the platform's moderation; this runtime does not read it.
+        accept: MIME types of an `UploadedFile`, `image/*` for instance; a file of another is refused.
     """
     return FieldInfo(
-        default, description, ge, le, min_length, max_length, tuple(choices) if choices is not None else None, moderate
-    )
+        default, description, ge, le, min_length, max_length, tuple(choices) if choices is not None else None, moderate,
+        tuple(accept) if accept is not None else None,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ class Arguments:
     def __init__(self, where: str, title: str, parameters: Sequence[Parameter]) -> None:
         self.parameters = tuple(parameters)
         self._loose_choices: list[tuple[str, tuple[Any, ...]]] = []
+        self._accepted: list[tuple[str, tuple[str, ...]]] = []
         fields: list[Any] = []
         for parameter in parameters:
             constrained = self._constrained(where, parameter)
@@ -93,26 +99,39 @@ class Arguments:
                 fields.append((parameter.name, constrained, default))
         try:
             self._struct = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
-            self._decoder = msgspec.json.Decoder(self._struct)
+            self._decoder = msgspec.json.Decoder(self._struct, dec_hook=decode_file)
         except TypeError as error:
             raise DeclarationError(f"{where}: {error}") from None
 
-    def decode(self, data: bytes | msgspec.Raw) -> dict[str, Any]:
-        """The arguments in the JSON object `data`. Raises CommandError, whose message names the path."""
-        try:
-            value = self._decoder.decode(data)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            # msgspec takes no 1.0 for an integer; JSON makes no difference between the two, so neither do we.
-            try:
-                value = msgspec.convert(_narrowed(msgspec.json.decode(data)), self._struct)
-            except (msgspec.MsgspecError, UnicodeError, RecursionError):
-                raise CommandError("invalid_command", _with_path(str(error))) from None
+    def decode(self, data: bytes | msgspec.Raw, resolve: Resolve | None = None) -> dict[str, Any]:
+        """The arguments in the JSON object `data`, files found by `resolve`.
+
+        Raises CommandError, whose message names the path; for a file that is not there its code is `unresolved_upload`.
+        """
+        with resolving(resolve):
+            value = self._decode(data)
         result = {parameter.name: getattr(value, parameter.name) for parameter in self.parameters}
         for name, choices in self._loose_choices:
             if result[name] is not None and result[name] not in choices:
                 allowed = ", ".join(map(repr, choices))
                 raise CommandError("invalid_command", f"Expected one of {allowed} - at $.{name}")
+        for name, accept in self._accepted:
+            file = result[name]
+            if isinstance(file, UploadedFile) and not accepts(accept, file.mime_type):
+                wanted = ", ".join(accept)
+                raise CommandError("invalid_command", f"Expected a file of {wanted}, got {file.mime_type} - at $.{name}")
         return result
+
+    def _decode(self, data: bytes | msgspec.Raw) -> Any:
+        try:
+            return self._decoder.decode(data)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            # msgspec takes no 1.0 for an integer; JSON makes no difference between the two, so neither do we.
+            try:
+                return msgspec.convert(_narrowed(msgspec.json.decode(data)), self._struct, dec_hook=decode_file)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                code = "unresolved_upload" if isinstance(error.__cause__, UnknownUpload) else "invalid_command"
+                raise CommandError(code, _with_path(str(error))) from None
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema 2020-12 of the arguments."""
@@ -136,6 +155,11 @@ class Arguments:
             else:
                 extra["enum"] = list(info.choices)
                 self._loose_choices.append((parameter.name, info.choices))
+        if info.accept is not None:
+            if annotation is not UploadedFile and UploadedFile not in typing.get_args(annotation):
+                raise DeclarationError(f"{where}: accept is for an UploadedFile, not for {annotation!r}")
+            extra["accept"] = list(info.accept)
+            self._accepted.append((parameter.name, info.accept))
         limits = {
             name: value
             for name, value in (
@@ -164,7 +188,7 @@ class Arguments:
 
 def inline_schema(kind: Any) -> dict[str, Any]:
     """JSON Schema of a type as one object, what it refers to under `$defs`."""
-    (top,), components = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
+    (top,), components = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}", schema_hook=file_schema)
     name = str(top.get("$ref", "")).rpartition("/")[2]
     schema = components.pop(name) if name in components else top
     if components:
@@ -194,7 +218,7 @@ def _with_limits(annotation: Any, limits: dict[str, Any]) -> Any:
 
 def _refuse_unknown(info: Any) -> None:
     """A type that msgspec would hand on as it came is no type a client can set."""
-    if isinstance(info, msgspec.inspect.CustomType):
+    if isinstance(info, msgspec.inspect.CustomType) and info.cls is not UploadedFile:
         raise TypeError(f"{info.cls.__name__} is not a type that a client can set")
     if isinstance(info, msgspec.inspect.Metadata):
         _refuse_unknown(info.type)

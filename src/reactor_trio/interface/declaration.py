@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+import msgspec
+
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.arguments import Arguments
 from reactor_trio.interface.blocking_tracks import declared_output
 from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
 from reactor_trio.interface.events import Handler, event_arguments, hook_of, marked_methods
+from reactor_trio.interface.files import Resolve
 from reactor_trio.interface.messages import ModelMessage, message_schema
 from reactor_trio.interface.state import InputState
 from reactor_trio.interface.tracks import Output, TrackSpec
@@ -49,6 +52,7 @@ class Declaration:
     connected: Handler | None
     disconnected: Handler | None
     narrowed_output: type[Output] | None = field(default=None)
+    file_uploaded: Handler | None = None
 
     @functools.cached_property
     def outputs(self) -> tuple[type[Output], ...]:
@@ -73,13 +77,20 @@ class Declaration:
         """The model's message classes."""
         return _of_module(self.model, ModelMessage, lambda cls: cls.__reactor_serial__)
 
-    def decode(self, name: str, data: bytes) -> tuple[CommandSpec, dict[str, Any]]:
-        """The command `name` with its validated arguments. Raises CommandError."""
+    @functools.cached_property
+    def takes_files(self) -> bool:
+        """Whether a client has a reason to upload."""
+        return self.file_uploaded is not None or any(
+            b'"x-reactor":"upload"' in msgspec.json.encode(command.arguments.schema()) for command in self.commands.values()
+        )
+
+    def decode(self, name: str, data: bytes, resolve: Resolve | None = None) -> tuple[CommandSpec, dict[str, Any]]:
+        """The command `name` with its validated arguments, files found by `resolve`. Raises CommandError."""
         command = self.commands.get(name)
         if command is None:
             known = ", ".join(sorted(self.commands)) or "none"
             raise CommandError("invalid_command", f"unknown command {name!r}; this model takes: {known}")
-        return command, command.arguments.decode(data)
+        return command, command.arguments.decode(data, resolve)
 
     def schema(self) -> dict[str, Any]:
         """Tracks, commands and messages, as `GET /schema` shows them; JSON Schema 2020-12 inside."""
@@ -129,6 +140,7 @@ def declare(cls: type) -> None:
         cls, kind, state, commands,
         hook_of(cls, "connected"), hook_of(cls, "disconnected"),
         output if isinstance(output, type) and issubclass(output, Output) else None,
+        hook_of(cls, "file_uploaded"),
     )  # fmt: skip
 
 

@@ -31,10 +31,11 @@ class EventMark:
 
 @dataclass(frozen=True)
 class Handler:
-    """A method of the model: its attribute name and whether it takes the client."""
+    """A method of the model: its attribute name, and which parameters take the client and the file of `@file_uploaded`."""
 
     attribute: str
     client_parameter: str | None = None
+    file_parameter: str | None = None
 
 
 @overload
@@ -83,7 +84,10 @@ def disconnected(function: F) -> F:
 
 
 def file_uploaded(function: F) -> F:
-    """Call this method with each file that a client uploads."""
+    """Call this method with each file that a client uploads, when it is complete, between two steps.
+
+    It has one parameter for the `UploadedFile`, and may have one annotated `ClientInfo`.
+    """
     return _hook("file_uploaded", function)
 
 
@@ -109,8 +113,14 @@ def hook_of(cls: type, kind: HookKind) -> Handler | None:
             raise DeclarationError(f"{base.__qualname__}: two methods marked @{kind}: {' and '.join(names)}")
         if names and getattr(cls, names[0], None) is not None:
             function = vars(base)[names[0]]
-            _, client = arguments_of(cls, names[0], function, None)
-            return Handler(names[0], client)
+            parameters, client = arguments_of(cls, names[0], function, None)
+            if kind != "file_uploaded":
+                return Handler(names[0], client)
+            if len(parameters) != 1:
+                raise DeclarationError(
+                    f"{base.__qualname__}.{names[0]}: @file_uploaded takes one UploadedFile, and a ClientInfo if you like"
+                )
+            return Handler(names[0], client, parameters[0].name)
     return None
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -26,6 +27,10 @@ DROPS = (
     ("lane", "client_left"),
 )
 
+#: What became of an upload: kept; refused by its head or a limit; cut short, too slow or of another size; not written;
+#: ended with its session.
+UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_over"]
+
 _LATENESS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
@@ -43,6 +48,8 @@ class Metrics(Collector):
         self._handed = self._sent = self._bytes = self._underruns = 0
         self._dropped = dict.fromkeys(DROPS, 0)
         self._sessions: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
+        self._uploads: dict[UploadOutcome, int] = dict.fromkeys(get_args(UploadOutcome), 0)
+        self._upload_bytes = 0
         self._lateness = [0] * (len(_LATENESS) + 1)
         self._lateness_sum = 0.0
         self.registry = CollectorRegistry()
@@ -75,6 +82,11 @@ class Metrics(Collector):
         """A session is over."""
         self._sessions[reason] += 1
 
+    def uploaded(self, outcome: UploadOutcome, size: int) -> None:
+        """An upload is over, of which `size` bytes came."""
+        self._uploads[outcome] += 1
+        self._upload_bytes += size
+
     def collect(self) -> Iterator[Metric]:
         """All of it as metric families, for the registry."""
         yield CounterMetricFamily("reactor_frames_handed", "Frames shown, one for each track", self._handed)
@@ -89,6 +101,11 @@ class Metrics(Collector):
         for reason, count in self._sessions.items():
             sessions.add_metric([reason], count)
         yield sessions
+        uploads = CounterMetricFamily("reactor_uploads", "Uploads, by what became of them", labels=["outcome"])
+        for outcome, count in self._uploads.items():
+            uploads.add_metric([outcome], count)
+        yield uploads
+        yield CounterMetricFamily("reactor_upload_bytes", "Bytes of uploads that came", self._upload_bytes)
         yield GaugeMetricFamily("reactor_sessions_live", "Sessions that run now", self.live)
         yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", self.waiting)
         yield GaugeMetricFamily("reactor_connections", "Open TCP connections", self.connections)

@@ -30,6 +30,7 @@ from reactor_trio.server.settings import Settings
 from reactor_trio.server.waiting_room import Place, WaitingRoom
 from reactor_trio.session import Port, Session, SessionServices
 from reactor_trio.session.bell import Bell
+from reactor_trio.session.uploads import Disk, UploadLimits
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -43,6 +44,7 @@ class Runtime:
         name: for welcome, health and log.
         debug: whether clients are told the text of an author's exception.
         worker: runs encoders away from the loop.
+        disk: writes and reads uploaded files away from the loop.
         on_phase: told each phase the server enters.
     """
 
@@ -55,6 +57,7 @@ class Runtime:
         settings: Settings,
         debug: bool = False,
         worker: Worker,
+        disk: Disk = trio.to_thread.run_sync,
         on_phase: Callable[[str], object] | None = None,
     ) -> None:
         self.host = host
@@ -78,6 +81,7 @@ class Runtime:
         self._declaration: Declaration | None = None
         self._debug = debug
         self._worker = worker
+        self._disk = disk
         self._on_phase = on_phase or (lambda _phase: None)
         self._numbers = itertools.count(1)
         self._present: set[Outbound] = set()
@@ -204,11 +208,21 @@ class Runtime:
         """The session that runs, if one does."""
         return next(iter(self._sessions.values()), None)
 
+    def session_of_token(self, token: str | None) -> Session | None:
+        """The session whose client may upload with `token`."""
+        given = (token or "").encode()
+        for session in self._sessions.values():
+            known = None if session.uploads is None else session.uploads.token
+            if known is not None and secrets.compare_digest(known.encode(), given):
+                return session
+        return None
+
     def welcome(self, session: Session, outbound: Outbound, hello: Hello) -> Welcome:
         """What a client is told first."""
         return Welcome(
             session_id=session.id, protocol=PROTOCOL, name=self.name, role=hello.role,
-            heartbeat=self.settings.limits.ping_interval, resume_token=None, upload_token=None,
+            heartbeat=self.settings.limits.ping_interval, resume_token=None,
+            upload_token=session.uploads.token if session.uploads is not None and hello.role == "control" else None,
             schema=self.schema or {}, tracks=outbound.track_infos,
         )  # fmt: skip
 
@@ -260,6 +274,7 @@ class Runtime:
             buffer_size=buffer_size, hold=self.settings.slow_client == "hold", debug=self._debug,
             stuck_after=self.settings.stuck_after, commands_per_second=limits.commands_per_second,
             pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
+            uploads=self._upload_limits(), disk=self._disk,
             dropped=self.metrics.dropped, underrun=self.metrics.underrun, handed=self.metrics.handed, stuck=self._stuck,
         )  # fmt: skip
 
@@ -267,6 +282,10 @@ class Runtime:
         if issubclass(model_class, VideoModel):
             return await self.host.author_threads[0].run(instantiate, model_class, config)
         return model_class()
+
+    def _upload_limits(self) -> UploadLimits:
+        given = self.settings.uploads
+        return UploadLimits(given.file_size, given.total_size, given.files, given.at_once, given.folder)
 
     def _max_fps(self, model: Model) -> float:
         return checked_fps(self.settings.max_fps or model.max_fps)

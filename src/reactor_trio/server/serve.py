@@ -131,7 +131,7 @@ async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: 
         open_connections += 1
         runtime.metrics.connections = open_connections
         try:
-            await serve_http(stream, site, limits, closing=runtime.draining)
+            await serve_http(stream, site, limits, closing=runtime.draining, methods=site.methods)
         except* Exception as group:
             # A fault of the runtime in one connection must not take the others down.
             log.error("a connection failed in the runtime: please report this", exc_info=group)

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from reactor_trio.errors import ManifestError
 
-__all__ = ["CodecSettings", "LimitSettings", "Settings", "parse_settings", "parse_struct"]
+__all__ = ["CodecSettings", "LimitSettings", "Settings", "UploadSettings", "parse_settings", "parse_struct"]
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -49,6 +49,17 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stall: Seconds = 15.0
 
 
+class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What files a session may have. Sizes in bytes, times in seconds."""
+
+    file_size: Bytes = 64 * 1024 * 1024
+    total_size: Bytes = 512 * 1024 * 1024
+    files: Count = 64
+    at_once: Count = 4
+    time: Seconds = 300.0
+    folder: str | None = None
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The server's settings; `reactor.yaml.example` says what each one does.
 
@@ -72,6 +83,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slow_client: Literal["drop", "hold"] = "drop"
     drain_grace: SecondsOrOff = 2.0
     limits: LimitSettings = LimitSettings()
+    uploads: UploadSettings = UploadSettings()
     stuck_after: Seconds = 5.0
     watchdog: SecondsOrOff = 10.0
 

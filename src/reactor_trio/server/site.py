@@ -1,4 +1,4 @@
-"""The one port's paths: viewer page, health, schema, metrics, and who may open a WebSocket."""
+"""The one port's paths: viewer page, health, schema, metrics, uploads, and who may open a WebSocket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import msgspec
 
 from reactor_trio.connection import HelloRefused, converse, parse_hello
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.transport import Limits, MessageStream, Request, Response
+from reactor_trio.server.uploads import UPLOAD_PATH, take_upload
+from reactor_trio.transport import BodyTaker, Limits, MessageStream, Refused, Request, Response
 
 _CONTENT_TYPES = {
     "html": "text/html; charset=utf-8",
@@ -30,7 +31,13 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class ReactorSite:
-    """What a runtime answers; a `transport.Site`."""
+    """What a runtime answers; a `transport.Site`.
+
+    Attributes:
+        methods: what it takes.
+    """
+
+    methods = ("GET", "HEAD", "POST")
 
     def __init__(self, runtime: Runtime, bound: str) -> None:
         self._runtime = runtime
@@ -43,7 +50,8 @@ class ReactorSite:
         given = self._runtime.settings.limits
         return Limits(
             text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
-            handshake=given.handshake, ping_interval=given.ping_interval, silence=given.silence, stall=given.stall,
+            body_time=self._runtime.settings.uploads.time, handshake=given.handshake, ping_interval=given.ping_interval,
+            silence=given.silence, stall=given.stall,
         )  # fmt: skip
 
     def hosts_allowed(self, host: str) -> bool:
@@ -68,9 +76,17 @@ class ReactorSite:
         default = ":443" if parts.scheme == "https" else ":80"
         return parts.netloc.lower().removesuffix(default) == request.authority.removesuffix(default)
 
+    def take_body(self, request: Request) -> BodyTaker | None:
+        """Uploads; nothing else here takes a body."""
+        if request.path != UPLOAD_PATH:
+            raise Refused.because(405, f"{request.method} is for {UPLOAD_PATH} only", {"allow": "GET, HEAD"})
+        return take_upload(self._runtime, request)
+
     def respond(self, request: Request) -> Response:
         """Answer a plain request."""
         match request.path:
+            case path if path == UPLOAD_PATH:
+                return Response.plain(405, f"{UPLOAD_PATH} takes files with POST", {"allow": "POST"})
             case "/":
                 return _page_file("index.html")
             case "/health":
@@ -85,7 +101,7 @@ class ReactorSite:
                 return _page_file(path.removeprefix("/page/"))
             case "/favicon.ico":
                 return _page_file("icon.svg")
-        return Response.plain(404, "not found; this server has /, /health, /schema, /metrics and the WebSocket /ws")
+        return Response.plain(404, "not found; there are /, /health, /schema, /metrics, /uploads and the WebSocket /ws")
 
     def admit(self, request: Request) -> Response | None:
         """Refuse what can be refused before the upgrade."""

@@ -20,7 +20,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import trio
 
@@ -42,6 +42,9 @@ from reactor_trio.session.pending import Command, Pending, PendingCommand, Shari
 from reactor_trio.session.port import Port, serve_session
 
 log = logging.getLogger("reactor_trio.model")
+
+#: Name of the command that is no client's: a file is complete. No event can have it.
+FILE_UPLOADED: Final = "file_uploaded"
 
 
 #: Calls a method of the author with its arguments.
@@ -290,6 +293,9 @@ class ModelHalf:
 
     async def _apply(self, place: PendingCommand) -> None:
         command, numbers = place.command, tuple(place.numbers)
+        if command.name == FILE_UPLOADED:
+            await self._hook(FILE_UPLOADED, self._declaration.file_uploaded, command.arguments)
+            return
         spec = self._declaration.commands[command.name]
         try:
             reply = None
@@ -310,11 +316,11 @@ class ModelHalf:
             answer = Answer(numbers, self.step, reply)
         self._mailbox.send(self._session.answered, answer)
 
-    async def _hook(self, kind: str, handler: Handler | None) -> None:
+    async def _hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
         if handler is None:
             return
         try:
-            await self._call_author(handler, {})
+            await self._call_author(handler, arguments or {})
         except Exception as error:
             if isinstance(error.__context__, trio.Cancelled):
                 error.__context__ = None  # that the session was over is no news
@@ -336,5 +342,7 @@ class ModelHalf:
             self.tell(type(message).__reactor_type__, data, client)
 
     def _sharing(self, name: str) -> Sharing:
+        if name == FILE_UPLOADED:
+            return "none"
         spec = self._declaration.commands[name]
         return "consecutive" if spec.handler is None else "anywhere" if spec.dedupe else "none"

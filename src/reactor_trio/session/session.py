@@ -11,26 +11,30 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import trio
 
-from reactor_trio.errors import CommandError
+from reactor_trio.errors import CommandError, UploadRefused
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Bundle
 from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.attachment import Attachment, Flood
+from reactor_trio.session.intake import Intake
 from reactor_trio.session.mailbox import Mailbox
-from reactor_trio.session.model_half import Answer, ModelHalf
+from reactor_trio.session.model_half import FILE_UPLOADED, Answer, ModelHalf
 from reactor_trio.session.pending import Command
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.port import Port
+from reactor_trio.session.uploads import Disk, Upload, UploadLimits, UploadStore
 
 log = logging.getLogger("reactor_trio.session")
 
@@ -45,6 +49,7 @@ class SessionServices:
         debug: whether clients are told the text of an author's exception.
         stuck_after: seconds after which a step that outlives its session is reported with its stack.
         commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
+        uploads, disk: what files a session may have, and how they are written and read.
         dropped: counts frames dropped: place, reason, number.
         underrun: counts times when sound had to wait for the model.
         handed: told of each bundle handed: frames and lateness in seconds.
@@ -63,6 +68,8 @@ class SessionServices:
     commands_per_second: float
     pending_commands: int
     unanswered_commands: int
+    uploads: UploadLimits
+    disk: Disk
     dropped: Callable[[str, str, int], None]
     underrun: Callable[[], None]
     handed: Callable[[int, float], None]
@@ -98,6 +105,8 @@ class Session:
         self.ended = trio.Event()
         self.reason: EndReason | None = None
         self.error: Exception | None = None
+        #: the client's files; None if the model takes none
+        self.uploads = UploadStore(services.uploads, services.disk) if services.declaration.takes_files else None
         self._services = services
         self._over = over
         self._attachments: dict[int, Attachment] = {}
@@ -120,12 +129,15 @@ class Session:
             lookahead=Lookahead(services.buffer_size, assume=not services.hold),
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
+        self._intake = Intake(lambda command: services.host.post(self._half.command, command), self._file_unreadable)
 
     async def run(self) -> None:
         """The session's whole life; cancelled when its connection goes. Returns when the model has let go of it."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.playout.run)
+                if self.uploads is not None:
+                    nursery.start_soon(self._intake.run, self.uploads)
                 with self._scope:
                     await self._run_model()
                 if self.error is not None:
@@ -133,6 +145,8 @@ class Session:
                 nursery.cancel_scope.cancel()
         finally:
             self.playout.close()
+            if self.uploads is not None:
+                await self.uploads.aclose()
             self.reason = self.reason or "client_left"
             self.ended.set()
             self._over(self)
@@ -166,7 +180,8 @@ class Session:
         if not self.ended.is_set():
             return ["it has not ended"]
         queued = f"{len(self.playout)} queued bundles" if len(self.playout) else ""
-        return [what for what in (self._half.what_is_left(), queued) if what]
+        files = f"{len(self.uploads)} uploads" if self.uploads else ""
+        return [what for what in (self._half.what_is_left(), queued, files) if what]
 
     # ---- commands -----------------------------------------------------------------------------------------------------
 
@@ -175,7 +190,8 @@ class Session:
         if len(self._unanswered) >= self._services.unanswered_commands:
             raise Flood
         self._spend_allowance()
-        spec, arguments = self._services.declaration.decode(name, data)
+        files: list[UploadedFile] = []
+        spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
         last = self._unanswered[-1] if self._unanswered else None
         shares = spec.handler is None and last is not None and last.name == name
         if not shares and self._places >= self._services.pending_commands:
@@ -183,8 +199,22 @@ class Session:
         self._numbers += 1
         self._places += not shares
         self._unanswered.append(_Unanswered(self._numbers, name, id, shares))
-        command = Command(self._numbers, self._controller, name, arguments, id)
-        self._services.host.post(self._half.command, command)
+        self._intake.add(Command(self._numbers, self._controller, name, arguments, id), files)
+
+    async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
+        """A file of the controlling client, `size` bytes; `@file_uploaded` is told when it is complete.
+
+        Raises UploadRefused, and what `body` raises.
+        """
+        if self.uploads is None:
+            raise UploadRefused(404, "this model takes no files")
+        upload = await self.uploads.receive(name, mime_type, size, body)
+        hook = self._services.declaration.file_uploaded
+        if hook is not None and self.uploads.token is not None:
+            assert hook.file_parameter is not None
+            file = self.uploads.find(upload.id)
+            self._intake.add(Command(0, self._controller, FILE_UPLOADED, {hook.file_parameter: file}, None), [file])
+        return upload
 
     # ---- heard from the model's half ----------------------------------------------------------------------------------
 
@@ -236,6 +266,16 @@ class Session:
         for attachment in list(self._attachments.values()):
             await attachment.wait_free()
 
+    def _find_file(self, found: list[UploadedFile], upload_id: str) -> UploadedFile:
+        if self.uploads is None:
+            raise LookupError
+        found.append(self.uploads.find(upload_id))
+        return found[-1]
+
+    def _file_unreadable(self, command: Command, error: OSError) -> None:
+        log.error("session %s: a file of %s cannot be read", self.id, command.name, exc_info=error)
+        self.answered(Answer((command.number,), 0, code="unresolved_upload", message=f"the file cannot be read: {error}"))
+
     def _spend_allowance(self) -> None:
         rate, now = self._services.commands_per_second, trio.current_time()
         self._allowance = min(rate, self._allowance + (now - self._allowance_at) * rate)
@@ -257,12 +297,21 @@ class Session:
         unwound = trio.Event()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._report_if_stuck, unwound)
+            if self.uploads is not None:
+                nursery.start_soon(self._end_uploads, self.uploads)
             try:
                 self.error = await self._services.host.run(self._half.run)
                 self.reason = self.reason or "done"  # nobody ended it but the model
             finally:
                 unwound.set()
             nursery.cancel_scope.cancel()
+
+    async def _end_uploads(self, uploads: UploadStore) -> None:
+        """Uploads end with the session, not only when the step that runs lets it unwind."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            uploads.end()
 
     async def _report_if_stuck(self, unwound: trio.Event) -> None:
         """The end of a session waits for the step that runs; if that takes long, say which one and where it is."""

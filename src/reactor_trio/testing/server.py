@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
+import anyio
 import msgspec
 import trio
 import trio.testing
@@ -16,6 +18,7 @@ from reactor_trio.client.client import running
 from reactor_trio.client.connecting import session_url
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.transport import Transport
+from reactor_trio.client.uploads import HttpPost, Post
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface.blocking import VideoModel
 from reactor_trio.interface.model import Model
@@ -28,7 +31,7 @@ from reactor_trio.session import Session
 from reactor_trio.testing.client import SessionClient
 from reactor_trio.testing.memory import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
 from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost, virtual_sleep
-from reactor_trio.transport import Request, serve_http
+from reactor_trio.transport import Refused, Request, serve_http
 
 _HOST = "127.0.0.1"
 
@@ -80,7 +83,8 @@ class TestServer:
         open_link = self._open_websocket if self._websocket else self._open_memory
         url = session_url(f"ws://{_HOST}/ws", video=video, role=role, model=model)
         transport, vanish = await open_link(url, stall)
-        client = SessionClient(transport, self, stall, vanish, on_queued)
+        post: Post = HttpPost(url, stream=self._open_stream) if self._websocket else self._post
+        client = SessionClient(transport, self, stall, vanish, on_queued, post)
         async with running(client):
             yield client
 
@@ -146,17 +150,31 @@ class TestServer:
         return transport, vanish
 
     async def _open_websocket(self, url: str, stall: Stall) -> tuple[Transport, Any]:
+        stream = await self._open_stream(stall)
+        return await open_websocket(url, stream=stream), partial(anyio.aclose_forcefully, stream)
+
+    async def _open_stream(self, stall: Stall | None = None) -> StallableStream:
+        """A connection to the real HTTP, in memory."""
         theirs, ours = trio.testing.lockstep_stream_pair()
 
         async def serve() -> None:
-            await serve_http(theirs, self._site, self._site.limits, closing=self.runtime.draining)
-
-        async def vanish() -> None:
-            await trio.aclose_forcefully(ours)
+            site, closing = self._site, self.runtime.draining
+            await serve_http(theirs, site, site.limits, closing=closing, methods=site.methods)
 
         self._nursery.start_soon(serve)
-        transport = await open_websocket(url, stream=StallableStream(ours, stall))
-        return transport, vanish
+        return StallableStream(ours, stall or Stall())
+
+    async def _post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
+        """An upload without HTTP."""
+        await trio.lowlevel.checkpoint()
+        request = _request(target, "POST", headers)
+        try:
+            taker = self._site.take_body(request)
+            assert taker is not None
+            response = await taker(body)
+        except Refused as refused:
+            response = refused.response
+        return response.status, response.body
 
 
 @asynccontextmanager
@@ -194,7 +212,8 @@ async def open_server(
             if issubclass(model, VideoModel):
                 virtual.enter_context(virtual_sleep(host))
             served = Runtime(
-                host, lambda: model, name=name or model.__name__, settings=settings, debug=debug, worker=_encode_here
+                host, lambda: model, name=name or model.__name__, settings=settings, debug=debug,
+                worker=_encode_here, disk=_disk_here,
             )
             server = TestServer(served, nursery, websocket)
             try:
@@ -235,6 +254,12 @@ async def _encode_here(encode: Callable[[FrameHandle], Encoded], frame: FrameHan
     """A worker thread would run beside the virtual clock; encoding takes no time here."""
     await trio.lowlevel.checkpoint()
     return encode(frame)
+
+
+async def _disk_here(function: Callable[..., Any], *arguments: Any) -> Any:
+    """As for encoding."""
+    await trio.lowlevel.checkpoint()
+    return function(*arguments)
 
 
 def _request(url: str, method: str, headers: Mapping[str, str] | None) -> Request:

@@ -9,6 +9,8 @@ from reactor_trio.transport.limits import Limits as Limits
 from reactor_trio.transport.messages import MessageStream as MessageStream
 from reactor_trio.transport.messages import PeerGone as PeerGone
 from reactor_trio.transport.messages import PeerTooSlow as PeerTooSlow
+from reactor_trio.transport.site import BodyTaker as BodyTaker
+from reactor_trio.transport.site import Refused as Refused
 from reactor_trio.transport.site import Request as Request
 from reactor_trio.transport.site import Response as Response
 from reactor_trio.transport.site import Site as Site

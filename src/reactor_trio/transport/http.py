@@ -2,11 +2,13 @@
 
 h11 parses and keeps the protocol's state; here are the loop around it and its bounds. A connection goes through three
 kinds of waiting, each with its own limit: for the first byte of a request (idle), for the rest of it (handshake), and
-for the peer to take the answer (stall). Whatever cannot be served is answered with one line of text and closed, so that
-no byte of a request that we did not understand is taken for the next one.
+for the peer to take the answer (stall). A body that the site streams has limits of its own (body_time, stall). Whatever
+cannot be served is answered with one line of text and closed, so that no byte of a request that we did not understand is
+taken for the next one.
 
-Checks come in this order: head (431, 408, 400), Host (421), method (405), body (413); then for a WebSocket the path
-(404), the handshake (400, 426), Origin (403) and the site's own `admit`.
+Checks come in this order: head (431, 408, 400), Host (421), method (405), Origin (403, if it is not GET or HEAD), what the
+site says of its body, body (413); then for a WebSocket the path (404), the handshake (400, 426), Origin (403) and the site's
+own `admit`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -24,8 +26,9 @@ from urllib.parse import parse_qsl
 import h11
 import trio
 
+from reactor_trio.transport.body import Body
 from reactor_trio.transport.limits import Limits
-from reactor_trio.transport.site import Refused, Request, Response, Site
+from reactor_trio.transport.site import BodyTaker, Refused, Request, Response, Site
 from reactor_trio.transport.stream import WireStream
 from reactor_trio.transport.upgrade import (
     UPGRADE_HEADERS,
@@ -39,6 +42,7 @@ from reactor_trio.transport.websocket import serve_websocket
 logger = logging.getLogger(__name__)
 
 _LINGER = 1.0
+_LINGER_BODY = 5.0  # a browser reads an answer only when it has sent its body, or found that it cannot
 _MAX_FIELDS = 64
 _AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.%]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::[0-9]*)?")
 _ABSOLUTE = re.compile(r"https?://(?P<authority>[^/?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
@@ -60,7 +64,7 @@ async def serve_http(
         limits: bounds of the connection.
         closing: set when the server stops: idle connections are closed, others after their answer. A WebSocket is not
             touched, its conversation ends by itself.
-        methods: what `site.respond` takes; others are answered 405.
+        methods: what the site takes; others are answered 405.
 
     Nothing that a client does raises. A bug in `site.converse` does, in a group, after a close with 1011.
     """
@@ -113,6 +117,7 @@ class _Connection:
         self._methods = methods
         self._idle = trio.CancelScope()
         self._head_only = False
+        self._linger = _LINGER
         # h11 objects to a buffer longer than this without a whole head, and `_event` never reads beyond it: a head of
         # exactly the limit passes, a longer one does not, however it was cut into segments.
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.http_head - 1)
@@ -134,7 +139,7 @@ class _Connection:
                     self._wire.push_back(self._h11.trailing_data[0])
                     return _Upgrade(handshake, complete_by)
                 if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
-                    await self._wire.linger(_LINGER)
+                    await self._wire.linger(self._linger)
                     break
                 self._h11.start_next_cycle()
                 self._kept_alive = True
@@ -157,42 +162,63 @@ class _Connection:
 
     async def _serve_one(self, deadline: float) -> Handshake | None:
         """Receive and answer one request; a handshake to be accepted is returned instead."""
-        self._head_only = False
+        self._head_only, self._linger = False, _LINGER
         try:
             with trio.CancelScope(deadline=deadline) as patience:
-                request, version = await self._receive_request()
+                request, version, taker = await self._receive_request()
             if patience.cancelled_caught:
                 raise Refused.because(408, f"the request was not complete after {self._limits.handshake:g} s")
-            answer = self._decide(request, version)
+            if taker is None:
+                answer = self._decide(request, version)
+            else:
+                size = int(request.header("content-length") or 0)
+                with self._bugs_answered(request):
+                    answer = await taker(Body(self._event, size, self._limits))
         except Refused as refused:
             await self._send(refused.response, keep_alive=False)
             return None
         if isinstance(answer, Handshake):
             return answer
-        await self._send(answer, keep_alive=not self._closing.is_set())
+        await self._send(answer, keep_alive=not self._closing.is_set() and self._h11.their_state is not h11.SEND_BODY)
         return None
 
     def _decide(self, request: Request, version: str) -> Response | Handshake:
-        try:
+        with self._bugs_answered(request):
             if not wants_websocket(request):
                 if request.path == WEBSOCKET_PATH:
                     raise Refused.because(426, f"{WEBSOCKET_PATH} is a WebSocket", UPGRADE_HEADERS)
                 return self._site.respond(request)
             handshake = check_handshake(request, version)
-            origins = request.header_values("origin")
-            if len(origins) > 1 or not self._site.origin_allowed(origins[0] if origins else None, request):
-                raise Refused.because(403, f"a page of {', '.join(origins) or 'no origin'} may not connect here")
+            self._check_origin(request, "connect here")
             refusal = self._site.admit(request)
             if refusal is not None:
                 raise Refused(refusal)
             return handshake
-        except Refused:
+
+    def _who_takes_body(self, request: Request) -> BodyTaker | None:
+        if request.method in ("GET", "HEAD"):
+            return None
+        self._linger = _LINGER_BODY
+        self._check_origin(request, "send this")
+        with self._bugs_answered(request):
+            return self._site.take_body(request)
+
+    def _check_origin(self, request: Request, what: str) -> None:
+        origins = request.header_values("origin")
+        if len(origins) > 1 or not self._site.origin_allowed(origins[0] if origins else None, request):
+            raise Refused.because(403, f"a page of {', '.join(origins) or 'no origin'} may not {what}")
+
+    @contextmanager
+    def _bugs_answered(self, request: Request) -> Iterator[None]:
+        try:
+            yield
+        except (Refused, trio.BrokenResourceError, trio.ClosedResourceError):
             raise
         except Exception:
             logger.exception("%s: %s %s failed", self._wire.peer, request.method, request.path)
             raise Refused.because(500, "internal error") from None
 
-    async def _receive_request(self) -> tuple[Request, str]:
+    async def _receive_request(self) -> tuple[Request, str, BodyTaker | None]:
         head = await self._event()
         assert isinstance(head, h11.Request)
         self._head_only = head.method == b"HEAD"
@@ -204,8 +230,11 @@ class _Connection:
             raise Refused.because(421, f"this server does not answer for the host {request.host}")
         if request.method not in self._methods:
             raise Refused.because(405, f"{request.method} is not allowed", {"allow": ", ".join(self._methods)})
+        taker = self._who_takes_body(request)
+        if taker is not None:
+            return request, version, taker
         body = await self._receive_body(request)
-        return (request if request.method in ("GET", "HEAD") else replace(request, body=body)), version
+        return (request if request.method in ("GET", "HEAD") else replace(request, body=body)), version, None
 
     async def _receive_body(self, request: Request) -> bytes:
         limit = self._limits.http_body
@@ -220,8 +249,11 @@ class _Connection:
             too_long = len(body) > limit
         raise Refused.because(413, f"a body may have {limit} bytes")
 
-    async def _event(self) -> h11.Event:
-        """h11's next event. Raises Refused for what is not HTTP."""
+    async def _event(self, piece: int | None = None) -> h11.Event:
+        """h11's next event. Raises Refused for what is not HTTP.
+
+        At most `piece` bytes are read at once, which must all belong to this message; by default what a head may still have.
+        """
         while True:
             try:
                 event = self._h11.next_event()
@@ -233,7 +265,7 @@ class _Connection:
             if self._h11.they_are_waiting_for_100_continue:
                 go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
                 await self._wire.send_all(self._h11.send(go_on))
-            room = self._limits.http_head - len(self._h11.trailing_data[0])
+            room = piece or self._limits.http_head - len(self._h11.trailing_data[0])
             self._h11.receive_data(await self._wire.receive_some(room))
 
     async def _send(self, response: Response, *, keep_alive: bool) -> None:

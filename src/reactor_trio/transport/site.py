@@ -1,8 +1,13 @@
-"""What a web server is made of, seen from the transport: requests, responses and the site that answers them."""
+"""What a web server is made of, seen from the transport: requests, responses and the site that answers them.
+
+A request with a small body is read whole and answered by `Site.respond`. A site that wants to stream a body says so in
+`Site.take_body`, before any of it is read; a client that asked whether it may send (`Expect: 100-continue`) is told to go
+on when the first piece is asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -74,18 +79,26 @@ class Refused(Exception):
         return cls(Response.plain(status, message, headers))
 
 
+#: Answers a request whose body it reads, in pieces, as far as it likes. The connection is kept only if it read all. The
+#: iterator raises Refused (400, 408) and `trio.BrokenResourceError`, which are the transport's to handle.
+BodyTaker = Callable[[AsyncIterator[bytes]], Awaitable[Response]]
+
+
 class Site(Protocol):
     """What is served.
 
-    For each request the transport asks `hosts_allowed`, then `respond`; for a WebSocket instead `origin_allowed`,
-    `admit`, `converse`.
+    For each request the transport asks `hosts_allowed`, then `respond`; for a method other than GET and HEAD
+    `origin_allowed` and `take_body` before it; for a WebSocket instead `origin_allowed`, `admit`, `converse`.
     """
 
     def hosts_allowed(self, host: str) -> bool:
         """Whether requests for `host` (lower-case, without port and brackets) are for this server; else 421."""
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
-        """Whether a WebSocket may be opened by a page of `origin` (None: no browser, or none said); else 403."""
+        """Whether a page of `origin` (None: no browser, or none said) may open a WebSocket or send a body; else 403."""
+
+    def take_body(self, request: Request) -> BodyTaker | None:
+        """Who takes the body of `request`, or None to have it read whole, up to `Limits.http_body`. Raises Refused."""
 
     def respond(self, request: Request) -> Response:
         """Answer a plain request; not async, so it must be quick. What it raises is logged and answered 500."""

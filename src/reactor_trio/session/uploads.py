@@ -1,0 +1,209 @@
+"""The files of one session: what its client uploads, from the first byte to the end of the session.
+
+A file is kept on disk without a name (`O_TMPFILE`; where the system has none, its name is removed at once). So no name of a
+client's becomes a path, no other process can open it, and nothing is left of it when it is closed, be it by SIGKILL.
+
+The bytes are written and read by `disk`, away from the loops. An upload belongs to the task of its connection; `end` cancels
+those under way, `aclose` closes what was kept. Limits are counted from what an upload announces, before a byte is taken.
+"""
+
+from __future__ import annotations
+
+import errno
+import secrets
+import tempfile
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import trio
+
+from reactor_trio.errors import UploadRefused
+from reactor_trio.interface.files import UploadedFile
+
+#: runs a blocking function away from the loops and gives what it returns; cancelled only before it begins
+Disk = Callable[..., Awaitable[Any]]
+
+#: Bytes written at once: what an upload holds in memory.
+_PIECE = 256 * 1024
+_OVER = "the session has ended; the file was not kept"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class UploadLimits:
+    """What one session may store.
+
+    Attributes:
+        file_size, total_size: bytes of one file, and of all.
+        files: how many.
+        at_once: uploads under way at one time.
+        folder: where the disk is used; None: the system's folder for temporary files.
+    """
+
+    file_size: int = 64 * 1024 * 1024
+    total_size: int = 512 * 1024 * 1024
+    files: int = 64
+    at_once: int = 4
+    folder: str | None = None
+
+
+@dataclass(eq=False)
+class Upload:
+    """A file that is complete."""
+
+    id: str
+    name: str
+    mime_type: str
+    size: int
+    content: IO[bytes]
+    #: what the model was given of it, as long as the model keeps that: the bytes are in memory once
+    given: weakref.ref[UploadedFile] | None = field(default=None, repr=False)
+
+
+class UploadStore:
+    """The files of one session, on the I/O loop.
+
+    Attributes:
+        token: what a client must show to upload; None after the session's end.
+    """
+
+    def __init__(self, limits: UploadLimits, disk: Disk) -> None:
+        self.token: str | None = secrets.token_urlsafe()
+        self._limits = limits
+        self._disk = disk
+        self._files: dict[str, Upload] = {}
+        self._under_way: set[trio.CancelScope] = set()
+        self._bytes = 0
+
+    async def receive(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
+        """Keep the `size` bytes (at least 1) of `body`.
+
+        Raises UploadRefused when it is more than a limit allows, cannot be written, has another size, or the session
+        ends; what `body` raises comes out as it is. Whatever is raised, nothing is kept.
+        """
+        self._check_room(size)
+        self._bytes += size
+        upload: Upload | None = None
+        scope = trio.CancelScope()
+        self._under_way.add(scope)
+        try:
+            with scope:
+                content = await self._write_all(size, body)
+                upload = Upload(secrets.token_urlsafe(12), name, mime_type, size, content)
+                self._files[upload.id] = upload
+        finally:
+            self._under_way.discard(scope)
+            if upload is None:
+                self._bytes -= size
+        if upload is None:
+            raise UploadRefused(410, _OVER)
+        return upload
+
+    def find(self, upload_id: str) -> UploadedFile:
+        """The file as the model gets it, its data not yet there unless it was loaded before. Raises LookupError."""
+        upload = self._files[upload_id]
+        file = upload.given() if upload.given is not None else None
+        if file is None:
+            file = UploadedFile(upload.name, upload.mime_type, upload.size, b"")
+            upload.given = weakref.ref(file)
+        return file
+
+    async def load(self, file: UploadedFile) -> None:
+        """Fill in the data of what `find` gave. Raises OSError."""
+        if len(file.data) == file.size:
+            return
+        upload = next(upload for upload in self._files.values() if upload.given is not None and upload.given() is file)
+        file.data = await self._disk(_read, upload.content, upload.size)
+
+    def end(self) -> None:
+        """The session is over: its token is worth nothing, and uploads under way are cancelled."""
+        self.token = None
+        for scope in self._under_way:
+            scope.cancel()
+
+    async def aclose(self) -> None:
+        """`end`, and let go of every file; not cancelled."""
+        self.end()
+        files = [upload.content for upload in self._files.values()]
+        self._files.clear()
+        if files:
+            with trio.CancelScope(shield=True):
+                await self._disk(_close, *files)
+
+    def __len__(self) -> int:
+        return len(self._files) + len(self._under_way)
+
+    def _check_room(self, size: int) -> None:
+        limits = self._limits
+        if self.token is None:
+            raise UploadRefused(410, _OVER)
+        if size > limits.file_size:
+            raise UploadRefused(413, f"a file may have {limits.file_size} bytes, this one has {size}")
+        if len(self._under_way) >= limits.at_once:
+            raise UploadRefused(429, f"{limits.at_once} uploads are under way; wait for one to end")
+        if len(self) >= limits.files:
+            raise UploadRefused(429, f"a session may have {limits.files} files")
+        if self._bytes + size > limits.total_size:
+            left = limits.total_size - self._bytes
+            raise UploadRefused(413, f"the files of a session may have {limits.total_size} bytes, {left} are left")
+
+    async def _write_all(self, size: int, body: AsyncIterator[bytes]) -> IO[bytes]:
+        content: IO[bytes] = await self._on_disk(_create, self._limits.folder)
+        complete = False
+        try:
+            received, piece = 0, bytearray()
+            async for data in body:
+                received += len(data)
+                if received > size:
+                    break
+                piece += data
+                if len(piece) >= _PIECE:
+                    await self._on_disk(_write, content, piece)
+                    piece = bytearray()
+            if received != size:
+                raise UploadRefused(400, f"{size} bytes were announced and others came; the file was not kept")
+            await self._on_disk(_write, content, piece)
+            if self.token is None:  # the end came while the last bytes were written, which nothing interrupts
+                raise UploadRefused(410, _OVER)
+            complete = True
+        finally:
+            if not complete:
+                with trio.CancelScope(shield=True):
+                    await self._disk(_close, content)
+        return content
+
+    async def _on_disk(self, function: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return await self._disk(function, *args)
+        except OSError as error:
+            full = error.errno in _FULL
+            what = "the server's disk is full" if full else f"the server cannot store it: {error.strerror or error}"
+            raise UploadRefused(507 if full else 500, f"{what}; the file was not kept") from error
+
+
+def _create(folder: str | None) -> IO[bytes]:
+    return tempfile.TemporaryFile(dir=folder, buffering=0, prefix="reactor-")
+
+
+def _write(content: IO[bytes], data: bytearray) -> None:
+    with memoryview(data) as view:
+        written = 0
+        while written < len(view):
+            written += content.write(view[written:])
+
+
+def _read(content: IO[bytes], size: int) -> bytes:
+    content.seek(0)
+    data = content.read()
+    if len(data) != size:
+        raise OSError(errno.EIO, f"{size} bytes were written and {len(data)} could be read")
+    return data
+
+
+def _close(*files: IO[bytes]) -> None:
+    for content in files:
+        with suppress(OSError):  # a close may report a write that failed; the file is gone either way
+            content.close()
