@@ -20,6 +20,7 @@ import trio
 from reactor_trio.errors import CommandError
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.input import InputFrame
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Bundle
 from reactor_trio.model_host import ModelHost
@@ -120,6 +121,8 @@ class Session:
             lookahead=Lookahead(services.buffer_size, assume=not services.hold),
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
+        self._inflow = services.port.inflow
+        self._inflow_number = self._inflow.begin()
 
     async def run(self) -> None:
         """The session's whole life; cancelled when its connection goes. Returns when the model has let go of it."""
@@ -185,6 +188,12 @@ class Session:
         self._unanswered.append(_Unanswered(self._numbers, name, id, shares))
         command = Command(self._numbers, self._controller, name, arguments, id)
         self._services.host.post(self._half.command, command)
+
+    # ---- input frames -------------------------------------------------------------------------------------------------
+
+    def take_input(self, track: str, frame: InputFrame) -> None:
+        """A frame of an input track, from the controlling client. Never waits."""
+        self._inflow.put(self._inflow_number, track, frame)
 
     # ---- heard from the model's half ----------------------------------------------------------------------------------
 

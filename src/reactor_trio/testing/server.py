@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -19,7 +19,6 @@ from reactor_trio.client.transport import Transport
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface.blocking import VideoModel
 from reactor_trio.interface.model import Model
-from reactor_trio.media import Encoded, FrameHandle
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
@@ -31,6 +30,9 @@ from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost, vir
 from reactor_trio.transport import Request, serve_http
 
 _HOST = "127.0.0.1"
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 class TestServer:
@@ -194,7 +196,7 @@ async def open_server(
             if issubclass(model, VideoModel):
                 virtual.enter_context(virtual_sleep(host))
             served = Runtime(
-                host, lambda: model, name=name or model.__name__, settings=settings, debug=debug, worker=_encode_here
+                host, lambda: model, name=name or model.__name__, settings=settings, debug=debug, worker=_here
             )
             server = TestServer(served, nursery, websocket)
             try:
@@ -231,10 +233,10 @@ def assert_nothing_left(server: TestServer) -> None:
     assert not left, "left behind: " + "; ".join(left)
 
 
-async def _encode_here(encode: Callable[[FrameHandle], Encoded], frame: FrameHandle) -> Encoded:
-    """A worker thread would run beside the virtual clock; encoding takes no time here."""
+async def _here(function: Callable[[A], R], argument: A, /) -> R:
+    """A worker thread would run beside the virtual clock; encoding and decoding take no time here."""
     await trio.lowlevel.checkpoint()
-    return encode(frame)
+    return function(argument)
 
 
 def _request(url: str, method: str, headers: Mapping[str, str] | None) -> Request:
