@@ -7,16 +7,16 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import cycles, overhead, pacing
+from benchmarks import cycles, overhead, pacing, push
 from benchmarks.report import Report, machine
 
-BENCHMARKS = {"pacing": pacing, "overhead": overhead, "cycles": cycles}
+BENCHMARKS = {"pacing": pacing, "overhead": overhead, "cycles": cycles, "push": push}
 
 
 def main() -> int:
     """Exit code 0 if every bar was met, 1 if one was missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "all", []], metavar="pacing|overhead|cycles|all")
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "all", []], metavar="pacing|overhead|cycles|push|all")
     parser.add_argument("--json", type=Path, metavar="F", help="write machine and figures to this file, too")
     parser.add_argument("--quick", action="store_true", help="a tenth of the samples: to see that it works, not to compare")
     options = parser.parse_args()

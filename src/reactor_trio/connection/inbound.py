@@ -92,11 +92,14 @@ class Inbound:
 
     async def run(self) -> None:
         """Decode and deliver for ever; cancelled when the connection goes, which waits for the picture under way."""
+        under_way = 0
         try:
             while True:
+                under_way = 0
                 if not self._waiting:
                     await self._bell.wait()
                     continue
+                under_way = 1
                 spec, packet, deliver = self._waiting.popleft()
                 try:
                     data = await self._worker(partial(decode_input, spec, packet.meta), packet.payload)
@@ -105,9 +108,8 @@ class Inbound:
                 else:
                     deliver(spec.name, _frame(packet, data))
         finally:
-            if self._waiting:
-                self._dropped("input", "client_left", len(self._waiting))
-                self._waiting.clear()
+            if left := len(self._waiting) + under_way:
+                self._dropped("input", "client_left", left)
 
     def _not_used(self, index: int | None, message: str) -> None:
         self._dropped("input", "refused", 1)
