@@ -22,6 +22,7 @@ from reactor_trio.interface import (
     ReactorPipeline,
     ReadMode,
     Video,
+    VideoModel,
     connected,
     event,
 )
@@ -226,6 +227,13 @@ def test_t93_one_name_for_an_input_and_an_output():
     with pytest.raises(ValueError, match=says) as caught:
         declaration_of(Twice).schema()
     assert isinstance(caught.value, DeclarationError)
+
+
+def test_a_blocking_model_takes_no_input():
+    with pytest.raises(DeclarationError, match=r"Old\.input: a VideoModel takes no input tracks"):
+
+        class Old(VideoModel):
+            input: Webcam
 
 
 def test_an_attribute_of_any_name_and_several_of_them():

@@ -146,7 +146,7 @@ def declare(cls: type) -> None:
     for attribute in cls.__reactor_declaration__.inputs:  # type: ignore[attr-defined]
         if kind == "blocking":
             raise DeclarationError(
-                f"{cls.__qualname__}.{attribute}: a VideoModel takes no input tracks; use a ReactorPipeline or a ReactorModel"
+                f"{cls.__qualname__}.{attribute}: a VideoModel takes no input tracks; use a ReactorPipeline or ReactorModel"
             )
         setattr(cls, attribute, property(functools.partial(_inputs, attribute)))
 
