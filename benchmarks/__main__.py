@@ -7,10 +7,10 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import convert, cycles, overhead, pacing
+from benchmarks import convert, cycles, overhead, pacing, push
 from benchmarks.report import Report, machine
 
-BENCHMARKS = {"pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert}
+BENCHMARKS = {"pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "push": push}
 
 
 def main() -> int:

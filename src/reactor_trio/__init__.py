@@ -1,5 +1,6 @@
 """reactor-trio: a Trio runtime for real-time, interactive generative video models over one WebSocket port."""
 
+from reactor_trio.errors import BufferClosed as BufferClosed
 from reactor_trio.errors import CommandError as CommandError
 from reactor_trio.errors import ConnectionRefused as ConnectionRefused
 from reactor_trio.errors import DeclarationError as DeclarationError
@@ -16,14 +17,20 @@ from reactor_trio.interface import ClientInfo as ClientInfo
 from reactor_trio.interface import FieldInfo as FieldInfo
 from reactor_trio.interface import Idle as Idle
 from reactor_trio.interface import Input as Input
+from reactor_trio.interface import InputBuffer as InputBuffer
 from reactor_trio.interface import InputField as InputField
+from reactor_trio.interface import InputFrame as InputFrame
 from reactor_trio.interface import InputState as InputState
 from reactor_trio.interface import MessageField as MessageField
 from reactor_trio.interface import ModelMessage as ModelMessage
 from reactor_trio.interface import Output as Output
 from reactor_trio.interface import ReactorModel as ReactorModel
 from reactor_trio.interface import ReactorPipeline as ReactorPipeline
+<<<<<<< HEAD
 from reactor_trio.interface import UploadedFile as UploadedFile
+=======
+from reactor_trio.interface import ReadMode as ReadMode
+>>>>>>> input
 from reactor_trio.interface import Video as Video
 from reactor_trio.interface import VideoModel as VideoModel
 from reactor_trio.interface import VideoOut as VideoOut

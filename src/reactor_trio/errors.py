@@ -9,6 +9,7 @@ and `except ValueError` in author code keep their meaning.
 from __future__ import annotations
 
 __all__ = [
+    "BufferClosed",
     "CommandError",
     "ConnectionRefused",
     "DeclarationError",
@@ -36,6 +37,13 @@ class ManifestError(ReactorError):
 
 class OutputError(ReactorError, TypeError, ValueError):
     """A yielded or emitted value does not fit the declared tracks; names track, expected and given shape and dtype."""
+
+
+class BufferClosed(ReactorError):
+    """A `read` of an input track will get no more frames: the client has left, or the model closed the buffer.
+
+    Let it pass in a pipeline, where it ends the generator cleanly; catch it in `run()`.
+    """
 
 
 class CommandError(ReactorError):

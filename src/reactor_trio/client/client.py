@@ -9,11 +9,14 @@ polite end the iterators simply stop; after any other they raise SessionEnded, o
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, TypeVar
 
 import anyio
+import anyio.to_thread
+from numpy.typing import ArrayLike
 
 from reactor_trio.client.broadcast import Broadcast
 from reactor_trio.client.conversation import (
@@ -26,6 +29,7 @@ from reactor_trio.client.conversation import (
     TrackChanged,
     Welcomed,
 )
+from reactor_trio.client.push import Payload, PushTrack, checked_picture, encode_picture, encode_sound
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.transport import Transport, TransportClosed
@@ -82,6 +86,8 @@ class Client:
         self._answers: dict[int, _Answer] = {}
         self._frames: dict[int, Broadcast[Received]] = {}
         self._messages: Broadcast[Message] = Broadcast(MESSAGES_QUEUED)
+        self._pushes: dict[int, PushTrack] = {}
+        self._first_push: float | None = None
         self._end_message = ""
         self._over = anyio.Event()
         #: Why the session ended (`"lost"` if the link broke), None while it goes on.
@@ -190,6 +196,50 @@ class Client:
         lost = {index: (frames.dropped, frames.skipped) for index, frames in self._frames.items()}
         return self._conversation.statistics(anyio.current_time(), lost, self._messages.dropped)
 
+    async def push_video(
+        self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85
+    ) -> bool:
+        """Send a picture to the model; returns when it is on its way, True, or a newer one has taken its place, False.
+
+        Pushed one after the other, all are sent. While one is under way, of those that other tasks push meanwhile only the
+        newest is kept.
+
+        Args:
+            track: a name in `tracks`; None: the first input video track.
+            frame: `(H, W, 3)` uint8 RGB; not to be changed until this returns.
+            pts: when it was captured, in seconds from the first one; by default now.
+            codec: `"jpeg"`, encoded on a worker thread, or `"raw"` for the exact pixels. A packet larger than the server's
+                limit (4 MiB) closes the connection.
+            quality: of the JPEG, 1 to 100.
+
+        Raises ValueError if there is no such track or this is no picture, SessionEnded when the session is over. What the
+        server cannot use it says in a message of type `reactor.error`. Cancelled before it was sent, nothing is.
+        """
+        self._check_alive()
+        way, picture = self._find_input(track, "video"), checked_picture(frame)
+        captured = self._captured(pts)
+
+        async def encode() -> Payload:
+            if codec == "raw":
+                return encode_picture(picture, codec, quality)
+            return await self._encode(encode_picture, picture, codec, quality)
+
+        return await way.push_newest(captured, encode, self._send_bytes)
+
+    async def push_audio(self, track: str | None, samples: ArrayLike, pts: float | None = None) -> None:
+        """Send sound to the model; returns when it is on its way.
+
+        Args:
+            track: a name in `tracks`; None: the first input audio track.
+            samples: int16 `(1, M)` or `(M,)`, at the track's `sample_rate`.
+            pts: when the first sample was captured, in seconds, on the clock of `push_video`; by default now.
+
+        Raises as `push_video` does.
+        """
+        self._check_alive()
+        way = self._find_input(track, "audio")
+        await way.push(self._captured(pts), encode_sound(samples), self._send_bytes)
+
     async def feedback(self, track: str | None, seq: int) -> None:
         """Tell the server the newest frame shown of `track` (a name; None as in `frames()`). Raises SessionEnded."""
         self._check_alive()
@@ -216,6 +266,33 @@ class Client:
                 return track
         wanted = "video output track" if name is None else f"output track {name!r}"
         raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in outputs) or 'none'}")
+
+    def _find_input(self, name: str | None, kind: str) -> PushTrack:
+        inputs = [track for track in self.tracks if track.direction == "in"]
+        for track in inputs:
+            if track.kind == kind and name in (None, track.name):
+                return self._pushes.setdefault(track.index, PushTrack(track))
+        wanted = f"{kind} input track" + ("" if name is None else f" {name!r}")
+        raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in inputs) or 'none'}")
+
+    def _captured(self, pts: float | None) -> float:
+        if pts is None:
+            now = anyio.current_time()
+            self._first_push = now if self._first_push is None else self._first_push
+            return now - self._first_push
+        if not 0 <= pts < math.inf:
+            raise ValueError(f"pts: expected seconds, 0 or more, got {pts!r}")
+        return pts
+
+    async def _encode(self, encode: Callable[..., Payload], /, *args: Any) -> Payload:
+        return await anyio.to_thread.run_sync(encode, *args)
+
+    async def _send_bytes(self, data: bytes) -> None:
+        try:
+            await self._transport.send_bytes(data)
+        except TransportClosed:
+            await self._over.wait()  # as in `_send`
+        self._check_alive()
 
     async def _send(self, text: str) -> None:
         """Send `text`, or return once the session is over."""

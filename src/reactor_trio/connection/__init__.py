@@ -5,4 +5,5 @@ from reactor_trio.connection.conversation import converse as converse
 from reactor_trio.connection.hello import Hello as Hello
 from reactor_trio.connection.hello import HelloRefused as HelloRefused
 from reactor_trio.connection.hello import parse_hello as parse_hello
+from reactor_trio.connection.inbound import Inbound as Inbound
 from reactor_trio.connection.outbound import Outbound as Outbound

@@ -2,7 +2,8 @@
 
     control -+- place in the waiting room, held until the session has unwound
              '- outer nursery -+- session.run           ends when the model has let go
-                               '- wire nursery -+- receive   socket -> commands; never waits for the model
+                               '- wire nursery -+- receive   socket -> commands, media; never waits for the model
+                                                +- inbound   media, decoded in order -> session, if the model takes any
                                                 +- send      messages and frames -> socket; the only writer
                                                 '- bound     a goodbye that the client does not take is cut short
 
@@ -20,6 +21,7 @@ import trio
 
 from reactor_trio.admission import Refused
 from reactor_trio.connection.hello import Hello
+from reactor_trio.connection.inbound import Inbound
 from reactor_trio.connection.outbound import Outbound
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text
@@ -57,6 +59,9 @@ class Desk(Protocol):
     def outbound(self, hello: Hello) -> Outbound:
         """The way out to a new client."""
 
+    def inbound(self, outbound: Outbound) -> Inbound:
+        """The way in of that client."""
+
     def enter(self, outbound: Outbound) -> Place:
         """A place for a controlling client. Raises Refused."""
 
@@ -88,6 +93,7 @@ async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
 class _Conversation:
     def __init__(self, desk: Desk, hello: Hello, messages: MessageStream) -> None:
         self.outbound = desk.outbound(hello)
+        self._inbound = desk.inbound(self.outbound)
         self._desk = desk
         self._hello = hello
         self._messages = messages
@@ -152,6 +158,8 @@ class _Conversation:
         wire.start_soon(self._receive, wire.cancel_scope)
         wire.start_soon(self._send, wire.cancel_scope)
         wire.start_soon(self._bound_farewell, wire.cancel_scope)
+        if self._inbound.open:
+            wire.start_soon(self._inbound.run)
 
     async def _farewell(self) -> None:
         """Say only goodbye."""
@@ -188,7 +196,7 @@ class _Conversation:
 
     def _take(self, message: str | bytes) -> None:
         if not isinstance(message, str):
-            self._refuse("protocol_error", "a binary message: this model has no input tracks", None)
+            self._media(message)
             return
         try:
             text = decode_client_text(message)
@@ -201,6 +209,16 @@ class _Conversation:
                 self._runtime_message(text)
             else:
                 self._command(text)
+
+    def _media(self, message: bytes) -> None:
+        if not self._inbound.open:
+            self._refuse("protocol_error", "a binary message: this model has no input tracks", None)
+        elif self._hello.role == "viewer":
+            self._inbound.not_taken("not_allowed", "a viewer watches; only the controlling client may send media")
+        elif self._session is None:
+            self._inbound.not_taken("not_admitted", "this client waits in the queue; media is taken after the welcome")
+        else:
+            self._inbound.take(message, self._session.take_input)
 
     def _command(self, text: ClientText) -> None:
         if self._hello.role == "viewer":

@@ -9,7 +9,7 @@ short queue of its own and is not dropped with a picture.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import trio
 
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Bundle, Encoded, Encoder, FrameHandle, open_encoder
+from reactor_trio.media import Bundle, Encoded, Encoder, FrameHandle, Worker, open_encoder
 from reactor_trio.protocol import (
     KEYFRAME,
     EndReason,
@@ -30,9 +30,6 @@ from reactor_trio.protocol import (
 )
 from reactor_trio.session.bell import Bell
 from reactor_trio.transport import MessageStream
-
-#: runs a blocking function away from the loop
-Worker = Callable[[Callable[[FrameHandle], Encoded], FrameHandle], Awaitable[Encoded]]
 
 #: blocks of audio that may wait for a slow socket, some seconds of it
 AUDIO_BLOCKS = 128
@@ -53,6 +50,7 @@ class _Waiting:
     pts: float
     step: int
     command: int | None
+    meta: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -107,9 +105,10 @@ class Outbound:
         self._bell = Bell()
         self._free = Bell()
         self._tracks: dict[str, _OutTrack] = {}
+        self._inputs = [_describe_input(i, spec) for i, spec in enumerate(tracks) if spec.direction == "in"]
         if codec is not None:
             for index, spec in enumerate(tracks):
-                if spec.kind == "audio" and not audio:
+                if spec.direction == "in" or (spec.kind == "audio" and not audio):
                     continue
                 encoder = open_encoder(spec, codec, jpeg_quality)
                 self._tracks[spec.name] = _OutTrack(index, spec, encoder, encoder.describe(index, spec, None))
@@ -117,17 +116,18 @@ class Outbound:
     @property
     def track_infos(self) -> list[TrackInfo]:
         """What the client is told of its tracks."""
-        return [track.info for track in self._tracks.values()]
+        return [track.info for track in self._tracks.values()] + self._inputs
 
     # ---- Attachment ---------------------------------------------------------------------------------------------------
 
     def offer(self, bundle: Bundle, pts: float) -> None:
         """A bundle is shown now."""
+        meta = {} if bundle.input_pts_us is None else {"input_pts_us": bundle.input_pts_us}
         for name, frame in bundle.tracks.items():
             track = self._tracks.get(name)
             if track is None:
                 continue
-            waiting = _Waiting(frame, bundle.seqs[name], pts, bundle.step, bundle.command)
+            waiting = _Waiting(frame, bundle.seqs[name], pts, bundle.step, bundle.command, meta)
             if track.spec.kind == "audio":
                 if len(self._audio) >= AUDIO_BLOCKS:
                     self._audio.popleft()
@@ -224,7 +224,7 @@ class Outbound:
                 return False
             packet = Packet(
                 track.index, waiting.seq, round(waiting.pts * 1e6), KEYFRAME if encoded.keyframe else 0,
-                waiting.command, waiting.step, {}, encoded.payload,
+                waiting.command, waiting.step, waiting.meta, encoded.payload,
             )  # fmt: skip
             head = packet_head(packet)
             await stream.send_packet(head, encoded.payload)
@@ -239,3 +239,8 @@ class Outbound:
         if encoder.blocking or not isinstance(frame, np.ndarray):  # a tensor may have to come from its device
             return await self._worker(encoder.encode, frame)
         return encoder.encode(frame)
+
+
+def _describe_input(index: int, spec: TrackSpec) -> TrackInfo:
+    """Each packet of an input track names its own codec and size."""
+    return TrackInfo(index, spec.name, spec.kind, "in", None, sample_rate=spec.sample_rate)

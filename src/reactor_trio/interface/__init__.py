@@ -1,5 +1,6 @@
 """What model authors import: `from reactor_trio.interface import ...`."""
 
+from reactor_trio.errors import BufferClosed as BufferClosed
 from reactor_trio.errors import CommandError as CommandError
 from reactor_trio.errors import DeclarationError as DeclarationError
 from reactor_trio.errors import OutputError as OutputError
@@ -15,7 +16,13 @@ from reactor_trio.interface.events import connected as connected
 from reactor_trio.interface.events import disconnected as disconnected
 from reactor_trio.interface.events import event as event
 from reactor_trio.interface.events import file_uploaded as file_uploaded
+<<<<<<< HEAD
 from reactor_trio.interface.files import UploadedFile as UploadedFile
+=======
+from reactor_trio.interface.input import InputBuffer as InputBuffer
+from reactor_trio.interface.input import InputFrame as InputFrame
+from reactor_trio.interface.input import ReadMode as ReadMode
+>>>>>>> input
 from reactor_trio.interface.messages import ClientInfo as ClientInfo
 from reactor_trio.interface.messages import MessageField as MessageField
 from reactor_trio.interface.messages import ModelMessage as ModelMessage

@@ -23,7 +23,7 @@ from reactor_trio.interface.events import Handler, event_arguments, hook_of, mar
 from reactor_trio.interface.files import Resolve
 from reactor_trio.interface.messages import ModelMessage, message_schema
 from reactor_trio.interface.state import InputState
-from reactor_trio.interface.tracks import Output, TrackSpec
+from reactor_trio.interface.tracks import Input, Output, TrackSpec
 
 T = TypeVar("T")
 ModelKind = Literal["pipeline", "run_loop", "blocking"]
@@ -52,7 +52,12 @@ class Declaration:
     connected: Handler | None
     disconnected: Handler | None
     narrowed_output: type[Output] | None = field(default=None)
+<<<<<<< HEAD
     file_uploaded: Handler | None = None
+=======
+    #: the attributes annotated with an `Input` class
+    inputs: dict[str, type[Input]] = field(default_factory=dict)
+>>>>>>> input
 
     @functools.cached_property
     def outputs(self) -> tuple[type[Output], ...]:
@@ -63,13 +68,23 @@ class Declaration:
 
     @functools.cached_property
     def tracks(self) -> tuple[TrackSpec, ...]:
-        """The model's tracks, in the order of their indices. Raises DeclarationError if two differ under one name."""
+        """The model's tracks in the order of their indices: outputs, then inputs.
+
+        Raises DeclarationError if two differ under one name, or an input has a name that is taken.
+        """
         tracks: dict[str, TrackSpec] = {}
         for output in self.outputs:
             for track in output.__reactor_tracks__:
                 known = tracks.setdefault(track.name, track)
                 if (known.kind, known.sample_rate) != (track.kind, track.sample_rate):
                     raise DeclarationError(f"{output.__qualname__}.{track.name}: declared elsewhere as another track")
+        for attribute, cls in self.inputs.items():
+            for track in cls.__reactor_tracks__:
+                if tracks.setdefault(track.name, track) is not track:
+                    raise DeclarationError(
+                        f"{self.model.__qualname__}.{attribute}: the track {track.name!r} of {cls.__qualname__} "
+                        "has the name of another track of this model; rename one of them"
+                    )
         return tuple(tracks.values())
 
     @functools.cached_property
@@ -140,8 +155,22 @@ def declare(cls: type) -> None:
         cls, kind, state, commands,
         hook_of(cls, "connected"), hook_of(cls, "disconnected"),
         output if isinstance(output, type) and issubclass(output, Output) else None,
+<<<<<<< HEAD
         hook_of(cls, "file_uploaded"),
+=======
+        {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Input)},
+>>>>>>> input
     )  # fmt: skip
+    for attribute in cls.__reactor_declaration__.inputs:  # type: ignore[attr-defined]
+        if kind == "blocking":
+            raise DeclarationError(
+                f"{cls.__qualname__}.{attribute}: a VideoModel takes no input tracks; use a ReactorPipeline or ReactorModel"
+            )
+        setattr(cls, attribute, property(functools.partial(_inputs, attribute)))
+
+
+def _inputs(attribute: str, model: Any) -> Any:
+    return model._port().inputs[attribute]
 
 
 def declaration_of(cls: type) -> Declaration:

@@ -6,6 +6,7 @@ shallow copy of a model with a port of its own is therefore a model for another 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final
 
 import trio
@@ -13,6 +14,7 @@ import trio
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface.declaration import Declaration, ModelKind, declare
 from reactor_trio.interface.messages import ModelMessage
+from reactor_trio.interface.tracks import Input
 
 
 class Connected(Protocol):
@@ -69,6 +71,11 @@ class ModelPort(Protocol):
         """The session's state, None without a session."""
         ...
 
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """By attribute: the model's `Input` classes with a buffer in each field."""
+        ...
+
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
         """Queue frames."""
         ...
@@ -101,7 +108,7 @@ class IdleType:
         return "Idle"
 
 
-#: `yield Idle`: no frame this time. The runtime waits for the next command, at most 20 ms, and asks again.
+#: `yield Idle`: no frame this time. The runtime waits for the next command or input frame, at most 20 ms, and asks again.
 Idle: Final = IdleType()
 
 
@@ -141,6 +148,7 @@ class ReactorModel(Model):
 
     Class attributes, beside those of every model:
         output: annotate it with an `Output` class to narrow the model's tracks to that one.
+        input: annotate it, or an attribute of any name, with an `Input` class to receive that one's tracks.
 
     Source: mission page 002.
     """

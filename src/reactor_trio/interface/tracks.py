@@ -72,7 +72,10 @@ class Output(_Tracks):
 
 
 class Input(_Tracks):
-    """Base of what a client sends to the model: each annotated field is a track."""
+    """Base of what a client sends to the model: each annotated field is a track.
+
+    A model that annotates an attribute with the subclass, `input: Webcam`, finds an `InputBuffer` at `self.input.<track>`.
+    """
 
     _direction: ClassVar[Literal["out", "in"]] = "in"
 

@@ -1,5 +1,7 @@
-"""Frames: from what a model yields to bundles (`frames`), from a frame to a packet's payload (`encoders`)."""
+"""Frames: from what a model yields to bundles (`frames`), to a packet's payload (`encoders`), and from one (`decoders`)."""
 
+from reactor_trio.media.decoders import Undecodable as Undecodable
+from reactor_trio.media.decoders import decode_input as decode_input
 from reactor_trio.media.encoders import Encoded as Encoded
 from reactor_trio.media.encoders import Encoder as Encoder
 from reactor_trio.media.encoders import choose_codec as choose_codec
@@ -10,3 +12,4 @@ from reactor_trio.media.frames import FrameHandle as FrameHandle
 from reactor_trio.media.frames import black_chunk as black_chunk
 from reactor_trio.media.frames import chunk_from_output as chunk_from_output
 from reactor_trio.media.frames import to_host as to_host
+from reactor_trio.media.workers import Worker as Worker

@@ -41,6 +41,7 @@ class Bundle:
         paced: whether the duration is the pacer's interval, which may change until it is shown; audio fixes it.
         step: model step that made it.
         command: id of the controlling client's newest command that it was made with.
+        input_pts_us: capture time of the newest input frame that it was made with, in microseconds of the client's clock.
     """
 
     tracks: Mapping[str, FrameHandle]
@@ -49,6 +50,7 @@ class Bundle:
     paced: bool
     step: int
     command: int | None
+    input_pts_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,13 @@ from reactor_trio.protocol.reasons import END_REASONS, EndReason
 
 #: Where a frame can be dropped, and why.
 DROPS = (
+    ("input", "not_taken"),
+    ("input", "refused"),
+    ("input", "overflow"),
+    ("input", "client_left"),
+    ("input", "evicted"),
+    ("input", "superseded"),
+    ("input", "unread"),
     ("model", "no_client"),
     ("buffer", "full"),
     ("buffer", "flushed"),

@@ -16,12 +16,12 @@ from typing import Any
 import trio
 
 from reactor_trio.admission import Admission, Journal
-from reactor_trio.connection import Hello, Outbound
-from reactor_trio.connection.outbound import Worker
+from reactor_trio.connection import Hello, Inbound, Outbound
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.interface.blocking import VideoModel, instantiate
 from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
 from reactor_trio.interface.model import Model, ReactorModel
+from reactor_trio.media import Worker
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import PROTOCOL, Welcome
@@ -43,8 +43,12 @@ class Runtime:
         find_model: gives the model class; called on the model thread, so that an import of its module happens there.
         name: for welcome, health and log.
         debug: whether clients are told the text of an author's exception.
+<<<<<<< HEAD
         worker: runs encoders away from the loop.
         disk: writes and reads uploaded files away from the loop.
+=======
+        worker: runs encoders and decoders away from the loop.
+>>>>>>> input
         on_phase: told each phase the server enters.
     """
 
@@ -177,6 +181,13 @@ class Runtime:
         self._present.add(outbound)
         return outbound
 
+    def inbound(self, outbound: Outbound) -> Inbound:
+        """The way in of the client that `outbound` leads to."""
+        return Inbound(
+            self.declaration.tracks, self._worker, self.metrics.dropped,
+            lambda code, message: outbound.say("reactor.error", {"code": code, "message": message}),
+        )  # fmt: skip
+
     def enter(self, outbound: Outbound) -> Place:
         """A place for a controlling client. Raises Refused."""
         place = self.room.enter(
@@ -256,7 +267,7 @@ class Runtime:
         declared = _declared_fps(model) if self.settings.fps is None else self.settings.fps
         port = Port(
             self.host, declaration, declared, self._max_fps(model),
-            lambda frames: self.metrics.dropped("model", "no_client", frames),
+            lambda frames: self.metrics.dropped("model", "no_client", frames), self.metrics.dropped,
         )  # fmt: skip
         model._reactor_port = port
         if isinstance(model, ReactorModel):

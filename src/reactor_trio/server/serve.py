@@ -6,20 +6,22 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import trio
 
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import Model
-from reactor_trio.media import Encoded, FrameHandle
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
 from reactor_trio.transport import serve_http, turn_away
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -81,8 +83,8 @@ async def serve(
     listeners = await trio.open_tcp_listeners(settings.port, host=settings.host)
     limiter = trio.CapacityLimiter(os.cpu_count() or 1)
 
-    async def worker(encode: Callable[[FrameHandle], Encoded], frame: FrameHandle) -> Encoded:
-        return await trio.to_thread.run_sync(encode, frame, limiter=limiter)
+    async def worker(function: Callable[[A], R], argument: A, /) -> R:
+        return await trio.to_thread.run_sync(function, argument, limiter=limiter)
 
     try:
         async with open_model_host() as model_host:

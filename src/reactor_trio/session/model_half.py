@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from reactor_trio.errors import CommandError
+from reactor_trio.errors import BufferClosed, CommandError
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data, plain
@@ -128,6 +128,7 @@ class ModelHalf:
         # have seen for certain.
         self._block = 0
         self._block_command: int | None = None
+        self._idle = False  # the generator waits for something to happen
 
     @property
     def over(self) -> bool:
@@ -159,6 +160,7 @@ class ModelHalf:
                     if limit.cancelled_caught:
                         log.error("session %s: @disconnected took over %g s and was cancelled", self._session_id,
                                   self._close_timeout)  # fmt: skip
+                    self._port.inflow.close()  # first: a generator in `read` ends by BufferClosed, not by Cancelled
                     self._stop.cancel()
                     self.stopped.set()
         finally:
@@ -188,10 +190,12 @@ class ModelHalf:
         return True
 
     async def wait_for_command(self, deadline: float) -> None:
-        """Return when a command is pending, or at `deadline`. Always a checkpoint."""
+        """Return when a command is pending or an input frame arrives, or at `deadline`. Always a checkpoint."""
+        self._idle = True
         await trio.lowlevel.checkpoint()
-        while not self.pending and trio.current_time() < deadline:
+        while self._idle and not self.pending and trio.current_time() < deadline:
             await self.bell.wait(deadline)
+        self._idle = False
 
     async def emit(self, chunk: Chunk, compute_time: float | None, drop: bool) -> None:
         """A run loop emitted."""
@@ -242,6 +246,12 @@ class ModelHalf:
         self.pending.add(command)
         self.bell.ring()
 
+    def input_arrived(self) -> None:
+        """An input frame can be read."""
+        if self._idle:
+            self._idle = False
+            self.bell.ring()
+
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     def _open_driver(self) -> Driver:
@@ -255,7 +265,7 @@ class ModelHalf:
             try:
                 await self._driver.drive()
             except BaseException as error:
-                self.error = strip(error, SessionOver, trio.Cancelled)
+                self.error = strip(error, SessionOver, trio.Cancelled, *self._ends)
                 if isinstance(self.error, Exception):
                     self.error = with_twin(self.error)
                 cut_short = self.error is None and strip(error, trio.Cancelled) is None and not self.over
@@ -264,7 +274,7 @@ class ModelHalf:
                 try:
                     await self._driver.close()
                 except BaseException as error:
-                    self._closing_failed(strip(error, GeneratorExit, SessionOver, trio.Cancelled))
+                    self._closing_failed(strip(error, GeneratorExit, SessionOver, trio.Cancelled, *self._ends))
             if cut_short and self.error is None:
                 self.error = RuntimeError(
                     "inference() holds a cancel scope or nursery open across a yield, and that scope was cancelled"
@@ -273,6 +283,16 @@ class ModelHalf:
             log.error("session %s: closing inference() took over %g s and was cancelled", self._session_id,
                       self._close_timeout)  # fmt: skip
         session.cancel()
+
+    @property
+    def _ends(self) -> tuple[type[BaseException], ...]:
+        """Exceptions by which author code says that the session is over, if it is."""
+        return (BufferClosed,) if self.over else ()
+
+    def input_ended(self) -> None:
+        """A reader gets BufferClosed; as after a cancellation, a generator's cleanup may await."""
+        if self.kind == "pipeline":
+            self.step_was_cancelled()
 
     def step_was_cancelled(self) -> None:
         """A cancellation reaches an async step; if it is the session's end, the step's cleanup may await."""
@@ -308,6 +328,8 @@ class ModelHalf:
             answer = Answer(numbers, self.step, code=error.code, message=error.message)
         except Exception as raised:
             cause = with_twin(raised)
+            if strip(raised, *self._ends) is None:
+                return  # the client has left; nobody waits for the answer
             log.error("session %s: the handler of %s raised", self._session_id, command.name, exc_info=cause)
             answer = Answer(numbers, self.step, code="internal_error", message=f"{type(cause).__name__}: {cause}")
         else:

@@ -61,6 +61,8 @@ class Outflow:
         self._frames_per_step = 1
         # A blocking model computes its next block while one is shown: there is room for both.
         self._blocks = 2 if isinstance(cadence, BlockCadence) else 1
+        #: capture time of the input frame that the model read last, in microseconds of the client's clock
+        self.input_pts_us: int | None = None
         self.closed = False
 
     @property
@@ -82,19 +84,19 @@ class Outflow:
         """
         self._margin.observe(late + seconds - self._predicted)
         self._begin(chunk, seconds)
-        epoch = self._epoch
+        epoch, input_pts_us = self._epoch, self.input_pts_us
         for index, (tracks, duration) in enumerate(chunk.split()):
             while (at := self._room(self._lookahead.queue_at)) > trio.current_time() and not self._stale(epoch):
                 await self._bell.wait(at)
             if self._stale(epoch):
                 self._drop_rest(tracks, chunk.length - index)
                 return
-            self._put(tracks, duration, step, command)
+            self._put(tracks, duration, step, command, input_pts_us)
 
     async def emit(self, chunk: Chunk, seconds: float | None, step: int, command: int | None, drop: bool) -> None:
         """Queue what a run loop emitted: wait while the buffer is full, or with `drop` discard what finds no room."""
         self._begin(chunk, seconds)
-        epoch = self._epoch
+        epoch, input_pts_us = self._epoch, self.input_pts_us
         for index, (tracks, duration) in enumerate(chunk.split()):
             while (at := self._room(self._lookahead.emit_at)) > (now := trio.current_time()) and not self._stale(epoch):
                 if drop:
@@ -106,7 +108,7 @@ class Outflow:
             if at > now:  # the tail goes with it, also if room comes meanwhile: what is shown of a batch has no holes
                 self._drop(tracks, chunk.length - index, "full")
                 return
-            self._put(tracks, duration, step, command)
+            self._put(tracks, duration, step, command, input_pts_us)
 
     async def push(self, chunk: Chunk, step: int, command: int | None) -> None:
         """Queue a block of a blocking model, whose pushes are what sets the rate; waits while two blocks are queued."""
@@ -198,13 +200,21 @@ class Outflow:
     def _stale(self, epoch: int) -> bool:
         return self.closed or epoch != self._epoch
 
-    def _put(self, tracks: dict[str, FrameHandle], duration: float | None, step: int, command: int | None) -> None:
+    def _put(
+        self,
+        tracks: dict[str, FrameHandle],
+        duration: float | None,
+        step: int,
+        command: int | None,
+        input_pts_us: int | None = None,
+    ) -> None:
         interval = self._cadence.interval
         seconds = interval if duration is None else duration
         bundle = Bundle(
             tracks=tracks,
             seqs={name: self._next_seq(name) for name in tracks},
             duration=seconds, paced=duration is None, step=step, command=command,
+            input_pts_us=input_pts_us,
         )  # fmt: skip
         ready = trio.current_time()
         self._lookahead.put(ready, seconds, bundle.paced)

@@ -8,17 +8,20 @@ called it for one. A frame computed for a session that is over goes nowhere, eve
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import trio
 
 from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.input import InputFrame
 from reactor_trio.interface.messages import ModelMessage, message_data
+from reactor_trio.interface.tracks import Input
 from reactor_trio.media import chunk_from_output
 from reactor_trio.model_host import ModelHost, SessionOver
 from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
 from reactor_trio.session.bell import Bell
+from reactor_trio.session.inflow import Inflow
 
 if TYPE_CHECKING:
     from reactor_trio.session.model_half import ModelHalf
@@ -56,6 +59,7 @@ class Port:
     Args:
         fps: declared rate, or None.
         no_client: counts frames that were emitted with no session.
+        dropped: counts input frames dropped: place, reason, number.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class Port:
         fps: float | None,
         max_fps: float,
         no_client: Callable[[int], object],
+        dropped: Callable[[str, str, int], object],
     ) -> None:
         self.connected = ConnectedSignal()
         self.half: ModelHalf | None = None
@@ -74,6 +79,7 @@ class Port:
         self._declared_fps = fps
         self._max_fps = max_fps
         self._no_client = no_client
+        self.inflow = Inflow(host, declaration, dropped, self._input_read, self._input_arrived, self._input_ended)
 
     @property
     def output_buffer(self) -> Port:
@@ -84,6 +90,11 @@ class Port:
     def state(self) -> Any:
         """The session's state, None without a session."""
         return self.half.state if self.half is not None else None
+
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """By attribute: the model's `Input` classes with a buffer in each field."""
+        return self.inflow.inputs
 
     # ---- the output buffer --------------------------------------------------------------------------------------------
 
@@ -153,6 +164,21 @@ class Port:
         """See `ReactorModel.check_cancelled`."""
         if self.cancelled():
             raise SessionOver
+
+
+    def _input_read(self, frame: InputFrame) -> None:
+        """Who reads a frame works for the session that it came in."""
+        _SEEN.set(self.half)
+        if self.half is not None:
+            self.half.outflow.input_pts_us = round(frame.pts * 1e6)
+
+    def _input_arrived(self) -> None:
+        if self.half is not None:
+            self.half.input_arrived()
+
+    def _input_ended(self) -> None:
+        if self.half is not None:
+            self.half.input_ended()
 
 
 def serve_session(half: ModelHalf) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+<<<<<<< HEAD
 from pathlib import Path
 from typing import TYPE_CHECKING
+=======
+from typing import TYPE_CHECKING, Any
+>>>>>>> input
 
 import trio
 import trio.testing
 
 from reactor_trio.client import Client, Frame, Message
+from reactor_trio.client.push import Payload
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.transport import Transport
 from reactor_trio.client.uploads import Post, Source, Upload
@@ -73,12 +78,28 @@ class SessionClient(Client):
         except SessionEnded as ended:
             raise self._cause(ended) from None
 
+<<<<<<< HEAD
     async def upload(self, source: Source, *, name: str | None = None, mime_type: str | None = None) -> Upload:
         """As the real client's; takes no virtual time."""
         if not isinstance(source, bytes | bytearray | memoryview):
             path = Path(source)  # read here and not by a thread, which would run beside the virtual clock
             source, name = path.read_bytes(), path.name if name is None else name  # noqa: ASYNC240
         return await super().upload(source, name=name, mime_type=mime_type)
+=======
+    async def push(
+        self, track: str, *frames: Any, pts: float | None = None, codec: str = "raw", quality: int = 85
+    ) -> None:
+        """Send pictures or sound to an input track, and return when all that happens at this instant has happened.
+
+        Raw, so that the model reads the same pixels. All carry the same `pts`, by default the virtual time since the first.
+        """
+        for frame in frames:
+            if self._find_kind(track) == "audio":
+                await self.push_audio(track, frame, pts)
+            else:
+                await self.push_video(track, frame, pts, codec=codec, quality=quality)
+        await self.server.settle()
+>>>>>>> input
 
     async def close(self) -> None:
         """Leave politely and wait until the server has let go of the session."""
@@ -97,6 +118,13 @@ class SessionClient(Client):
     def resume(self) -> None:
         """Read again."""
         self._stall.resume()
+
+    async def _encode(self, encode: Callable[..., Payload], /, *args: Any) -> Payload:
+        """Here: a worker thread would run beside the virtual clock."""
+        return encode(*args)
+
+    def _find_kind(self, name: str) -> str | None:
+        return next((track.kind for track in self.tracks if track.direction == "in" and track.name == name), None)
 
     def _cause(self, ended: SessionEnded) -> BaseException:
         return self.server.model_error(ended) or ended

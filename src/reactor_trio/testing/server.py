@@ -5,8 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+<<<<<<< HEAD
 from functools import partial
 from typing import Any, Literal
+=======
+from typing import Any, Literal, TypeVar
+>>>>>>> input
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
@@ -22,7 +26,6 @@ from reactor_trio.client.uploads import HttpPost, Post
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface.blocking import VideoModel
 from reactor_trio.interface.model import Model
-from reactor_trio.media import Encoded, FrameHandle
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
@@ -34,6 +37,9 @@ from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost, vir
 from reactor_trio.transport import Refused, Request, serve_http
 
 _HOST = "127.0.0.1"
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 class TestServer:
@@ -212,8 +218,12 @@ async def open_server(
             if issubclass(model, VideoModel):
                 virtual.enter_context(virtual_sleep(host))
             served = Runtime(
+<<<<<<< HEAD
                 host, lambda: model, name=name or model.__name__, settings=settings, debug=debug,
                 worker=_encode_here, disk=_disk_here,
+=======
+                host, lambda: model, name=name or model.__name__, settings=settings, debug=debug, worker=_here
+>>>>>>> input
             )
             server = TestServer(served, nursery, websocket)
             try:
@@ -250,10 +260,10 @@ def assert_nothing_left(server: TestServer) -> None:
     assert not left, "left behind: " + "; ".join(left)
 
 
-async def _encode_here(encode: Callable[[FrameHandle], Encoded], frame: FrameHandle) -> Encoded:
-    """A worker thread would run beside the virtual clock; encoding takes no time here."""
+async def _here(function: Callable[[A], R], argument: A, /) -> R:
+    """A worker thread would run beside the virtual clock; encoding and decoding take no time here."""
     await trio.lowlevel.checkpoint()
-    return encode(frame)
+    return function(argument)
 
 
 async def _disk_here(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,0 +1,116 @@
+"""The way to the model: pictures and sound as packets of the session's input tracks.
+
+A push ends when its packet is on its way. While one picture of a track is encoded or waits for the socket, of those pushed
+meanwhile the newest alone is kept, not yet encoded: what the model gets is never older than the link makes it. Sound waits
+its turn and is all sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, encode_packet
+
+#: encoded payload and meta of a packet
+Payload = tuple[bytes, dict[str, Any]]
+Send = Callable[[bytes], Awaitable[None]]
+
+
+class _Turn:
+    """A picture that waits until the one before it is sent."""
+
+    def __init__(self) -> None:
+        self.come = anyio.Event()
+        self.replaced = False
+
+
+class PushTrack:
+    """One input track of a session: numbers packets, and lets one picture through at a time."""
+
+    def __init__(self, info: TrackInfo) -> None:
+        self.info = info
+        self._seq = 0
+        self._busy = False
+        self._next: _Turn | None = None
+
+    async def push_newest(self, pts: float, encode: Callable[[], Awaitable[Payload]], send: Send) -> bool:
+        """Encode and send when it is this picture's turn; False if a newer one came before that."""
+        seq = self._number()
+        if not await self._wait_turn():
+            return False
+        try:
+            await send(self._packet(seq, pts, await encode()))
+        finally:
+            self._pass_on()
+        return True
+
+    async def push(self, pts: float, payload: Payload, send: Send) -> None:
+        """Send in turn."""
+        await send(self._packet(self._number(), pts, payload))
+
+    def _number(self) -> int:
+        self._seq += 1
+        return self._seq - 1
+
+    async def _wait_turn(self) -> bool:
+        if not self._busy:
+            self._busy = True
+            return True
+        if self._next is not None:
+            self._next.replaced = True
+            self._next.come.set()
+        turn = self._next = _Turn()
+        try:
+            await turn.come.wait()
+        except BaseException:
+            if self._next is turn:
+                self._next = None
+            elif not turn.replaced:  # its turn had come
+                self._pass_on()
+            raise
+        return not turn.replaced
+
+    def _pass_on(self) -> None:
+        turn, self._next = self._next, None
+        self._busy = turn is not None
+        if turn is not None:
+            turn.come.set()
+
+    def _packet(self, seq: int, pts: float, payload: Payload) -> bytes:
+        data, meta = payload
+        return encode_packet(Packet(self.info.index, seq, round(pts * 1e6), KEYFRAME, None, 0, meta, memoryview(data)))
+
+
+def checked_picture(frame: ArrayLike) -> NDArray[np.uint8]:
+    """`frame` as an array. Raises ValueError unless it is a picture."""
+    array = np.asarray(frame)
+    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
+        raise ValueError(f"expected a picture, uint8 (H, W, 3), got {array.dtype} {array.shape}")
+    return array
+
+
+def encode_picture(picture: NDArray[np.uint8], codec: str, quality: int) -> Payload:
+    """Blocks for as long as it takes: a JPEG of 640x480 about 1 ms. Raises ValueError for an unknown codec."""
+    picture = np.ascontiguousarray(picture)
+    if codec == "raw":
+        height, width = picture.shape[:2]
+        return picture.tobytes(), {"codec": "raw", "width": width, "height": height}
+    if codec != "jpeg":
+        raise ValueError(f"codec: expected jpeg or raw, got {codec!r}")
+    import simplejpeg
+
+    data: bytes = simplejpeg.encode_jpeg(picture, quality=quality, colorspace="RGB", colorsubsampling="420")
+    return data, {"codec": "jpeg"}
+
+
+def encode_sound(samples: ArrayLike) -> Payload:
+    """Little-endian 16-bit samples of one channel. Raises ValueError unless that is what they are."""
+    array = np.asarray(samples)
+    if array.dtype != np.int16 or array.size == 0 or not (array.ndim == 1 or (array.ndim == 2 and array.shape[0] == 1)):
+        raise ValueError(f"expected sound, int16 (M,) or (1, M), got {array.dtype} {array.shape}")
+    return array.astype("<i2").tobytes(), {"codec": "pcm_s16le"}
