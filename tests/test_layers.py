@@ -36,13 +36,8 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol interface pacing admission media model_host session transport connection",
         "msgspec outcome prometheus_client trio yaml",
     ),
-<<<<<<< HEAD
     "client": ("errors protocol", "anyio h11 msgspec numpy simplejpeg wsproto"),
     "testing": ("errors interface media model_host session transport server client", "anyio msgspec trio"),
-=======
-    "client": ("errors protocol", "anyio msgspec numpy simplejpeg wsproto"),
-    "testing": ("errors interface model_host session transport server client", "anyio msgspec trio"),
->>>>>>> input
     "cli": ("errors protocol interface server client", "anyio msgspec trio watchfiles"),
 }
 

@@ -26,11 +26,8 @@ from reactor_trio.interface import ModelMessage as ModelMessage
 from reactor_trio.interface import Output as Output
 from reactor_trio.interface import ReactorModel as ReactorModel
 from reactor_trio.interface import ReactorPipeline as ReactorPipeline
-<<<<<<< HEAD
-from reactor_trio.interface import UploadedFile as UploadedFile
-=======
 from reactor_trio.interface import ReadMode as ReadMode
->>>>>>> input
+from reactor_trio.interface import UploadedFile as UploadedFile
 from reactor_trio.interface import Video as Video
 from reactor_trio.interface import VideoModel as VideoModel
 from reactor_trio.interface import VideoOut as VideoOut

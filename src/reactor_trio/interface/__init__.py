@@ -16,13 +16,10 @@ from reactor_trio.interface.events import connected as connected
 from reactor_trio.interface.events import disconnected as disconnected
 from reactor_trio.interface.events import event as event
 from reactor_trio.interface.events import file_uploaded as file_uploaded
-<<<<<<< HEAD
 from reactor_trio.interface.files import UploadedFile as UploadedFile
-=======
 from reactor_trio.interface.input import InputBuffer as InputBuffer
 from reactor_trio.interface.input import InputFrame as InputFrame
 from reactor_trio.interface.input import ReadMode as ReadMode
->>>>>>> input
 from reactor_trio.interface.messages import ClientInfo as ClientInfo
 from reactor_trio.interface.messages import MessageField as MessageField
 from reactor_trio.interface.messages import ModelMessage as ModelMessage

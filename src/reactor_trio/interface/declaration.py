@@ -52,12 +52,9 @@ class Declaration:
     connected: Handler | None
     disconnected: Handler | None
     narrowed_output: type[Output] | None = field(default=None)
-<<<<<<< HEAD
     file_uploaded: Handler | None = None
-=======
     #: the attributes annotated with an `Input` class
     inputs: dict[str, type[Input]] = field(default_factory=dict)
->>>>>>> input
 
     @functools.cached_property
     def outputs(self) -> tuple[type[Output], ...]:
@@ -155,11 +152,8 @@ def declare(cls: type) -> None:
         cls, kind, state, commands,
         hook_of(cls, "connected"), hook_of(cls, "disconnected"),
         output if isinstance(output, type) and issubclass(output, Output) else None,
-<<<<<<< HEAD
         hook_of(cls, "file_uploaded"),
-=======
         {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Input)},
->>>>>>> input
     )  # fmt: skip
     for attribute in cls.__reactor_declaration__.inputs:  # type: ignore[attr-defined]
         if kind == "blocking":

@@ -43,12 +43,8 @@ class Runtime:
         find_model: gives the model class; called on the model thread, so that an import of its module happens there.
         name: for welcome, health and log.
         debug: whether clients are told the text of an author's exception.
-<<<<<<< HEAD
-        worker: runs encoders away from the loop.
-        disk: writes and reads uploaded files away from the loop.
-=======
         worker: runs encoders and decoders away from the loop.
->>>>>>> input
+        disk: writes and reads uploaded files away from the loop.
         on_phase: told each phase the server enters.
     """
 

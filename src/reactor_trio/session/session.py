@@ -21,11 +21,8 @@ import trio
 from reactor_trio.errors import CommandError, UploadRefused
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
-<<<<<<< HEAD
 from reactor_trio.interface.files import UploadedFile
-=======
 from reactor_trio.interface.input import InputFrame
->>>>>>> input
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Bundle
 from reactor_trio.model_host import ModelHost
@@ -133,12 +130,9 @@ class Session:
             lookahead=Lookahead(services.buffer_size, assume=not services.hold),
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
-<<<<<<< HEAD
         self._intake = Intake(lambda command: services.host.post(self._half.command, command), self._file_unreadable)
-=======
         self._inflow = services.port.inflow
         self._inflow_number = self._inflow.begin()
->>>>>>> input
 
     async def run(self) -> None:
         """The session's whole life; cancelled when its connection goes. Returns when the model has let go of it."""

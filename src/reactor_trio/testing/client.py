@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-<<<<<<< HEAD
 from pathlib import Path
-from typing import TYPE_CHECKING
-=======
 from typing import TYPE_CHECKING, Any
->>>>>>> input
 
 import trio
 import trio.testing
@@ -78,14 +74,13 @@ class SessionClient(Client):
         except SessionEnded as ended:
             raise self._cause(ended) from None
 
-<<<<<<< HEAD
     async def upload(self, source: Source, *, name: str | None = None, mime_type: str | None = None) -> Upload:
         """As the real client's; takes no virtual time."""
         if not isinstance(source, bytes | bytearray | memoryview):
             path = Path(source)  # read here and not by a thread, which would run beside the virtual clock
             source, name = path.read_bytes(), path.name if name is None else name  # noqa: ASYNC240
         return await super().upload(source, name=name, mime_type=mime_type)
-=======
+
     async def push(
         self, track: str, *frames: Any, pts: float | None = None, codec: str = "raw", quality: int = 85
     ) -> None:
@@ -99,7 +94,6 @@ class SessionClient(Client):
             else:
                 await self.push_video(track, frame, pts, codec=codec, quality=quality)
         await self.server.settle()
->>>>>>> input
 
     async def close(self) -> None:
         """Leave politely and wait until the server has let go of the session."""

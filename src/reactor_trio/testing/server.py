@@ -5,12 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-<<<<<<< HEAD
 from functools import partial
-from typing import Any, Literal
-=======
 from typing import Any, Literal, TypeVar
->>>>>>> input
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
@@ -218,12 +214,8 @@ async def open_server(
             if issubclass(model, VideoModel):
                 virtual.enter_context(virtual_sleep(host))
             served = Runtime(
-<<<<<<< HEAD
                 host, lambda: model, name=name or model.__name__, settings=settings, debug=debug,
-                worker=_encode_here, disk=_disk_here,
-=======
-                host, lambda: model, name=name or model.__name__, settings=settings, debug=debug, worker=_here
->>>>>>> input
+                worker=_here, disk=_disk_here,
             )
             server = TestServer(served, nursery, websocket)
             try:
