@@ -81,6 +81,8 @@ test("pointer commands take x and y, files an upload", () => {
   const upload = { type: "object", "x-reactor": "upload", accept: "image/*", title: "Image" };
   const field = readField("image", { anyOf: [{ $ref: "#/$defs/U" }, { type: "null" }] }, { root: { $defs: { U: upload } } });
   assert.deepEqual([field.kind, field.nullable, field.accept, field.title], ["upload", true, "image/*", "Image"]);
+  const listed = readField("image", { anyOf: [{ type: "object", "x-reactor": "upload" }, { type: "null" }], accept: ["image/*", "text/plain"] });
+  assert.equal(listed.accept, "image/*,text/plain");
 });
 
 class FakeRequest extends EventTarget {

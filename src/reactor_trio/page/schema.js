@@ -63,7 +63,10 @@ export function readField(name, property, { required = false, root = {} } = {}) 
     required,
     initial: words.default,
   };
-  if (schema["x-reactor"] === "upload") return { ...field, kind: "upload", accept: schema.accept };
+  if (schema["x-reactor"] === "upload") {
+    // The server lists MIME types; a file input wants them in one text.
+    return { ...field, kind: "upload", accept: words.accept && [words.accept].flat().join(",") };
+  }
   const choices = schema.enum ?? ("const" in schema ? [schema.const] : null);
   if (choices) return { ...field, kind: "select", choices };
   switch (schema.type) {
