@@ -41,7 +41,8 @@ MANIFEST_NAME = "reactor.yaml"
 class Manifest:
     """A project folder's `reactor.yaml`, checked, with its `config.yml` and the overrides applied.
 
-    `path` is the folder (absolute), `model_path` the text `module:Class`, `config` what `load(config)` is handed.
+    `path` is the folder (absolute), `model_path` the text `module:Class`, `config` what `load(config)` is handed,
+    `weights` the folder that `weights_path` names (absolute), if it does.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class Manifest:
     name: str
     config: dict[str, Any]
     settings: Settings
+    weights: Path | None = None
 
     @cached_property
     def model(self) -> type[Model]:
@@ -60,6 +62,7 @@ class _ManifestFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     name: str | None = None
     config: str | None = None
+    weights_path: str | None = None
     runtime: Settings = Settings()
 
 
@@ -96,7 +99,8 @@ def load_manifest(
         config = _read_mapping(config_path)
     for text in overrides:
         _override(config, text)
-    return Manifest(folder, file.model, file.name or file.model, config, file.runtime)
+    weights = folder / Path(file.weights_path).expanduser() if file.weights_path else None
+    return Manifest(folder, file.model, file.name or file.model, config, file.runtime, weights)
 
 
 # --- YAML -------------------------------------------------------------------------------------------------------------
