@@ -60,7 +60,7 @@ def InputField(
         ge, le: inclusive bounds of a number.
         min_length, max_length: inclusive bounds of characters of a string or items of a list.
         choices: the only values allowed.
-        moderate: kept for the platform's moderation; this runtime does not read it.
+        moderate: whether the text in it goes through the server's hook (`runtime.moderate`), if there is one.
     """
     return FieldInfo(
         default, description, ge, le, min_length, max_length, tuple(choices) if choices is not None else None, moderate

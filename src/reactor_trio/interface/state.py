@@ -30,7 +30,7 @@ class InputState:
         arguments = dict(cls.__reactor_arguments__)
         for name, value in vars(cls).items():
             if isinstance(value, FieldInfo) and name not in own:
-                raise DeclarationError(f"{cls.__qualname__}.{name}: annotate it with a type, `{name}: int = InputField(...)`")
+                raise DeclarationError(f"{cls.__qualname__}.{name}: annotate it with a type, `{name}: int = ...`")
         for name, hint in hints.items():
             if name not in own or name.startswith("__") or typing.get_origin(hint) is ClassVar or hint is ClassVar:
                 continue

@@ -28,7 +28,7 @@ from reactor_trio.protocol import PROTOCOL, Welcome
 from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.waiting_room import Place, WaitingRoom
-from reactor_trio.session import Port, Session, SessionServices
+from reactor_trio.session import Check, Port, Session, SessionServices
 from reactor_trio.session.bell import Bell
 
 log = logging.getLogger("reactor_trio.server")
@@ -44,6 +44,7 @@ class Runtime:
         debug: whether clients are told the text of an author's exception.
         worker: runs encoders away from the loop.
         on_phase: told each phase the server enters.
+        find_moderation: gives what checks the text in commands, or None; called where the model class is asked for.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Runtime:
         debug: bool = False,
         worker: Worker,
         on_phase: Callable[[str], object] | None = None,
+        find_moderation: Callable[[], Check | None] = lambda: None,
     ) -> None:
         self.host = host
         self.name = name
@@ -75,6 +77,7 @@ class Runtime:
         #: whether the model's own `run()` is under way
         self.model_runs = False
         self._find_model = find_model
+        self._find_moderation = find_moderation
         self._declaration: Declaration | None = None
         self._debug = debug
         self._worker = worker
@@ -236,7 +239,7 @@ class Runtime:
         await trio.lowlevel.checkpoint()
 
     async def _load(self, config: dict[str, Any]) -> tuple[Declaration, SessionServices]:
-        model_class = self._find_model()
+        model_class, moderate = self._find_model(), self._find_moderation()
         declaration = declaration_of(model_class)
         model = await self._instantiate(model_class, config)
         declared = _declared_fps(model) if self.settings.fps is None else self.settings.fps
@@ -261,6 +264,7 @@ class Runtime:
             stuck_after=self.settings.stuck_after, commands_per_second=limits.commands_per_second,
             pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
             dropped=self.metrics.dropped, underrun=self.metrics.underrun, handed=self.metrics.handed, stuck=self._stuck,
+            moderate=moderate,
         )  # fmt: skip
 
     async def _instantiate(self, model_class: type[Model], config: dict[str, Any]) -> Model:

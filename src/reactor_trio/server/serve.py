@@ -13,12 +13,15 @@ import trio
 
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import Model
+from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.media import Encoded, FrameHandle
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.manifest import Manifest
+from reactor_trio.server.moderation import Hook, check_in_thread
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
+from reactor_trio.session import Check
 from reactor_trio.transport import serve_http, turn_away
 
 log = logging.getLogger("reactor_trio.server")
@@ -48,6 +51,7 @@ async def serve(
     settings: Settings | None = None,
     debug: bool = False,
     drain: trio.Event | None = None,
+    moderate: Hook | None = None,
     on_phase: Callable[[str], object] | None = None,
     task_status: trio.TaskStatus[Serving] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -59,6 +63,7 @@ async def serve(
     Args:
         model: a model class, or a manifest, whose settings hold unless given here.
         drain: set it to refuse newcomers, end the sessions and return.
+        moderate: checks the text in commands (`docs/guide/moderation.md`), instead of what the manifest names.
         on_phase: told "loading", "ready", "draining", "stopped" or "failed".
 
     Raises ManifestError if the model cannot be imported, ModelFailed if `load()` or `run()` fails, OSError if the
@@ -68,10 +73,15 @@ async def serve(
         manifest, name = model, name or model.name
         config = model.config if config is None else config
         settings = settings or model.settings
+        weights = model.weights
         find_model: Callable[[], type[Model]] = lambda: manifest.model  # noqa: E731 - imported where it runs
+        find_hook: Callable[[], Hook | None] = lambda: moderate or manifest.moderate  # noqa: E731
     else:
-        cls, name = model, name or model.__name__
+        cls, name, weights = model, name or model.__name__, None
         find_model = lambda: cls  # noqa: E731
+        find_hook = lambda: moderate  # noqa: E731
+        if settings is not None and settings.moderate is not None:
+            raise ManifestError("runtime.moderate: without a manifest give the function itself, serve(..., moderate=...)")
     settings = settings or Settings()
     if host is not None:
         settings = msgspec.structs.replace(settings, host=host)
@@ -84,22 +94,28 @@ async def serve(
     async def worker(encode: Callable[[FrameHandle], Encoded], frame: FrameHandle) -> Encoded:
         return await trio.to_thread.run_sync(encode, frame, limiter=limiter)
 
+    def find_moderation() -> Check | None:
+        hook = find_hook()
+        return None if hook is None else check_in_thread(hook, settings.moderate_timeout)
+
     try:
-        async with open_model_host() as model_host:
-            runtime = Runtime(
-                model_host, find_model, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell
-            )
-            async with trio.open_nursery() as nursery:
-                bound = listeners[0].socket.getsockname()
-                serving = Serving(bound[0], bound[1], runtime)
-                nursery.start_soon(_listen, runtime, listeners, ReactorSite(runtime, settings.host), settings)
-                await runtime.load(dict(config or {}))
-                nursery.start_soon(runtime.watch_model)
-                await runtime.open_doors()
-                task_status.started(serving)
-                await (trio.Event() if drain is None else drain).wait()
-                await runtime.drain()
-                nursery.cancel_scope.cancel()
+        with weights_of_manifest(weights):
+            async with open_model_host() as model_host:
+                runtime = Runtime(
+                    model_host, find_model, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell,
+                    find_moderation=find_moderation,
+                )  # fmt: skip
+                async with trio.open_nursery() as nursery:
+                    bound = listeners[0].socket.getsockname()
+                    serving = Serving(bound[0], bound[1], runtime)
+                    nursery.start_soon(_listen, runtime, listeners, ReactorSite(runtime, settings.host), settings)
+                    await runtime.load(dict(config or {}))
+                    nursery.start_soon(runtime.watch_model)
+                    await runtime.open_doors()
+                    task_status.started(serving)
+                    await (trio.Event() if drain is None else drain).wait()
+                    await runtime.drain()
+                    nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         # A model that failed is one error, however many nurseries it came through.
         failed, others = group.split((ModelFailed, ManifestError))

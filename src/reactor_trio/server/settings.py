@@ -71,6 +71,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: tuple[str, ...] = ()
     slow_client: Literal["drop", "hold"] = "drop"
     drain_grace: SecondsOrOff = 2.0
+    moderate: str | None = None
+    moderate_timeout: Seconds = 5.0
     limits: LimitSettings = LimitSettings()
     stuck_after: Seconds = 5.0
     watchdog: SecondsOrOff = 10.0

@@ -26,6 +26,7 @@ from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.attachment import Attachment, Flood
+from reactor_trio.session.intake import Check, Intake
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.model_half import Answer, ModelHalf
 from reactor_trio.session.pending import Command
@@ -44,6 +45,7 @@ class SessionServices:
         hold: whether the model waits for slow clients.
         debug: whether clients are told the text of an author's exception.
         stuck_after: seconds after which a step that outlives its session is reported with its stack.
+        moderate: checks the text in commands, None if nothing does.
         commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
         dropped: counts frames dropped: place, reason, number.
         underrun: counts times when sound had to wait for the model.
@@ -67,6 +69,7 @@ class SessionServices:
     underrun: Callable[[], None]
     handed: Callable[[int, float], None]
     stuck: Callable[[str, bool], None]
+    moderate: Check | None = None
 
 
 @dataclass(slots=True)
@@ -120,12 +123,14 @@ class Session:
             lookahead=Lookahead(services.buffer_size, assume=not services.hold),
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
+        self._intake = Intake(services.moderate, self._accept, self._moderated)
 
     async def run(self) -> None:
         """The session's whole life; cancelled when its connection goes. Returns when the model has let go of it."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.playout.run)
+                nursery.start_soon(self._intake.run)
                 with self._scope:
                     await self._run_model()
                 if self.error is not None:
@@ -183,8 +188,7 @@ class Session:
         self._numbers += 1
         self._places += not shares
         self._unanswered.append(_Unanswered(self._numbers, name, id, shares))
-        command = Command(self._numbers, self._controller, name, arguments, id)
-        self._services.host.post(self._half.command, command)
+        self._intake.take(Command(self._numbers, self._controller, name, arguments, id), spec)
 
     # ---- heard from the model's half ----------------------------------------------------------------------------------
 
@@ -222,6 +226,12 @@ class Session:
             return Cadence(services.port.declared_fps, services.max_fps)
         fixed = fixed_rate(type(services.model))
         return BlockCadence(fixed or services.port.declared_fps, services.max_fps, fixed=fixed is not None)
+
+    def _accept(self, command: Command) -> None:
+        self._services.host.post(self._half.command, command)
+
+    def _moderated(self, command: Command, reason: str) -> None:
+        self.answered(Answer((command.number,), 0, code="moderated", message=reason))
 
     def _hand(self, bundle: Bundle, due: float) -> None:
         pts = due - self.began
