@@ -51,6 +51,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     schema = commands.add_parser("schema", help="print what the model takes and gives as JSON", allow_abbrev=False)
     _add_project(schema)
+    schema.add_argument(
+        "--format", choices=("json", "asyncapi"), default="json", metavar="FORM",
+        help="json (default), what GET /schema answers, or asyncapi, an AsyncAPI 3 document",
+    )  # fmt: skip
     schema.add_argument("--out", type=Path, metavar="F", help="write to this file instead of stdout")
     schema.set_defaults(carry_out=_schema)
 
@@ -121,7 +125,7 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
 def _schema(options: argparse.Namespace, terminal: Terminal) -> int:
     from reactor_trio.cli.schema import schema
 
-    return schema(options.path, options.out, terminal)
+    return schema(options.path, options.out, terminal, form=options.format)
 
 
 def _client(options: argparse.Namespace, terminal: Terminal) -> int:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from reactor_trio.connection import HelloRefused, converse, parse_hello
+from reactor_trio.protocol import asyncapi_document
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.transport import Limits, MessageStream, Request, Response
 
@@ -76,9 +77,7 @@ class ReactorSite:
             case "/health":
                 return self._health()
             case "/schema":
-                if self._runtime.schema is None:
-                    return _busy(self._why_not())
-                return _json(200, self._runtime.schema)
+                return self._schema(request)
             case "/metrics":
                 return Response(200, _METRICS_TYPE, self._runtime.metrics.exposition())
             case path if path.startswith("/page/"):
@@ -106,6 +105,17 @@ class ReactorSite:
     async def converse(self, request: Request, messages: MessageStream) -> None:
         """Serve a client whose WebSocket is open."""
         await converse(self._runtime, parse_hello(request.query, self._runtime.name), messages)
+
+    def _schema(self, request: Request) -> Response:
+        schema, form = self._runtime.schema, request.query.get("format", "json")
+        if form not in ("json", "asyncapi"):
+            return Response.plain(400, f"format={form}: expected json (the default) or asyncapi")
+        if schema is None:
+            return _busy(self._why_not())
+        if form == "asyncapi":
+            secure = request.header("x-forwarded-proto") == "https"
+            return _json(200, asyncapi_document(schema, host=request.authority or request.host, secure=secure))
+        return _json(200, schema)
 
     def _health(self) -> Response:
         runtime = self._runtime
