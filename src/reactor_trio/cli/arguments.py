@@ -45,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     run.add_argument("--host", help="address to listen on (default: runtime.host, 127.0.0.1)")
     run.add_argument("--port", type=_port, help="port to listen on, 0 for any free one (default: runtime.port, 8080)")
-    run.add_argument("--reload", action="store_true", help="restart when a .py, .yml or .yaml file changes")
+    run.add_argument("--reload", action="store_true", help="load the model anew when a .py, .yml or .yaml file changes")
     run.add_argument("--json-logs", action="store_true", help="log one JSON object a line")
     run.set_defaults(carry_out=_run)
 
@@ -113,12 +113,14 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
     if options.reload:
         from reactor_trio.cli.reload import run_reloading
 
-        return run_reloading(options.path, options.arguments, terminal)
+        return run_reloading(
+            options.path, options.arguments, terminal, host=options.host, port=options.port, overrides=options.overrides
+        )
     from reactor_trio.cli.run import run
 
     return run(
         options.path, terminal, host=options.host, port=options.port, overrides=options.overrides,
-        debug=options.debug, json_logs=options.json_logs,
+        debug=options.debug, json_logs=options.json_logs, sockets=options.inherited.sockets,
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from reactor_trio.interface.declaration import Declaration, declaration_of, is_g
 from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.pacing.cadence import checked_fps
-from reactor_trio.protocol import PROTOCOL, Welcome
+from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.waiting_room import Place, WaitingRoom
@@ -72,6 +72,8 @@ class Runtime:
         self.last_error: Exception | None = None
         #: why the model is not free although no session runs; None: it is
         self.stuck: str | None = None
+        #: why the server goes down, as its clients are told
+        self.goodbye: EndReason = "draining"
         #: set when the server begins to go down
         self.draining = trio.Event()
         #: whether the model's own `run()` is under way
@@ -154,11 +156,11 @@ class Runtime:
         self.metrics.ready = False
         self.room.drain()
         for session in list(self._sessions.values()):
-            session.end("draining")
+            session.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
             await self._everybody_left()
         for outbound in list(self._present):
-            outbound.end("draining")
+            outbound.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
             await self._everybody_left()
         self.journal.enter("drained", trio.current_time())
@@ -183,7 +185,7 @@ class Runtime:
             lambda position, total: outbound.say(
                 "reactor.queued", {"position": position, "total": total} | ({"reason": self.stuck} if self.stuck else {})
             ),
-            outbound.end,
+            lambda reason: outbound.end(self.goodbye if reason == "draining" else reason),
         )
         self._show_queue()
         return place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,7 @@ async def serve(
     name: str | None = None,
     settings: Settings | None = None,
     debug: bool = False,
+    listeners: Sequence[trio.SocketListener] | None = None,
     drain: trio.Event | None = None,
     moderate: Hook | None = None,
     on_phase: Callable[[str], object] | None = None,
@@ -62,6 +63,7 @@ async def serve(
 
     Args:
         model: a model class, or a manifest, whose settings hold unless given here.
+        listeners: sockets that listen already, instead of host and port; closed in the end.
         drain: set it to refuse newcomers, end the sessions and return.
         moderate: checks the text in commands (`docs/guide/moderation.md`), instead of what the manifest names.
         on_phase: told "loading", "ready", "draining", "stopped" or "failed".
@@ -88,7 +90,7 @@ async def serve(
     if port is not None:
         settings = msgspec.structs.replace(settings, port=port)
     tell = on_phase or (lambda _phase: None)
-    listeners = await trio.open_tcp_listeners(settings.port, host=settings.host)
+    open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     limiter = trio.CapacityLimiter(os.cpu_count() or 1)
 
     async def worker(encode: Callable[[FrameHandle], Encoded], frame: FrameHandle) -> Encoded:
@@ -106,9 +108,9 @@ async def serve(
                     find_moderation=find_moderation,
                 )  # fmt: skip
                 async with trio.open_nursery() as nursery:
-                    bound = listeners[0].socket.getsockname()
+                    bound = open_listeners[0].socket.getsockname()
                     serving = Serving(bound[0], bound[1], runtime)
-                    nursery.start_soon(_listen, runtime, listeners, ReactorSite(runtime, settings.host), settings)
+                    nursery.start_soon(_listen, runtime, open_listeners, ReactorSite(runtime, settings.host), settings)
                     await runtime.load(dict(config or {}))
                     nursery.start_soon(runtime.watch_model)
                     await runtime.open_doors()
@@ -123,12 +125,14 @@ async def serve(
             raise
         raise _first(failed) from _first(failed).__cause__
     finally:
-        for listener in listeners:
+        for listener in open_listeners:
             listener.socket.close()
     tell("stopped")
 
 
-async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: ReactorSite, settings: Settings) -> None:
+async def _listen(
+    runtime: Runtime, listeners: Sequence[trio.SocketListener], site: ReactorSite, settings: Settings
+) -> None:
     room, limits = settings.limits.connections, site.limits
     open_connections = turned_away = 0
 
@@ -155,7 +159,7 @@ async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: 
             open_connections -= 1
             runtime.metrics.connections = open_connections
 
-    await trio.serve_listeners(connection, listeners)
+    await trio.serve_listeners(connection, list(listeners))
 
 
 def _first(group: BaseException) -> BaseException:

@@ -14,6 +14,7 @@ import msgspec
 from reactor_trio.connection import HelloRefused, converse, parse_hello
 from reactor_trio.protocol import asyncapi_document
 from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.settings import Settings
 from reactor_trio.transport import Limits, MessageStream, Request, Response
 
 _CONTENT_TYPES = {
@@ -30,18 +31,18 @@ _PAGE_POLICY = (
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class ReactorSite:
-    """What a runtime answers; a `transport.Site`."""
+class Doorman:
+    """Who may ask, and how much one connection may use: what the settings say of every site."""
 
-    def __init__(self, runtime: Runtime, bound: str) -> None:
-        self._runtime = runtime
-        self._hosts = {host.lower().strip("[]") for host in (bound, *runtime.settings.hosts)}
-        self._origins = set(runtime.settings.origins)
+    def __init__(self, settings: Settings, bound: str) -> None:
+        self._limits = settings.limits
+        self._hosts = {host.lower().strip("[]") for host in (bound, *settings.hosts)}
+        self._origins = set(settings.origins)
 
     @property
     def limits(self) -> Limits:
         """What one connection may use, as the manifest says."""
-        given = self._runtime.settings.limits
+        given = self._limits
         return Limits(
             text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
             handshake=given.handshake, ping_interval=given.ping_interval, silence=given.silence, stall=given.stall,
@@ -69,21 +70,25 @@ class ReactorSite:
         default = ":443" if parts.scheme == "https" else ":80"
         return parts.netloc.lower().removesuffix(default) == request.authority.removesuffix(default)
 
+
+class ReactorSite(Doorman):
+    """What a runtime answers; a `transport.Site`."""
+
+    def __init__(self, runtime: Runtime, bound: str) -> None:
+        super().__init__(runtime.settings, bound)
+        self._runtime = runtime
+
     def respond(self, request: Request) -> Response:
         """Answer a plain request."""
+        if (page := page_response(request)) is not None:
+            return page
         match request.path:
-            case "/":
-                return _page_file("index.html")
             case "/health":
                 return self._health()
             case "/schema":
                 return self._schema(request)
             case "/metrics":
                 return Response(200, _METRICS_TYPE, self._runtime.metrics.exposition())
-            case path if path.startswith("/page/"):
-                return _page_file(path.removeprefix("/page/"))
-            case "/favicon.ico":
-                return _page_file("icon.svg")
         return Response.plain(404, "not found; this server has /, /health, /schema, /metrics and the WebSocket /ws")
 
     def admit(self, request: Request) -> Response | None:
@@ -94,13 +99,13 @@ class ReactorSite:
             return Response.plain(refused.status, refused.message)
         if hello.role == "viewer":
             if self._runtime.session_to_view() is None:
-                return _busy("no session runs that a viewer could watch")
+                return busy("no session runs that a viewer could watch")
             return None
         reason = self._runtime.room.admission.room()
         if reason is None:
             return None
         why = {"full": "the server is full", "draining": "the server is going down", "not_ready": self._why_not()}
-        return _busy(why[reason])
+        return busy(why[reason])
 
     async def converse(self, request: Request, messages: MessageStream) -> None:
         """Serve a client whose WebSocket is open."""
@@ -111,11 +116,11 @@ class ReactorSite:
         if form not in ("json", "asyncapi"):
             return Response.plain(400, f"format={form}: expected json (the default) or asyncapi")
         if schema is None:
-            return _busy(self._why_not())
+            return busy(self._why_not())
         if form == "asyncapi":
             secure = request.header("x-forwarded-proto") == "https"
-            return _json(200, asyncapi_document(schema, host=request.authority or request.host, secure=secure))
-        return _json(200, schema)
+            return json_response(200, asyncapi_document(schema, host=request.authority or request.host, secure=secure))
+        return json_response(200, schema)
 
     def _health(self) -> Response:
         runtime = self._runtime
@@ -133,20 +138,34 @@ class ReactorSite:
         if runtime.stuck is not None:
             body |= {"status": "stuck", "reason": runtime.stuck}
         elif phase == "ready":
-            return _json(200, body)
-        return _json(503, body, {"retry-after": "1"})
+            return json_response(200, body)
+        return json_response(503, body, {"retry-after": "1"})
 
     def _why_not(self) -> str:
         phase = self._runtime.journal.phase
         return "the model is still loading" if phase == "loading" else f"the server is {phase}"
 
 
-def _busy(message: str) -> Response:
+def busy(message: str) -> Response:
+    """503, for a moment."""
     return Response.plain(503, message, {"retry-after": "1"})
 
 
-def _json(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response:
+    """`body` as JSON."""
     return Response(status, "application/json", msgspec.json.encode(body), headers or {})
+
+
+def page_response(request: Request) -> Response | None:
+    """A file of the viewer page, None if that is not what is asked for."""
+    match request.path:
+        case "/":
+            return _page_file("index.html")
+        case "/favicon.ico":
+            return _page_file("icon.svg")
+        case path if path.startswith("/page/"):
+            return _page_file(path.removeprefix("/page/"))
+    return None
 
 
 @cache
