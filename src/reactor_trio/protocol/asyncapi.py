@@ -22,9 +22,10 @@ _JSON = "application/json"
 _MSGPACK = "application/msgpack"
 
 
-class _Queued(msgspec.Struct):
+class _Queued(msgspec.Struct, omit_defaults=True):
     position: int
     total: int
+    reason: str = ""
 
 
 class _Ack(msgspec.Struct, omit_defaults=True):
