@@ -1,87 +1,57 @@
-"""Commands between socket and model: in order, also when the text in some of them must be checked first.
+"""Commands on their way to the model's half, in order.
 
-What needs no check passes at once, unless a check is under way before it: then it waits behind that, so that commands are
-applied in the order in which they came. How many may wait is bounded where commands are counted, in `Session.submit`.
+A command that must be prepared (its text checked, its files read) waits until that is done, and what came after it waits
+behind it. All others pass at once. How many may wait is bounded where commands are counted, in `Session.submit`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
-from reactor_trio.interface.declaration import CommandSpec
+from reactor_trio.errors import CommandError
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.pending import Command
 
-#: `check(text, command, field)` gives the reason for which the text is refused, None if it is fine. It does not raise.
-Check = Callable[[str, str, str], Awaitable[str | None]]
+#: Awaited before a command goes on; raises CommandError to refuse it, and nothing else.
+Preparation = Callable[[], Awaitable[None]]
 
 
 class Intake:
-    """The queue of one session; on the I/O loop.
+    """The way in of one session, on the I/O loop.
 
     Args:
-        check: None checks nothing.
-        accept: given each command that may go on to the model.
-        refuse: given each that may not, and why.
+        post: hands a command to the model's half.
+        refused: told of a command that a preparation refused; it goes no further.
     """
 
     def __init__(
-        self, check: Check | None, accept: Callable[[Command], object], refuse: Callable[[Command, str], object]
+        self, post: Callable[[Command], object], refused: Callable[[Command, CommandError], object]
     ) -> None:
-        self._check = check
-        self._accept = accept
-        self._refuse = refuse
-        self._waiting: deque[tuple[Command, list[tuple[str, str]]]] = deque()
+        self._post = post
+        self._refused = refused
+        self._waiting: deque[tuple[Command, Sequence[Preparation]]] = deque()
         self._bell = Bell()
 
-    def take(self, command: Command, spec: CommandSpec) -> None:
-        """A command has arrived."""
-        texts = list(_moderated(command, spec)) if self._check is not None else []
-        if not texts and not self._waiting:
-            self._accept(command)
-            return
-        self._waiting.append((command, texts))
-        self._bell.ring()
+    def add(self, command: Command, preparations: Sequence[Preparation] = ()) -> None:
+        """A command has arrived. What must be prepared needs `run`."""
+        if not preparations and not self._waiting:
+            self._post(command)
+        else:
+            self._waiting.append((command, preparations))
+            self._bell.ring()
 
     async def run(self) -> None:
-        """Check what waits, one command after the other, until cancelled."""
+        """Task: prepare what waits, one command after the other; until cancelled."""
         while True:
-            while self._waiting:
-                command, texts = self._waiting[0]
-                reason = await self._reason(command.name, texts)
-                self._waiting.popleft()
-                if reason is None:
-                    self._accept(command)
-                else:
-                    self._refuse(command, reason)
-            await self._bell.wait()
-
-    async def _reason(self, name: str, texts: list[tuple[str, str]]) -> str | None:
-        if self._check is None:
-            return None
-        for field, text in texts:
-            if (reason := await self._check(text, name, field)) is not None:
-                return reason
-        return None
-
-
-def _moderated(command: Command, spec: CommandSpec) -> Iterator[tuple[str, str]]:
-    for parameter in spec.arguments.parameters:
-        if parameter.info.moderate:
-            for text in _texts(command.arguments[parameter.name]):
-                yield parameter.name, text
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value, also those in its lists and tables."""
-    if type(value) is str:
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(key)
-            yield from _texts(item)
+            while not self._waiting:
+                await self._bell.wait()
+            command, preparations = self._waiting[0]
+            try:
+                for prepare in preparations:
+                    await prepare()
+            except CommandError as error:
+                self._refused(command, error)
+            else:
+                self._post(command)
+            self._waiting.popleft()

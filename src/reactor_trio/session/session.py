@@ -26,9 +26,10 @@ from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.attachment import Attachment, Flood
-from reactor_trio.session.intake import Check, Intake
+from reactor_trio.session.intake import Intake
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.model_half import Answer, ModelHalf
+from reactor_trio.session.moderation import Check, moderations
 from reactor_trio.session.pending import Command
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.port import Port
@@ -123,7 +124,7 @@ class Session:
             lookahead=Lookahead(services.buffer_size, assume=not services.hold),
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
-        self._intake = Intake(services.moderate, self._accept, self._moderated)
+        self._intake = Intake(lambda command: services.host.post(self._half.command, command), self._refused)
 
     async def run(self) -> None:
         """The session's whole life; cancelled when its connection goes. Returns when the model has let go of it."""
@@ -188,7 +189,8 @@ class Session:
         self._numbers += 1
         self._places += not shares
         self._unanswered.append(_Unanswered(self._numbers, name, id, shares))
-        self._intake.take(Command(self._numbers, self._controller, name, arguments, id), spec)
+        preparations = moderations(self._services.moderate, spec, arguments)
+        self._intake.add(Command(self._numbers, self._controller, name, arguments, id), preparations)
 
     # ---- heard from the model's half ----------------------------------------------------------------------------------
 
@@ -227,11 +229,8 @@ class Session:
         fixed = fixed_rate(type(services.model))
         return BlockCadence(fixed or services.port.declared_fps, services.max_fps, fixed=fixed is not None)
 
-    def _accept(self, command: Command) -> None:
-        self._services.host.post(self._half.command, command)
-
-    def _moderated(self, command: Command, reason: str) -> None:
-        self.answered(Answer((command.number,), 0, code="moderated", message=reason))
+    def _refused(self, command: Command, error: CommandError) -> None:
+        self.answered(Answer((command.number,), 0, code=error.code, message=error.message))
 
     def _hand(self, bundle: Bundle, due: float) -> None:
         pts = due - self.began
