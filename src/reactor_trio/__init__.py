@@ -1,5 +1,7 @@
 """reactor-trio: a Trio runtime for real-time, interactive generative video models over one WebSocket port."""
 
+import typing
+
 from reactor_trio.errors import BufferClosed as BufferClosed
 from reactor_trio.errors import CommandError as CommandError
 from reactor_trio.errors import ConnectionRefused as ConnectionRefused
@@ -37,9 +39,18 @@ from reactor_trio.interface import disconnected as disconnected
 from reactor_trio.interface import event as event
 from reactor_trio.interface import file_uploaded as file_uploaded
 from reactor_trio.interface import get_ctx as get_ctx
+from reactor_trio.interface import get_weights_path as get_weights_path
 from reactor_trio.interface import model as model
 from reactor_trio.interface import to_frames as to_frames
 from reactor_trio.model_host import SessionOver as SessionOver
 from reactor_trio.server.host import RuntimeHost as RuntimeHost
 from reactor_trio.server.serve import Serving as Serving
 from reactor_trio.server.serve import serve as serve
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name):
+        """The names that `reactor_trio.interface` looks up when asked for."""
+        if name in ("PipelineExecutor", "StepResult"):
+            return getattr(interface, name)  # noqa: F821 - the subpackage, imported above
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,8 +10,9 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import trio
 
@@ -25,12 +26,15 @@ SOURCE = str(Path(reactor_trio.__file__).parents[1])  # not only where the packa
 class Serving:
     url: str
     port: int
+    runtime: SimpleNamespace = field(default_factory=SimpleNamespace)
 
 
 def stand_in(behaviour: str):
     """A `serve` that does one thing; each signal is sent from inside, so that nothing races."""
 
-    async def serve(manifest, *, debug=False, drain=None, on_phase=None, task_status=trio.TASK_STATUS_IGNORED):
+    async def serve(
+        manifest, *, debug=False, listeners=None, drain=None, on_phase=None, task_status=trio.TASK_STATUS_IGNORED
+    ):
         port = manifest.settings.port or 4321
         if behaviour == "taken":
             raise OSError(98, "Address already in use")

@@ -269,9 +269,151 @@ def a_message_default_that_can_change() -> None:
         x: list[int] = MessageField(default=[])
 
 
+def an_event_with_keyword_arguments() -> None:
+    class M(ReactorModel):
+        @event
+        def a(self, **more: int) -> None: ...
+
+
+def an_event_with_positional_arguments() -> None:
+    class M(ReactorModel):
+        @event
+        def a(self, x: int, /) -> None: ...
+
+
+def an_event_without_self() -> None:
+    class M(ReactorModel):
+        @event
+        def a() -> None: ...  # type: ignore[misc]
+
+
+def an_event_that_yields() -> None:
+    class M(ReactorModel):
+        @event
+        def a(self) -> Any:
+            yield 1
+
+
+def an_event_on_a_static_method() -> None:
+    class M(ReactorModel):
+        @staticmethod
+        @event
+        def a() -> None: ...
+
+
+def an_event_of_a_type_no_client_can_send() -> None:
+    class M(ReactorModel):
+        @event
+        def a(self, x: set[complex]) -> None: ...
+
+
+def an_event_whose_default_breaks_its_bounds() -> None:
+    class M(ReactorModel):
+        @event
+        def a(self, x: int = InputField(default=3, le=2)) -> None: ...
+
+
+def an_event_that_hides_the_runtime() -> None:
+    class M(ReactorModel):
+        @event
+        def send(self, x: int) -> None: ...
+
+
+def an_event_without_a_name() -> None:
+    class M(ReactorModel):
+        @event(name="")
+        def a(self) -> None: ...
+
+
+def a_hook_with_an_argument() -> None:
+    class M(ReactorModel):
+        @connected
+        def a(self, who: str) -> None: ...
+
+
+def a_state_of_a_run_loop() -> None:
+    class M(ReactorModel):
+        state: Everything
+
+
+def a_state_that_is_not_annotated() -> None:
+    class M(ReactorPipeline):
+        state = Everything
+
+        def inference(self) -> Any:
+            yield Idle
+
+
+def an_inference_of_a_run_loop() -> None:
+    class M(ReactorModel):
+        def inference(self) -> Any:
+            yield Idle
+
+
+def a_run_of_a_pipeline() -> None:
+    class M(ReactorPipeline):
+        async def run(self) -> None: ...
+
+
+def a_field_without_a_type() -> None:
+    class State(InputState):
+        x = InputField(default=1.0)
+
+
+def a_track_without_an_annotation() -> None:
+    class Out(Output):
+        main_video = Video
+
+
+def a_message_field_without_a_type() -> None:
+    class M(ModelMessage):
+        x = MessageField(default=1)
+
+
+def a_bare_list_in_a_message() -> None:
+    class M(ModelMessage):
+        x: list[int] = []
+
+
+def bounds_that_nothing_fits() -> None:
+    class State(InputState):
+        x: float = InputField(default=1.0, ge=2, le=1)
+
+
+def no_choices() -> None:
+    class State(InputState):
+        x: str = InputField(default="a", choices=[])
+
+
+def a_length_of_a_number() -> None:
+    class State(InputState):
+        x: float = InputField(default=1.0, max_length=3)
+
+
 @pytest.mark.parametrize(
     ("mistake", "kind", "words"),
     [
+        (an_event_with_keyword_arguments, TypeError, r"M.a: \*\*more: 'int' cannot be filled from a client's command"),
+        (an_event_with_positional_arguments, TypeError, "M.a: x is positional-only"),
+        (an_event_without_self, TypeError, "M.a: a method takes self first"),
+        (an_event_that_yields, TypeError, "M.a: a handler that yields never runs"),
+        (an_event_on_a_static_method, TypeError, "M.a: only a plain method is called for a client, not a static or class"),
+        (an_event_of_a_type_no_client_can_send, TypeError, "M.a.x: complex is not a type that a client can set"),
+        (an_event_whose_default_breaks_its_bounds, TypeError, "M.a.x: the default breaks the field's own rule"),
+        (an_event_that_hides_the_runtime, TypeError, r"M.send: the runtime's own send would be hidden.*@event\('send'\)"),
+        (an_event_without_a_name, TypeError, "@event on .*M.a: the name must be text, not ''"),
+        (a_hook_with_an_argument, TypeError, "M.a: @connected gives no argument 'who'; annotate one with ClientInfo"),
+        (a_state_of_a_run_loop, TypeError, "M.state: only a ReactorPipeline has a state"),
+        (a_state_that_is_not_annotated, TypeError, "M.state: annotate it, `state: Everything`"),
+        (an_inference_of_a_run_loop, TypeError, r"M has inference\(\), which a ReactorModel never calls"),
+        (a_run_of_a_pipeline, TypeError, r"M has run\(\), which a ReactorPipeline never calls"),
+        (a_field_without_a_type, TypeError, "State.x: annotate it with a type"),
+        (a_track_without_an_annotation, TypeError, "Out.main_video: annotate it, `main_video: Video`"),
+        (a_message_field_without_a_type, TypeError, "M: 'x' is a field but has no type annotation"),
+        (a_bare_list_in_a_message, TypeError, "M: mutable default <class 'list'> for field x is not allowed"),
+        (bounds_that_nothing_fits, TypeError, "State.x: no value fits: ge 2 is above le 1"),
+        (no_choices, TypeError, "State.x: no value fits: choices is empty"),
+        (a_length_of_a_number, TypeError, "State.x: .*max_length"),
         (no_default, TypeError, "State.x: a state field needs a default"),
         (breaks_its_own_bounds, TypeError, "State.x: the default breaks the field's own rule: Expected float <= 2.0"),
         (not_one_of_its_choices, TypeError, "State.x: the default 5.0 is not one of its choices"),
@@ -281,7 +423,7 @@ def a_message_default_that_can_change() -> None:
         (a_reserved_event, ValueError, "the name 'connected' is the runtime's own"),
         (the_runtime_s_own_event, ValueError, "the name 'reactor.ack' is the runtime's own"),
         (one_event_twice, TypeError, "a and b are both the event 'x'"),
-        (an_event_with_star_arguments, TypeError, r"M.a: \*args: 'int' cannot be filled"),
+        (an_event_with_star_arguments, TypeError, r"M.a: \*args: 'int' cannot be filled from a client's command; name each"),
         (a_track_of_no_kind, TypeError, "Out.x: a track is annotated Video or Audio, not <class 'int'>"),
         (a_state_of_no_state_class, TypeError, "M.state: annotate it with an InputState class, not <class 'int'>"),
         (a_message_default_that_can_change, TypeError, "a default that can change would be shared"),
@@ -328,3 +470,37 @@ def test_message_names() -> None:
 
     assert (HTTPStatusUpdate.__reactor_type__, Progress2D.__reactor_type__) == ("http_status_update", "progress2_d")
     assert HTTPStatusUpdate().code == 200
+
+
+def test_two_messages_of_one_name_are_refused() -> None:
+    class HTTPStatus(ModelMessage):
+        code: int
+
+    class HttpStatus(ModelMessage):
+        code: int
+
+    class M(ReactorModel): ...
+
+    with pytest.raises(DeclarationError, match=r"HttpStatus and .*HTTPStatus are both the message 'http_status'"):
+        declaration_of(M).schema()
+
+
+def test_an_abstract_base_and_a_helper_of_the_other_name_are_no_mistake() -> None:
+    class Abstract(ReactorPipeline):
+        state: Everything
+
+        def run(self, steps: int) -> int:
+            return steps
+
+    class M(Abstract):
+        def inference(self) -> Any:
+            yield Idle
+
+    class Loop(ReactorModel):
+        def inference(self) -> int:
+            return 1
+
+        async def run(self) -> None: ...
+
+    assert declaration_of(M).state is Everything
+    assert declaration_of(Loop).kind == "run_loop"

@@ -5,20 +5,80 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import anyio
 import numpy as np
 import pytest
+import trio
 
 from reactor_trio.errors import CommandError
 from reactor_trio.interface import Output, ReactorPipeline, Video, event
 from reactor_trio.model_host import AsyncioUsedError, with_twin
+from reactor_trio.model_host.asyncio_hint import _TWINS
 from reactor_trio.testing import open_session
 
+
+async def nothing() -> None: ...
+
+
+async def full_queue() -> None:
+    queue: asyncio.Queue[int] = asyncio.Queue(1)
+    await queue.put(1)
+    await queue.put(2)
+
+
+async def task_group() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(nothing())
+
+
+async def timeout() -> None:
+    async with asyncio.timeout(1):
+        await trio.lowlevel.checkpoint()
+
+
+async def locked() -> None:
+    lock = asyncio.Lock()
+    await lock.acquire()
+    await lock.acquire()
+
+
+async def executor() -> None:
+    await asyncio.get_running_loop().run_in_executor(None, print)
+
+
+async def old_executor() -> None:
+    await asyncio.get_event_loop().run_in_executor(None, print)
+
+
+async def gathered() -> None:
+    await asyncio.gather(nothing())
+
+
+async def imported() -> None:
+    from asyncio import gather
+
+    await gather(nothing())
+
+
 CALLS: dict[str, tuple[Any, str]] = {
-    "sleep": (lambda: asyncio.sleep(1), "asyncio.sleep does not work here.*use trio.sleep"),
+    "sleep": (lambda: asyncio.sleep(1), "asyncio.sleep does not work here.*use trio.sleep or anyio.sleep"),
     "sleep0": (lambda: asyncio.sleep(0), "use trio.sleep"),
-    "to_thread": (lambda: asyncio.to_thread(print), "use trio.to_thread.run_sync"),
-    "event": (lambda: asyncio.Event().wait(), "use trio.Event"),
-    "wait_for": (lambda: asyncio.wait_for(asyncio.sleep(0), 1), "use trio.fail_after"),
+    "to_thread": (lambda: asyncio.to_thread(print), "use trio.to_thread.run_sync or anyio.to_thread.run_sync"),
+    "event": (lambda: asyncio.Event().wait(), "asyncio.Event .*use trio.Event"),
+    "wait_for": (lambda: asyncio.wait_for(asyncio.sleep(0), 1), "asyncio.wait_for .*use trio.fail_after"),
+    "gather": (gathered, "asyncio.gather .*use trio.open_nursery or anyio.create_task_group"),
+    "imported": (imported, "asyncio.gather .*use trio.open_nursery"),
+    "create_task": (lambda: asyncio.create_task(nothing()), "asyncio.create_task .*use trio.open_nursery"),
+    "TaskGroup": (task_group, "asyncio.TaskGroup .*use trio.open_nursery"),
+    "wait": (lambda: asyncio.wait([1]), "asyncio.wait .*use trio.open_nursery"),
+    "Queue.get": (lambda: asyncio.Queue().get(), "asyncio.Queue .*use trio.open_memory_channel"),
+    "Queue.put": (full_queue, "asyncio.Queue .*use trio.open_memory_channel"),
+    "Lock": (locked, "asyncio.Lock .*use trio.Lock"),
+    "timeout": (timeout, "asyncio.timeout .*use trio.fail_after"),
+    "get_running_loop": (executor, "asyncio.run_in_executor .*use trio.to_thread.run_sync"),
+    "get_event_loop": (old_executor, "use trio.to_thread.run_sync"),
+    "current_task": (lambda: asyncio.current_task(), "asyncio.current_task .*use trio.lowlevel.current_task"),
+    "subprocess": (lambda: asyncio.create_subprocess_exec("true"), "create_subprocess_exec .*use trio.run_process"),
 }
 
 
@@ -44,7 +104,7 @@ class Model(ReactorPipeline):
             yield np.zeros((2, 2, 3), np.uint8)
 
 
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited", "ignore:There is no current event loop")
 @pytest.mark.parametrize("call", CALLS)
 async def test_in_inference(autojump_clock: object, call: str) -> None:
     async with open_session(Model, config={"call": call}) as client:
@@ -67,3 +127,14 @@ async def test_in_a_handler_the_session_goes_on(autojump_clock: object) -> None:
 def test_other_errors_are_left_as_they_are() -> None:
     error = RuntimeError("CUDA error")
     assert with_twin(error) is error
+
+
+@pytest.mark.parametrize("name", _TWINS)
+def test_what_is_named_is_there(name: str) -> None:
+    for module, twin in zip((trio, anyio), _TWINS[name], strict=True):
+        path = twin.partition("(")[0].split(".")
+        assert path[0] == module.__name__
+        found: Any = module
+        for part in path[1:]:
+            found = getattr(found, part)
+        assert callable(found)

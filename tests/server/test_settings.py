@@ -73,7 +73,7 @@ def test_unsupported_values_are_refused_in_the_constructor_too():
 
 def test_the_example_lists_every_key_at_its_default():
     example = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
-    assert list(example) == ["model", "name", "config", "runtime"]
+    assert list(example) == ["model", "name", "config", "weights_path", "runtime"]
     assert example["runtime"] == msgspec.json.decode(msgspec.json.encode(Settings()))
     assert list(example["runtime"]) == [field.name for field in msgspec.structs.fields(Settings)]
     assert parse_settings(example["runtime"]) == Settings()

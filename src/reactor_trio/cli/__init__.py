@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from reactor_trio.cli.arguments import parse
+from reactor_trio.cli.inherited import Inherited
 from reactor_trio.cli.terminal import Terminal
 
 __all__ = ["main"]
@@ -21,12 +22,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises SystemExit for `--help` and `--version` only.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    terminal = Terminal()
+    inherited = Inherited.take()
+    terminal = Terminal(report=inherited.report)
     folder = None
     # Known before parsing, because the parser's own errors and the import of a command can fail too.
     debug = "--debug" in arguments
     try:
         options = parse(arguments)
+        options.inherited = inherited
         folder = getattr(options, "path", None)
         code: int = options.carry_out(options, terminal)
         return code

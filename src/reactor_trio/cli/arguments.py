@@ -45,12 +45,16 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     run.add_argument("--host", help="address to listen on (default: runtime.host, 127.0.0.1)")
     run.add_argument("--port", type=_port, help="port to listen on, 0 for any free one (default: runtime.port, 8080)")
-    run.add_argument("--reload", action="store_true", help="restart when a .py, .yml or .yaml file changes")
+    run.add_argument("--reload", action="store_true", help="load the model anew when a .py, .yml or .yaml file changes")
     run.add_argument("--json-logs", action="store_true", help="log one JSON object a line")
     run.set_defaults(carry_out=_run)
 
     schema = commands.add_parser("schema", help="print what the model takes and gives as JSON", allow_abbrev=False)
     _add_project(schema)
+    schema.add_argument(
+        "--format", choices=("json", "asyncapi"), default="json", metavar="FORM",
+        help="json (default), what GET /schema answers, or asyncapi, an AsyncAPI 3 document",
+    )  # fmt: skip
     schema.add_argument("--out", type=Path, metavar="F", help="write to this file instead of stdout")
     schema.set_defaults(carry_out=_schema)
 
@@ -109,19 +113,21 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
     if options.reload:
         from reactor_trio.cli.reload import run_reloading
 
-        return run_reloading(options.path, options.arguments, terminal)
+        return run_reloading(
+            options.path, options.arguments, terminal, host=options.host, port=options.port, overrides=options.overrides
+        )
     from reactor_trio.cli.run import run
 
     return run(
         options.path, terminal, host=options.host, port=options.port, overrides=options.overrides,
-        debug=options.debug, json_logs=options.json_logs,
+        debug=options.debug, json_logs=options.json_logs, sockets=options.inherited.sockets,
     )  # fmt: skip
 
 
 def _schema(options: argparse.Namespace, terminal: Terminal) -> int:
     from reactor_trio.cli.schema import schema
 
-    return schema(options.path, options.out, terminal)
+    return schema(options.path, options.out, terminal, form=options.format)
 
 
 def _client(options: argparse.Namespace, terminal: Terminal) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +16,7 @@ from reactor_trio.cli.signals import Stop, stop_on_signals
 from reactor_trio.cli.terminal import OK, Terminal, UsageError, leaves
 from reactor_trio.server.manifest import Manifest, load_manifest
 
-__all__ = ["run"]
+__all__ = ["cannot_listen", "manifest_of", "run"]
 
 # The pacer must get the interpreter within about a millisecond of a frame's due time. A model that computes in Python
 # gives it up only when asked, by default after 5 ms, which a viewer sees as jitter.
@@ -30,27 +32,44 @@ def run(
     overrides: Sequence[str] = (),
     debug: bool = False,
     json_logs: bool = False,
+    sockets: Sequence[int] = (),
 ) -> int:
     """Serve the project in `path` until it has drained.
 
+    `sockets` are descriptors that listen already, given by `reactor run --reload`; then SIGUSR1 means that this process
+    makes room for its successor, and clients are told that the model restarts.
+
     Raises ManifestError, ModelFailed, and UsageError if it cannot listen at the address.
     """
-    given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
-    manifest = load_manifest(path, overrides, given)
+    manifest = manifest_of(path, overrides, host, port)
     configure_logging(manifest.name, as_json=json_logs, debug=debug)
     sys.setswitchinterval(SWITCH_INTERVAL)
-    trio.run(_serve, manifest, terminal, debug)
+    trio.run(_serve, manifest, terminal, debug, sockets)
     return OK
 
 
-async def _serve(manifest: Manifest, terminal: Terminal, debug: bool) -> None:
+def manifest_of(path: Path, overrides: Sequence[str], host: str | None, port: int | None) -> Manifest:
+    """The manifest with what the command line lays over it. Raises ManifestError."""
+    given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
+    return load_manifest(path, overrides, given)
+
+
+async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: Sequence[int]) -> None:
     from reactor_trio.server.serve import Serving, serve
     from reactor_trio.server.watchdog import Watchdog
 
     drain = trio.Event()
+    serving: Serving | None = None
+    listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(socket.socket(fileno=fd))) for fd in sockets]
 
     def ask_to_drain() -> None:
         terminal.say(f"draining {manifest.name}; a second signal ends at once")
+        drain.set()
+
+    def make_room() -> None:
+        if serving is None:  # model code that loads cannot be interrupted
+            os._exit(OK)
+        serving.runtime.goodbye = "model_restarting"
         drain.set()
 
     settings = manifest.settings
@@ -61,10 +80,15 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool) -> None:
             watchdog.expect_exit(settings.stuck_after, f"a step of {manifest.name} does not end; leaving it behind")
 
     async def until_served(task_status: trio.TaskStatus[Serving]) -> None:
-        await serve(manifest, debug=debug, drain=drain, on_phase=on_phase, task_status=task_status)
+        await serve(
+            manifest, debug=debug, listeners=listeners or None, drain=drain, on_phase=on_phase, task_status=task_status
+        )
         nursery.cancel_scope.cancel()
 
     stop = Stop(ask_to_drain)
+    token = trio.lowlevel.current_trio_token()
+    if sockets:
+        signal.signal(signal.SIGUSR1, lambda _signum, _frame: token.run_sync_soon(make_room))
     with stop_on_signals(stop, signal.SIGINT, signal.SIGTERM):
         async with trio.open_nursery() as nursery:
             if watchdog is not None:
@@ -76,13 +100,14 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool) -> None:
                 # What load() raised comes as ModelFailed, so that a bare OSError is the listening socket's.
                 for leaf in leaves(error):
                     if isinstance(leaf, OSError):
-                        raise UsageError(_cannot_listen(manifest, leaf)) from error
+                        raise UsageError(cannot_listen(manifest, leaf)) from error
                 raise
             stop.armed = True
             terminal.say(f"{manifest.name} is ready: {serving.url}")
 
 
-def _cannot_listen(manifest: Manifest, error: OSError) -> str:
+def cannot_listen(manifest: Manifest, error: OSError) -> str:
+    """Why there is no socket, and what to do."""
     settings = manifest.settings
     return (
         f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}; "

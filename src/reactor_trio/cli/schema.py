@@ -9,19 +9,26 @@ from pathlib import Path
 
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.interface.declaration import declaration_of
-from reactor_trio.protocol import PROTOCOL
+from reactor_trio.protocol import PROTOCOL, asyncapi_document
 from reactor_trio.server.manifest import load_manifest
 
 __all__ = ["schema"]
 
 
-def schema(path: Path, out: Path | None, terminal: Terminal) -> int:
-    """Print the schema of the project in `path` or write it to `out`. Raises ManifestError and UsageError."""
+def schema(path: Path, out: Path | None, terminal: Terminal, *, form: str = "json") -> int:
+    """Print the schema of the project in `path` or write it to `out`, as "json" or as an "asyncapi" document.
+
+    Raises ManifestError and UsageError.
+    """
     manifest = load_manifest(path)
     # What the author's module prints while it is imported must not end up in the JSON.
     with contextlib.redirect_stdout(sys.stderr):
         model = manifest.model
     document = {"name": manifest.name, "protocol": PROTOCOL, **declaration_of(model).schema()}
+    if form == "asyncapi":
+        settings = manifest.settings
+        address = f"[{settings.host}]" if ":" in settings.host else settings.host
+        document = asyncapi_document(document, host=f"{address}:{settings.port}")
     text = json.dumps(document, indent=2, ensure_ascii=False)
     if out is None:
         terminal.say(text)

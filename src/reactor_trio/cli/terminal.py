@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TextIO
@@ -24,9 +24,16 @@ class UsageError(ReactorError):
 
 
 class Terminal:
-    """Standard output and error. A reader that has gone away (`reactor run | head -1`) silences it, no more."""
+    """Standard output and error. A reader that has gone away (`reactor run | head -1`) silences it, no more.
 
-    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+    Args:
+        report: told each line of `fail`, too.
+    """
+
+    def __init__(
+        self, out: TextIO | None = None, err: TextIO | None = None, report: Callable[[str], object] | None = None
+    ) -> None:
+        self._report = report or (lambda _line: None)
         self._out = sys.stdout if out is None else out
         self._err = sys.stderr if err is None else err
         self._live_width = 0
@@ -48,6 +55,7 @@ class Terminal:
             self._write(self._out, "\n")
             self._live_width = 0
         self._write(self._err, f"reactor: {line}\n")
+        self._report(line)
 
     @asynccontextmanager
     async def loading(self, name: str) -> AsyncIterator[None]:

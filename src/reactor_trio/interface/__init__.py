@@ -1,5 +1,8 @@
 """What model authors import: `from reactor_trio.interface import ...`."""
 
+import importlib
+import typing
+
 from reactor_trio.errors import BufferClosed as BufferClosed
 from reactor_trio.errors import CommandError as CommandError
 from reactor_trio.errors import DeclarationError as DeclarationError
@@ -32,3 +35,12 @@ from reactor_trio.interface.tracks import Audio as Audio
 from reactor_trio.interface.tracks import Input as Input
 from reactor_trio.interface.tracks import Output as Output
 from reactor_trio.interface.tracks import Video as Video
+from reactor_trio.interface.weights import get_weights_path as get_weights_path
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Reactor 2.x has its executor here; ours is in the test kit, above this layer, and looked up when asked for."""
+        if name in ("PipelineExecutor", "StepResult"):
+            return getattr(importlib.import_module("reactor_trio.testing"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -63,7 +63,7 @@ def InputField(
         ge, le: inclusive bounds of a number.
         min_length, max_length: inclusive bounds of characters of a string or items of a list.
         choices: the only values allowed.
-        moderate: kept for the platform's moderation; this runtime does not read it.
+        moderate: whether the text in it goes through the server's hook (`runtime.moderate`), if there is one.
         accept: MIME types of an `UploadedFile`, `image/*` for instance; a file of another is refused.
     """
     return FieldInfo(
@@ -140,6 +140,7 @@ class Arguments:
     def _constrained(self, where: str, parameter: Parameter) -> Any:
         info, annotation = parameter.info, parameter.type
         where = f"{where}.{parameter.name}"
+        _refuse_empty_ranges(where, info)
         extra: dict[str, Any] = {}
         if info.default is not MISSING:
             try:
@@ -194,6 +195,16 @@ def inline_schema(kind: Any) -> dict[str, Any]:
     if components:
         schema["$defs"] = components
     return schema
+
+
+def _refuse_empty_ranges(where: str, info: FieldInfo) -> None:
+    for least, most, low, high in (
+        ("ge", "le", info.ge, info.le), ("min_length", "max_length", info.min_length, info.max_length)
+    ):  # fmt: skip
+        if low is not None and high is not None and low > high:
+            raise DeclarationError(f"{where}: no value fits: {least} {low:g} is above {most} {high:g}")
+    if info.choices is not None and not info.choices:
+        raise DeclarationError(f"{where}: no value fits: choices is empty")
 
 
 def _fresh(info: FieldInfo) -> Callable[[], Any]:

@@ -86,8 +86,16 @@ class Declaration:
 
     @functools.cached_property
     def messages(self) -> tuple[type[ModelMessage], ...]:
-        """The model's message classes."""
-        return _of_module(self.model, ModelMessage, lambda cls: cls.__reactor_serial__)
+        """The model's message classes. Raises DeclarationError if two have one name on the wire."""
+        found = _of_module(self.model, ModelMessage, lambda cls: cls.__reactor_serial__)
+        names: dict[str, type[ModelMessage]] = {}
+        for message in found:
+            other = names.setdefault(message.__reactor_type__, message)
+            if other is not message:
+                raise DeclarationError(
+                    f"{message.__qualname__} and {other.__qualname__} are both the message {message.__reactor_type__!r}"
+                )
+        return found
 
     @functools.cached_property
     def takes_files(self) -> bool:
@@ -126,6 +134,7 @@ def declare(cls: type) -> None:
     hints = resolved_hints(cls, frame)
     kind = cls.__reactor_kind__  # type: ignore[attr-defined]
     commands: dict[str, CommandSpec] = {}
+    _refuse_the_wrong_base(cls, kind, hints)
     state = hints.get("state") if kind == "pipeline" else None
     if state is not None:
         if not (isinstance(state, type) and issubclass(state, InputState)):
@@ -141,6 +150,11 @@ def declare(cls: type) -> None:
                 f"{cls.__qualname__}: {handlers[mark.name]} and {attribute} are both the event {mark.name!r}"
             )
         handlers[mark.name] = attribute
+        if attribute in _OF_THE_RUNTIME:
+            raise DeclarationError(
+                f"{cls.__qualname__}.{attribute}: the runtime's own {attribute} would be hidden; name the method "
+                f"otherwise and write @event({mark.name!r})"
+            )
         arguments, handler = event_arguments(cls, attribute, function, frame)
         commands[mark.name] = CommandSpec(
             mark.name, mark.description, arguments, handler=handler, dedupe=mark.dedupe
@@ -165,6 +179,33 @@ def declare(cls: type) -> None:
 
 def _inputs(attribute: str, model: Any) -> Any:
     return model._port().inputs[attribute]
+
+
+#: attributes of a model that an event's method must not take
+_OF_THE_RUNTIME = frozenset(
+    ("state", "load", "run", "inference", "connected", "output_buffer", "emit", "send", "cancelled", "check_cancelled")
+)
+
+
+def _refuse_the_wrong_base(cls: type, kind: ModelKind, hints: dict[str, Any]) -> None:
+    """What the other kind of model is written with would silently do nothing."""
+    own = vars(cls)
+    if kind == "run_loop":
+        state = hints.get("state")
+        if isinstance(state, type) and issubclass(state, InputState):
+            raise DeclarationError(
+                f"{cls.__qualname__}.state: only a ReactorPipeline has a state; make it one, or keep attributes of your own"
+            )
+        if "inference" in own and "run" not in own:
+            raise DeclarationError(f"{cls.__qualname__} has inference(), which a ReactorModel never calls: subclass "
+                                   "ReactorPipeline")  # fmt: skip
+        return
+    if inspect.iscoroutinefunction(own.get("run")) and "inference" not in own:
+        raise DeclarationError(f"{cls.__qualname__} has run(), which a ReactorPipeline never calls: subclass ReactorModel")
+    given = own.get("state")
+    if isinstance(given, InputState) or (isinstance(given, type) and issubclass(given, InputState)):
+        name = (given if isinstance(given, type) else type(given)).__name__
+        raise DeclarationError(f"{cls.__qualname__}.state: annotate it, `state: {name}`; the runtime makes one a session")
 
 
 def declaration_of(cls: type) -> Declaration:

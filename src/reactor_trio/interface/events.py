@@ -17,6 +17,7 @@ from reactor_trio.interface.messages import ClientInfo
 
 F = TypeVar("F", bound=Callable[..., Any])
 HookKind = Literal["connected", "disconnected", "file_uploaded"]
+_MARKS = ("__reactor_event__", "__reactor_hook__")
 HOOKS: tuple[HookKind, ...] = typing.get_args(HookKind)
 
 
@@ -100,7 +101,12 @@ def marked_methods(cls: type) -> dict[str, Any]:
             if attribute in shadowed:
                 continue
             shadowed.add(attribute)
-            if hasattr(value, "__reactor_event__") or hasattr(value, "__reactor_hook__"):
+            if isinstance(value, (staticmethod, classmethod)):
+                if any(hasattr(part, mark) for part in (value, value.__func__) for mark in _MARKS):
+                    raise DeclarationError(f"{cls.__qualname__}.{attribute}: only a plain method is called for a client, "
+                                           "not a static or class method")  # fmt: skip
+                continue
+            if any(hasattr(value, mark) for mark in _MARKS):
                 found[attribute] = value
     return found
 
@@ -114,13 +120,18 @@ def hook_of(cls: type, kind: HookKind) -> Handler | None:
         if names and getattr(cls, names[0], None) is not None:
             function = vars(base)[names[0]]
             parameters, client = arguments_of(cls, names[0], function, None)
-            if kind != "file_uploaded":
-                return Handler(names[0], client)
-            if len(parameters) != 1:
+            if kind == "file_uploaded":
+                if len(parameters) != 1:
+                    raise DeclarationError(
+                        f"{base.__qualname__}.{names[0]}: @file_uploaded takes one UploadedFile and may take a ClientInfo"
+                    )
+                return Handler(names[0], client, parameters[0].name)
+            if required := [p.name for p in parameters if p.required]:
                 raise DeclarationError(
-                    f"{base.__qualname__}.{names[0]}: @file_uploaded takes one UploadedFile, and a ClientInfo if you like"
+                    f"{cls.__qualname__}.{names[0]}: @{kind} gives no argument {required[0]!r}; annotate one with "
+                    "ClientInfo to get the client"
                 )
-            return Handler(names[0], client, parameters[0].name)
+            return Handler(names[0], client)
     return None
 
 
@@ -129,12 +140,19 @@ def arguments_of(
 ) -> tuple[list[Parameter], str | None]:
     """The typed arguments of a handler, and the name of the one that takes the client."""
     where = f"{cls.__qualname__}.{attribute}"
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise DeclarationError(f"{where}: a handler that yields never runs; use await self.send(message) to tell more")
+    given_names = list(inspect.signature(function).parameters.values())
+    if not given_names or given_names[0].kind is inspect.Parameter.KEYWORD_ONLY:
+        raise DeclarationError(f"{where}: a method takes self first")
     hints = _resolved_hints(function, frame)  # type: ignore[arg-type]
     parameters: list[Parameter] = []
     client: str | None = None
-    for parameter in list(inspect.signature(function).parameters.values())[1:]:
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise DeclarationError(f"{where}: {parameter} cannot be filled from a client's command")
+    for parameter in given_names[1:]:
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise DeclarationError(f"{where}: {parameter.name} is positional-only; arguments of a command have names")
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise DeclarationError(f"{where}: {parameter} cannot be filled from a client's command; name each argument")
         hint = hints.get(parameter.name, Any)
         if hint is ClientInfo or ClientInfo in typing.get_args(hint):
             client = parameter.name

@@ -28,6 +28,9 @@ class InputState:
         hints = resolved_hints(cls, class_statement_frame())
         own = cls.__dict__.get("__annotations__", {})
         arguments = dict(cls.__reactor_arguments__)
+        for name, value in vars(cls).items():
+            if isinstance(value, FieldInfo) and name not in own:
+                raise DeclarationError(f"{cls.__qualname__}.{name}: annotate it with a type, `{name}: int = ...`")
         for name, hint in hints.items():
             if name not in own or name.startswith("__") or typing.get_origin(hint) is ClassVar or hint is ClassVar:
                 continue

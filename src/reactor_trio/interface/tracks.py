@@ -53,6 +53,10 @@ class _Tracks:
         super().__init_subclass__(**kwargs)
         if cls.__module__ == __name__:
             return
+        own = cls.__dict__.get("__annotations__", {})
+        for name, value in vars(cls).items():
+            if name not in own and isinstance(value, type) and {Video, Audio} & set(value.__mro__):
+                raise DeclarationError(f"{cls.__qualname__}.{name}: annotate it, `{name}: {value.__name__}`")
         hints = resolved_hints(cls, class_statement_frame())
         make_dataclass(cls)
         defaults = {field.name: field.default for field in dataclasses.fields(cls)}  # type: ignore[arg-type]

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 import traceback
 
 from reactor_trio.errors import ReactorError
 
-_TWINS = {
-    "sleep": "trio.sleep",
-    "Event": "trio.Event",
-    "Lock": "trio.Lock",
-    "Semaphore": "trio.Semaphore",
-    "Condition": "trio.Condition",
-    "Queue": "trio.open_memory_channel",
-    "gather": "trio.open_nursery",
-    "create_task": "trio.open_nursery",
-    "ensure_future": "trio.open_nursery",
-    "TaskGroup": "trio.open_nursery",
-    "wait_for": "trio.fail_after",
-    "timeout": "trio.fail_after",
-    "shield": "trio.CancelScope(shield=True)",
-    "to_thread": "trio.to_thread.run_sync",
-    "get_event_loop": "trio.lowlevel.current_trio_token",
+#: what in asyncio -> its twins in trio and in anyio
+_TWINS: dict[str, tuple[str, str]] = {
+    "sleep": ("trio.sleep", "anyio.sleep"),
+    "Event": ("trio.Event", "anyio.Event"),
+    "Lock": ("trio.Lock", "anyio.Lock"),
+    "Semaphore": ("trio.Semaphore", "anyio.Semaphore"),
+    "BoundedSemaphore": ("trio.Semaphore", "anyio.Semaphore"),
+    "Condition": ("trio.Condition", "anyio.Condition"),
+    **dict.fromkeys(
+        ("Queue", "PriorityQueue", "LifoQueue"), ("trio.open_memory_channel", "anyio.create_memory_object_stream")
+    ),
+    **dict.fromkeys(
+        ("gather", "create_task", "ensure_future", "TaskGroup", "wait", "as_completed", "Task"),
+        ("trio.open_nursery", "anyio.create_task_group"),
+    ),
+    **dict.fromkeys(("wait_for", "timeout", "Timeout"), ("trio.fail_after", "anyio.fail_after")),
+    "timeout_at": ("trio.fail_at", "anyio.fail_after"),
+    "shield": ("trio.CancelScope(shield=True)", "anyio.CancelScope(shield=True)"),
+    **dict.fromkeys(("to_thread", "run_in_executor"), ("trio.to_thread.run_sync", "anyio.to_thread.run_sync")),
+    "run_coroutine_threadsafe": ("trio.from_thread.run", "anyio.from_thread.run"),
+    **dict.fromkeys(
+        ("get_event_loop", "get_running_loop"), ("trio.lowlevel.current_trio_token", "anyio.lowlevel.current_token")
+    ),
+    "Future": ("trio.Event", "anyio.Event"),
+    "current_task": ("trio.lowlevel.current_task", "anyio.get_current_task"),
+    "open_connection": ("trio.open_tcp_stream", "anyio.connect_tcp"),
+    "start_server": ("trio.serve_tcp", "anyio.create_tcp_listener"),
+    **dict.fromkeys(("create_subprocess_exec", "create_subprocess_shell"), ("trio.run_process", "anyio.run_process")),
 }
+
+#: a call as authors write it, with or without the module
+_WRITTEN = re.compile(r"\b(asyncio\.)?(\w+)\(")
 
 #: what a call of asyncio without its loop ends in: its own words, its missing loop, Trio's puzzlement
 _SYMPTOMS: tuple[tuple[type[Exception], str], ...] = (
@@ -41,16 +58,26 @@ def with_twin(error: Exception) -> Exception:
     if not any(isinstance(error, kind) and words in str(error) for kind, words in _SYMPTOMS):
         return error
     call = _asyncio_call(error)
-    twin = _TWINS.get(call or "", "its counterpart in trio")
+    twins = _TWINS.get(call or "")
+    use = f"{twins[0]} or {twins[1]}" if twins else "its counterpart in trio or anyio"
     called = f"asyncio.{call}" if call else "asyncio"
-    hint = AsyncioUsedError(f"{called} does not work here, for model code runs on Trio: use {twin}, or anyio's twin of it")
+    hint = AsyncioUsedError(f"{called} does not work here, for model code runs on Trio: use {use}")
     hint.__cause__ = error
     return hint
 
 
 def _asyncio_call(error: Exception) -> str | None:
-    """The function or class of asyncio in which author code ended up."""
-    for frame, _line in traceback.walk_tb(error.__traceback__):
+    """The function or class of asyncio that author code called.
+
+    What asyncio's own frames say counts, if it is a name that authors use; of what is written in C there is no frame, and
+    then the author's line is read.
+    """
+    written: str | None = None
+    for frame, number in traceback.walk_tb(error.__traceback__):
         if frame.f_globals.get("__package__") == "asyncio":
-            return frame.f_code.co_qualname.partition(".")[0]
-    return None
+            entered = frame.f_code.co_qualname.partition(".")[0]
+            return entered if entered in _TWINS else written or entered
+        line = linecache.getline(frame.f_code.co_filename, number, frame.f_globals)
+        names = ["run_in_executor"] if "run_in_executor" in line else [name for _, name in _WRITTEN.findall(line)]
+        written = next((name for name in names if name in _TWINS), written)
+    return written

@@ -1,5 +1,6 @@
 """Wire protocol, version 1 (`docs/protocol.md`): messages, packets and the reasons for which a session ends."""
 
+from reactor_trio.protocol.asyncapi import asyncapi_document as asyncapi_document
 from reactor_trio.protocol.packet import KEYFRAME as KEYFRAME
 from reactor_trio.protocol.packet import Packet as Packet
 from reactor_trio.protocol.packet import decode_packet as decode_packet

@@ -16,12 +16,12 @@ import re
 import sys
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import yaml
@@ -41,7 +41,8 @@ MANIFEST_NAME = "reactor.yaml"
 class Manifest:
     """A project folder's `reactor.yaml`, checked, with its `config.yml` and the overrides applied.
 
-    `path` is the folder (absolute), `model_path` the text `module:Class`, `config` what `load(config)` is handed.
+    `path` is the folder (absolute), `model_path` the text `module:Class`, `config` what `load(config)` is handed,
+    `weights` the folder that `weights_path` names (absolute), if it does.
     """
 
     path: Path
@@ -49,17 +50,34 @@ class Manifest:
     name: str
     config: dict[str, Any]
     settings: Settings
+    weights: Path | None = None
 
     @cached_property
     def model(self) -> type[Model]:
         """The model class; the first look imports its module in the calling thread. Raises `ManifestError`."""
         return import_model(self)
 
+    @cached_property
+    def moderate(self) -> Callable[..., Any] | None:
+        """The function that `runtime.moderate` names, imported at the first look. Raises `ManifestError`."""
+        text = self.settings.moderate
+        if text is None:
+            return None
+        at = f"{self.path / MANIFEST_NAME}: runtime.moderate: "
+        module_name, function_name = _split_path(text, "runtime.moderate", "module:function")
+        with _import_lock:
+            module = _import_module(self.path, module_name, "runtime.moderate")
+        found = getattr(module, function_name, None)
+        if not callable(found):
+            raise ManifestError(f"{at}{module.__file__} has no function {function_name}")
+        return cast("Callable[..., Any]", found)
+
 
 class _ManifestFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     name: str | None = None
     config: str | None = None
+    weights_path: str | None = None
     runtime: Settings = Settings()
 
 
@@ -83,7 +101,9 @@ def load_manifest(
         if "model" not in values:
             raise ManifestError("model: missing; write `model: module:Class`")
         file = parse_struct(values, _ManifestFile)
-        _split_model_path(file.model)
+        _split_path(file.model)
+        if file.runtime.moderate is not None:
+            _split_path(file.runtime.moderate, "runtime.moderate", "module:function")
         if file.name is not None and not file.name.strip():
             raise ManifestError("name: must not be empty")
     except ManifestError as error:
@@ -96,7 +116,8 @@ def load_manifest(
         config = _read_mapping(config_path)
     for text in overrides:
         _override(config, text)
-    return Manifest(folder, file.model, file.name or file.model, config, file.runtime)
+    weights = folder / Path(file.weights_path).expanduser() if file.weights_path else None
+    return Manifest(folder, file.model, file.name or file.model, config, file.runtime, weights)
 
 
 # --- YAML -------------------------------------------------------------------------------------------------------------
@@ -189,7 +210,7 @@ def import_model(manifest: Manifest) -> type[Model]:
     Raises `ManifestError` if there is no such module or class, if the class is not a model, or if the module itself
     raises while it is imported (`__cause__` is that exception).
     """
-    module_name, class_name = _split_model_path(manifest.model_path)
+    module_name, class_name = _split_path(manifest.model_path)
     with _import_lock:
         module = _import_module(manifest.path, module_name)
     from reactor_trio.interface.model import Model
@@ -221,10 +242,10 @@ def author_location(error: BaseException, folder: Path) -> str | None:
     return None
 
 
-def _import_module(folder: Path, name: str) -> ModuleType:
+def _import_module(folder: Path, name: str, key: str = "model") -> ModuleType:
     head = name.partition(".")[0]
     beside = _has_module(folder, head)
-    at = f"{folder / MANIFEST_NAME}: model: "
+    at = f"{folder / MANIFEST_NAME}: {key}: "
     if beside and head in sys.stdlib_module_names:
         raise ManifestError(f"{at}{head} is the name of a module of Python's own library; rename the file")
     for cached in [loaded for loaded in sys.modules if "." not in loaded and _has_module(folder, loaded)]:
@@ -269,11 +290,11 @@ def _is_model(value: object, base: type, module_name: str) -> bool:
     return isinstance(value, type) and issubclass(value, base) and value.__module__ == module_name
 
 
-def _split_model_path(text: str) -> tuple[str, str]:
-    module_name, colon, class_name = text.partition(":")
-    if not colon or not class_name.isidentifier() or not all(part.isidentifier() for part in module_name.split(".")):
-        raise ManifestError(f"model: expected module:Class, got {text!r}")
-    return module_name, class_name
+def _split_path(text: str, key: str = "model", form: str = "module:Class") -> tuple[str, str]:
+    module_name, colon, name = text.partition(":")
+    if not colon or not name.isidentifier() or not all(part.isidentifier() for part in module_name.split(".")):
+        raise ManifestError(f"{key}: expected {form}, got {text!r}")
+    return module_name, name
 
 
 def _one_line(error: BaseException) -> str:

@@ -24,11 +24,11 @@ from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.media import Worker
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.pacing.cadence import checked_fps
-from reactor_trio.protocol import PROTOCOL, Welcome
+from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.waiting_room import Place, WaitingRoom
-from reactor_trio.session import Port, Session, SessionServices
+from reactor_trio.session import Check, Port, Session, SessionServices
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.uploads import Disk, UploadLimits
 
@@ -46,6 +46,7 @@ class Runtime:
         worker: runs encoders and decoders away from the loop.
         disk: writes and reads uploaded files away from the loop.
         on_phase: told each phase the server enters.
+        find_moderation: gives what checks the text in commands, or None; called where the model class is asked for.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Runtime:
         worker: Worker,
         disk: Disk = trio.to_thread.run_sync,
         on_phase: Callable[[str], object] | None = None,
+        find_moderation: Callable[[], Check | None] = lambda: None,
     ) -> None:
         self.host = host
         self.name = name
@@ -73,11 +75,14 @@ class Runtime:
         self.last_error: Exception | None = None
         #: why the model is not free although no session runs; None: it is
         self.stuck: str | None = None
+        #: why the server goes down, as its clients are told
+        self.goodbye: EndReason = "draining"
         #: set when the server begins to go down
         self.draining = trio.Event()
         #: whether the model's own `run()` is under way
         self.model_runs = False
         self._find_model = find_model
+        self._find_moderation = find_moderation
         self._declaration: Declaration | None = None
         self._debug = debug
         self._worker = worker
@@ -155,11 +160,11 @@ class Runtime:
         self.metrics.ready = False
         self.room.drain()
         for session in list(self._sessions.values()):
-            session.end("draining")
+            session.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
             await self._everybody_left()
         for outbound in list(self._present):
-            outbound.end("draining")
+            outbound.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
             await self._everybody_left()
         self.journal.enter("drained", trio.current_time())
@@ -191,7 +196,7 @@ class Runtime:
             lambda position, total: outbound.say(
                 "reactor.queued", {"position": position, "total": total} | ({"reason": self.stuck} if self.stuck else {})
             ),
-            outbound.end,
+            lambda reason: outbound.end(self.goodbye if reason == "draining" else reason),
         )
         self._show_queue()
         return place
@@ -257,7 +262,7 @@ class Runtime:
         await trio.lowlevel.checkpoint()
 
     async def _load(self, config: dict[str, Any]) -> tuple[Declaration, SessionServices]:
-        model_class = self._find_model()
+        model_class, moderate = self._find_model(), self._find_moderation()
         declaration = declaration_of(model_class)
         model = await self._instantiate(model_class, config)
         declared = _declared_fps(model) if self.settings.fps is None else self.settings.fps
@@ -283,6 +288,7 @@ class Runtime:
             pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
             uploads=self._upload_limits(), disk=self._disk,
             dropped=self.metrics.dropped, underrun=self.metrics.underrun, handed=self.metrics.handed, stuck=self._stuck,
+            moderate=moderate,
         )  # fmt: skip
 
     async def _instantiate(self, model_class: type[Model], config: dict[str, Any]) -> Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,11 +13,14 @@ import trio
 
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import Model
+from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.manifest import Manifest
+from reactor_trio.server.moderation import Hook, check_in_thread
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
+from reactor_trio.session import Check
 from reactor_trio.transport import serve_http, turn_away
 
 A = TypeVar("A")
@@ -49,7 +52,9 @@ async def serve(
     name: str | None = None,
     settings: Settings | None = None,
     debug: bool = False,
+    listeners: Sequence[trio.SocketListener] | None = None,
     drain: trio.Event | None = None,
+    moderate: Hook | None = None,
     on_phase: Callable[[str], object] | None = None,
     task_status: trio.TaskStatus[Serving] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -60,7 +65,9 @@ async def serve(
 
     Args:
         model: a model class, or a manifest, whose settings hold unless given here.
+        listeners: sockets that listen already, instead of host and port; closed in the end.
         drain: set it to refuse newcomers, end the sessions and return.
+        moderate: checks the text in commands (`docs/guide/moderation.md`), instead of what the manifest names.
         on_phase: told "loading", "ready", "draining", "stopped" or "failed".
 
     Raises ManifestError if the model cannot be imported, ModelFailed if `load()` or `run()` fails, OSError if the
@@ -70,38 +77,49 @@ async def serve(
         manifest, name = model, name or model.name
         config = model.config if config is None else config
         settings = settings or model.settings
+        weights = model.weights
         find_model: Callable[[], type[Model]] = lambda: manifest.model  # noqa: E731 - imported where it runs
+        find_hook: Callable[[], Hook | None] = lambda: moderate or manifest.moderate  # noqa: E731
     else:
-        cls, name = model, name or model.__name__
+        cls, name, weights = model, name or model.__name__, None
         find_model = lambda: cls  # noqa: E731
+        find_hook = lambda: moderate  # noqa: E731
+        if settings is not None and settings.moderate is not None:
+            raise ManifestError("runtime.moderate: without a manifest give the function itself, serve(..., moderate=...)")
     settings = settings or Settings()
     if host is not None:
         settings = msgspec.structs.replace(settings, host=host)
     if port is not None:
         settings = msgspec.structs.replace(settings, port=port)
     tell = on_phase or (lambda _phase: None)
-    listeners = await trio.open_tcp_listeners(settings.port, host=settings.host)
+    open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     limiter = trio.CapacityLimiter(os.cpu_count() or 1)
 
     async def worker(function: Callable[[A], R], argument: A, /) -> R:
         return await trio.to_thread.run_sync(function, argument, limiter=limiter)
 
+    def find_moderation() -> Check | None:
+        hook = find_hook()
+        return None if hook is None else check_in_thread(hook, settings.moderate_timeout)
+
     try:
-        async with open_model_host() as model_host:
-            runtime = Runtime(
-                model_host, find_model, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell
-            )
-            async with trio.open_nursery() as nursery:
-                bound = listeners[0].socket.getsockname()
-                serving = Serving(bound[0], bound[1], runtime)
-                nursery.start_soon(_listen, runtime, listeners, ReactorSite(runtime, settings.host), settings)
-                await runtime.load(dict(config or {}))
-                nursery.start_soon(runtime.watch_model)
-                await runtime.open_doors()
-                task_status.started(serving)
-                await (trio.Event() if drain is None else drain).wait()
-                await runtime.drain()
-                nursery.cancel_scope.cancel()
+        with weights_of_manifest(weights):
+            async with open_model_host() as model_host:
+                runtime = Runtime(
+                    model_host, find_model, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell,
+                    find_moderation=find_moderation,
+                )  # fmt: skip
+                async with trio.open_nursery() as nursery:
+                    bound = open_listeners[0].socket.getsockname()
+                    serving = Serving(bound[0], bound[1], runtime)
+                    nursery.start_soon(_listen, runtime, open_listeners, ReactorSite(runtime, settings.host), settings)
+                    await runtime.load(dict(config or {}))
+                    nursery.start_soon(runtime.watch_model)
+                    await runtime.open_doors()
+                    task_status.started(serving)
+                    await (trio.Event() if drain is None else drain).wait()
+                    await runtime.drain()
+                    nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         # A model that failed is one error, however many nurseries it came through.
         failed, others = group.split((ModelFailed, ManifestError))
@@ -109,12 +127,14 @@ async def serve(
             raise
         raise _first(failed) from _first(failed).__cause__
     finally:
-        for listener in listeners:
+        for listener in open_listeners:
             listener.socket.close()
     tell("stopped")
 
 
-async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: ReactorSite, settings: Settings) -> None:
+async def _listen(
+    runtime: Runtime, listeners: Sequence[trio.SocketListener], site: ReactorSite, settings: Settings
+) -> None:
     room, limits = settings.limits.connections, site.limits
     open_connections = turned_away = 0
 
@@ -141,7 +161,7 @@ async def _listen(runtime: Runtime, listeners: list[trio.SocketListener], site: 
             open_connections -= 1
             runtime.metrics.connections = open_connections
 
-    await trio.serve_listeners(connection, listeners)
+    await trio.serve_listeners(connection, list(listeners))
 
 
 def _first(group: BaseException) -> BaseException:

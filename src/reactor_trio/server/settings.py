@@ -82,6 +82,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: tuple[str, ...] = ()
     slow_client: Literal["drop", "hold"] = "drop"
     drain_grace: SecondsOrOff = 2.0
+    moderate: str | None = None
+    moderate_timeout: Seconds = 5.0
     limits: LimitSettings = LimitSettings()
     uploads: UploadSettings = UploadSettings()
     stuck_after: Seconds = 5.0

@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from reactor_trio.connection import HelloRefused, converse, parse_hello
+from reactor_trio.protocol import asyncapi_document
 from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.settings import Settings
 from reactor_trio.server.uploads import UPLOAD_PATH, take_upload
 from reactor_trio.transport import BodyTaker, Limits, MessageStream, Refused, Request, Response
 
@@ -30,27 +32,22 @@ _PAGE_POLICY = (
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class ReactorSite:
-    """What a runtime answers; a `transport.Site`.
+class Doorman:
+    """Who may ask, and how much one connection may use: what the settings say of every site."""
 
-    Attributes:
-        methods: what it takes.
-    """
-
-    methods = ("GET", "HEAD", "POST")
-
-    def __init__(self, runtime: Runtime, bound: str) -> None:
-        self._runtime = runtime
-        self._hosts = {host.lower().strip("[]") for host in (bound, *runtime.settings.hosts)}
-        self._origins = set(runtime.settings.origins)
+    def __init__(self, settings: Settings, bound: str) -> None:
+        self._limits = settings.limits
+        self._body_time = settings.uploads.time
+        self._hosts = {host.lower().strip("[]") for host in (bound, *settings.hosts)}
+        self._origins = set(settings.origins)
 
     @property
     def limits(self) -> Limits:
         """What one connection may use, as the manifest says."""
-        given = self._runtime.settings.limits
+        given = self._limits
         return Limits(
             text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
-            body_time=self._runtime.settings.uploads.time, handshake=given.handshake, ping_interval=given.ping_interval,
+            body_time=self._body_time, handshake=given.handshake, ping_interval=given.ping_interval,
             silence=given.silence, stall=given.stall,
         )  # fmt: skip
 
@@ -76,6 +73,20 @@ class ReactorSite:
         default = ":443" if parts.scheme == "https" else ":80"
         return parts.netloc.lower().removesuffix(default) == request.authority.removesuffix(default)
 
+
+class ReactorSite(Doorman):
+    """What a runtime answers; a `transport.Site`.
+
+    Attributes:
+        methods: what it takes.
+    """
+
+    methods = ("GET", "HEAD", "POST")
+
+    def __init__(self, runtime: Runtime, bound: str) -> None:
+        super().__init__(runtime.settings, bound)
+        self._runtime = runtime
+
     def take_body(self, request: Request) -> BodyTaker | None:
         """Uploads; nothing else here takes a body."""
         if request.path != UPLOAD_PATH:
@@ -84,23 +95,17 @@ class ReactorSite:
 
     def respond(self, request: Request) -> Response:
         """Answer a plain request."""
+        if (page := page_response(request)) is not None:
+            return page
         match request.path:
             case path if path == UPLOAD_PATH:
                 return Response.plain(405, f"{UPLOAD_PATH} takes files with POST", {"allow": "POST"})
-            case "/":
-                return _page_file("index.html")
             case "/health":
                 return self._health()
             case "/schema":
-                if self._runtime.schema is None:
-                    return _busy(self._why_not())
-                return _json(200, self._runtime.schema)
+                return self._schema(request)
             case "/metrics":
                 return Response(200, _METRICS_TYPE, self._runtime.metrics.exposition())
-            case path if path.startswith("/page/"):
-                return _page_file(path.removeprefix("/page/"))
-            case "/favicon.ico":
-                return _page_file("icon.svg")
         return Response.plain(404, "not found; there are /, /health, /schema, /metrics, /uploads and the WebSocket /ws")
 
     def admit(self, request: Request) -> Response | None:
@@ -111,17 +116,28 @@ class ReactorSite:
             return Response.plain(refused.status, refused.message)
         if hello.role == "viewer":
             if self._runtime.session_to_view() is None:
-                return _busy("no session runs that a viewer could watch")
+                return busy("no session runs that a viewer could watch")
             return None
         reason = self._runtime.room.admission.room()
         if reason is None:
             return None
         why = {"full": "the server is full", "draining": "the server is going down", "not_ready": self._why_not()}
-        return _busy(why[reason])
+        return busy(why[reason])
 
     async def converse(self, request: Request, messages: MessageStream) -> None:
         """Serve a client whose WebSocket is open."""
         await converse(self._runtime, parse_hello(request.query, self._runtime.name), messages)
+
+    def _schema(self, request: Request) -> Response:
+        schema, form = self._runtime.schema, request.query.get("format", "json")
+        if form not in ("json", "asyncapi"):
+            return Response.plain(400, f"format={form}: expected json (the default) or asyncapi")
+        if schema is None:
+            return busy(self._why_not())
+        if form == "asyncapi":
+            secure = request.header("x-forwarded-proto") == "https"
+            return json_response(200, asyncapi_document(schema, host=request.authority or request.host, secure=secure))
+        return json_response(200, schema)
 
     def _health(self) -> Response:
         runtime = self._runtime
@@ -139,20 +155,34 @@ class ReactorSite:
         if runtime.stuck is not None:
             body |= {"status": "stuck", "reason": runtime.stuck}
         elif phase == "ready":
-            return _json(200, body)
-        return _json(503, body, {"retry-after": "1"})
+            return json_response(200, body)
+        return json_response(503, body, {"retry-after": "1"})
 
     def _why_not(self) -> str:
         phase = self._runtime.journal.phase
         return "the model is still loading" if phase == "loading" else f"the server is {phase}"
 
 
-def _busy(message: str) -> Response:
+def busy(message: str) -> Response:
+    """503, for a moment."""
     return Response.plain(503, message, {"retry-after": "1"})
 
 
-def _json(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response:
+    """`body` as JSON."""
     return Response(status, "application/json", msgspec.json.encode(body), headers or {})
+
+
+def page_response(request: Request) -> Response | None:
+    """A file of the viewer page, None if that is not what is asked for."""
+    match request.path:
+        case "/":
+            return _page_file("index.html")
+        case "/favicon.ico":
+            return _page_file("icon.svg")
+        case path if path.startswith("/page/"):
+            return _page_file(path.removeprefix("/page/"))
+    return None
 
 
 @cache

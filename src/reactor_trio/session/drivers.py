@@ -57,7 +57,7 @@ class GeneratorDriver(Driver):
         produced = False
         while (late := await self._until_next_step()) is not None:
             if self._steps is None:
-                self._steps, produced = _open(half.model), False
+                self._steps, produced = open_generator(half.model), False
             command = half.newest_command
             output, seconds = await self._step()
             if output is DONE:
@@ -176,7 +176,8 @@ class _Watched:
                     self._cancelled()
 
 
-def _open(model: Any) -> Generator[Any, None, None] | AsyncGenerator[Any, None]:
+def open_generator(model: Any) -> Generator[Any, None, None] | AsyncGenerator[Any, None]:
+    """A new `inference()` of `model`. Raises TypeError if that is no generator."""
     steps = model.inference()
     if isinstance(steps, (Generator, AsyncGenerator)):
         return steps

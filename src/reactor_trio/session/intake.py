@@ -1,17 +1,20 @@
 """Commands on their way to the model's half, in order.
 
-A command that names files waits until their bytes are read, and what came after it waits behind it. All others pass at once.
+A command that must be prepared (its text checked, its files read) waits until that is done, and what came after it waits
+behind it. All others pass at once. How many may wait is bounded where commands are counted, in `Session.submit`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
-from reactor_trio.interface.files import UploadedFile
+from reactor_trio.errors import CommandError
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.pending import Command
-from reactor_trio.session.uploads import UploadStore
+
+#: Awaited before a command goes on; raises CommandError to refuse it, and nothing else.
+Preparation = Callable[[], Awaitable[None]]
 
 
 class Intake:
@@ -19,34 +22,36 @@ class Intake:
 
     Args:
         post: hands a command to the model's half.
-        failed: told of a command whose file could not be read; it goes no further.
+        refused: told of a command that a preparation refused; it goes no further.
     """
 
-    def __init__(self, post: Callable[[Command], None], failed: Callable[[Command, OSError], None]) -> None:
+    def __init__(
+        self, post: Callable[[Command], object], refused: Callable[[Command, CommandError], object]
+    ) -> None:
         self._post = post
-        self._failed = failed
-        self._waiting: deque[tuple[Command, Sequence[UploadedFile]]] = deque()
+        self._refused = refused
+        self._waiting: deque[tuple[Command, Sequence[Preparation]]] = deque()
         self._bell = Bell()
 
-    def add(self, command: Command, files: Sequence[UploadedFile] = ()) -> None:
-        """A command has arrived, whose arguments have `files` in them. What names files needs `run`."""
-        if not files and not self._waiting:
+    def add(self, command: Command, preparations: Sequence[Preparation] = ()) -> None:
+        """A command has arrived. What must be prepared needs `run`."""
+        if not preparations and not self._waiting:
             self._post(command)
         else:
-            self._waiting.append((command, files))
+            self._waiting.append((command, preparations))
             self._bell.ring()
 
-    async def run(self, uploads: UploadStore) -> None:
-        """Task: read what is waited for; until cancelled."""
+    async def run(self) -> None:
+        """Task: prepare what waits, one command after the other; until cancelled."""
         while True:
             while not self._waiting:
                 await self._bell.wait()
-            command, files = self._waiting[0]
+            command, preparations = self._waiting[0]
             try:
-                for file in files:
-                    await uploads.load(file)
-            except OSError as error:
-                self._failed(command, error)
+                for prepare in preparations:
+                    await prepare()
+            except CommandError as error:
+                self._refused(command, error)
             else:
                 self._post(command)
             self._waiting.popleft()

@@ -29,9 +29,10 @@ from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.attachment import Attachment, Flood
-from reactor_trio.session.intake import Intake
+from reactor_trio.session.intake import Intake, Preparation
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.model_half import FILE_UPLOADED, Answer, ModelHalf
+from reactor_trio.session.moderation import Check, moderations
 from reactor_trio.session.pending import Command
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.port import Port
@@ -49,6 +50,7 @@ class SessionServices:
         hold: whether the model waits for slow clients.
         debug: whether clients are told the text of an author's exception.
         stuck_after: seconds after which a step that outlives its session is reported with its stack.
+        moderate: checks the text in commands, None if nothing does.
         commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
         uploads, disk: what files a session may have, and how they are written and read.
         dropped: counts frames dropped: place, reason, number.
@@ -75,6 +77,7 @@ class SessionServices:
     underrun: Callable[[], None]
     handed: Callable[[int, float], None]
     stuck: Callable[[str, bool], None]
+    moderate: Check | None = None
 
 
 @dataclass(slots=True)
@@ -130,7 +133,7 @@ class Session:
             lookahead=Lookahead(services.buffer_size, assume=not services.hold),
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
-        self._intake = Intake(lambda command: services.host.post(self._half.command, command), self._file_unreadable)
+        self._intake = Intake(lambda command: services.host.post(self._half.command, command), self._refused)
         self._inflow = services.port.inflow
         self._inflow_number = self._inflow.begin()
 
@@ -139,8 +142,7 @@ class Session:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.playout.run)
-                if self.uploads is not None:
-                    nursery.start_soon(self._intake.run, self.uploads)
+                nursery.start_soon(self._intake.run)
                 with self._scope:
                     await self._run_model()
                 if self.error is not None:
@@ -202,7 +204,9 @@ class Session:
         self._numbers += 1
         self._places += not shares
         self._unanswered.append(_Unanswered(self._numbers, name, id, shares))
-        self._intake.add(Command(self._numbers, self._controller, name, arguments, id), files)
+        preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files]
+        preparations += moderations(self._services.moderate, spec, arguments)
+        self._intake.add(Command(self._numbers, self._controller, name, arguments, id), preparations)
 
     async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
         """A file of the controlling client, `size` bytes; `@file_uploaded` is told when it is complete.
@@ -216,7 +220,10 @@ class Session:
         if hook is not None and self.uploads.token is not None:
             assert hook.file_parameter is not None
             file = self.uploads.find(upload.id)
-            self._intake.add(Command(0, self._controller, FILE_UPLOADED, {hook.file_parameter: file}, None), [file])
+            self._intake.add(
+                Command(0, self._controller, FILE_UPLOADED, {hook.file_parameter: file}, None),
+                [partial(self._load_file, FILE_UPLOADED, file)],
+            )
         return upload
 
     # ---- input frames -------------------------------------------------------------------------------------------------
@@ -262,6 +269,9 @@ class Session:
         fixed = fixed_rate(type(services.model))
         return BlockCadence(fixed or services.port.declared_fps, services.max_fps, fixed=fixed is not None)
 
+    def _refused(self, command: Command, error: CommandError) -> None:
+        self.answered(Answer((command.number,), 0, code=error.code, message=error.message))
+
     def _hand(self, bundle: Bundle, due: float) -> None:
         pts = due - self.began
         self._last = (bundle, pts)
@@ -281,9 +291,13 @@ class Session:
         found.append(self.uploads.find(upload_id))
         return found[-1]
 
-    def _file_unreadable(self, command: Command, error: OSError) -> None:
-        log.error("session %s: a file of %s cannot be read", self.id, command.name, exc_info=error)
-        self.answered(Answer((command.number,), 0, code="unresolved_upload", message=f"the file cannot be read: {error}"))
+    async def _load_file(self, command: str, file: UploadedFile) -> None:
+        assert self.uploads is not None
+        try:
+            await self.uploads.load(file)
+        except OSError as error:
+            log.error("session %s: a file of %s cannot be read", self.id, command, exc_info=error)
+            raise CommandError("unresolved_upload", f"the file cannot be read: {error}") from error
 
     def _spend_allowance(self) -> None:
         rate, now = self._services.commands_per_second, trio.current_time()

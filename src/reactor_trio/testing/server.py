@@ -23,6 +23,7 @@ from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface.blocking import VideoModel
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import open_model_host
+from reactor_trio.server.moderation import Hook, check_on_loop
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
@@ -190,6 +191,7 @@ async def open_server(
     name: str | None = None,
     debug: bool = False,
     settings: Settings | None = None,
+    moderate: Hook | None = None,
     **runtime: Any,
 ) -> AsyncGenerator[TestServer, None]:
     """Load a model and serve it in memory; after the block, prove that nothing is left.
@@ -199,7 +201,7 @@ async def open_server(
         step_cost: seconds of virtual time that each step takes; None: what passes in it.
         thread: run the model on its real thread, the clock held while a step runs (for generators).
         websocket: carry messages over the real HTTP and WebSocket framing, in memory.
-        name, debug: as for `serve`.
+        name, debug, moderate: as for `serve`; the hook is called on the test's loop.
         settings, **runtime: the `runtime:` section of the manifest, whole or key by key (`queue=0`, `fps=10`).
 
     Raises ModelFailed if `load` fails, and after the block if `run()` failed and no `take` has raised it. An exception
@@ -216,6 +218,7 @@ async def open_server(
             served = Runtime(
                 host, lambda: model, name=name or model.__name__, settings=settings, debug=debug,
                 worker=_here, disk=_disk_here,
+                find_moderation=lambda: check_on_loop(moderate, settings.moderate_timeout) if moderate else None,
             )
             server = TestServer(served, nursery, websocket)
             try:

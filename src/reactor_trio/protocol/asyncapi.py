@@ -1,0 +1,263 @@
+"""A model's schema as an AsyncAPI 3.0 document: the whole conversation on the WebSocket, for generators and readers.
+
+The document speaks for the server, so it *receives* commands and *sends* messages. A payload is a JSON Schema of draft 7,
+which is what AsyncAPI understands without a plug-in: what our schemas use of later drafts is rewritten.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS
+from reactor_trio.protocol.text import SUBPROTOCOL, TrackInfo, Welcome
+
+ASYNCAPI_VERSION = "3.0.0"
+
+_CHANNEL = "session"
+_JSON = "application/json"
+_MSGPACK = "application/msgpack"
+
+
+class _Queued(msgspec.Struct, omit_defaults=True):
+    position: int
+    total: int
+    reason: str = ""
+
+
+class _Ack(msgspec.Struct, omit_defaults=True):
+    step: int
+    reply: Any = None
+
+
+class _Error(msgspec.Struct):
+    code: str
+    message: str
+
+
+class _Bye(msgspec.Struct, omit_defaults=True):
+    reason: Literal[END_REASONS]  # type: ignore[valid-type]
+    message: str = ""
+
+
+class _Feedback(msgspec.Struct):
+    track: int
+    seq: int
+
+
+class _Keyframe(msgspec.Struct):
+    track: int
+
+
+#: the runtime's own messages: type, what it says, and its data
+_FROM_SERVER: tuple[tuple[str, str, type], ...] = (
+    ("reactor.queued", "The client waits for a place; sent again when its position changes.", _Queued),
+    ("reactor.welcome", "The first message of a session.", Welcome),
+    ("reactor.ack", "A command was applied; the model's step `step` is the first that sees it.", _Ack),
+    ("reactor.error", "A command or message was refused and changed nothing.", _Error),
+    ("reactor.track", "A track's description, before the first frame of a new size or codec.", TrackInfo),
+    ("reactor.bye", "Why the session ended; the socket closes next.", _Bye),
+)
+_FROM_CLIENT: tuple[tuple[str, str, type], ...] = (
+    ("reactor.feedback", "The newest frame that was shown.", _Feedback),
+    ("reactor.keyframe", "Asks for a picture that can be decoded by itself.", _Keyframe),
+)
+_ANSWERS = ("reactor.ack", "reactor.error")
+
+
+def asyncapi_document(schema: Mapping[str, Any], *, host: str, secure: bool = False) -> dict[str, Any]:
+    """The AsyncAPI document of a model.
+
+    Args:
+        schema: what `GET /schema` answers.
+        host: host and port under which the server is called.
+        secure: whether that is by TLS.
+    """
+    return _Document(schema).build(host, secure)
+
+
+class _Document:
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self._messages: dict[str, Any] = {}
+        self._schemas: dict[str, Any] = {}
+        self._operations: dict[str, Any] = {}
+
+    def build(self, host: str, secure: bool) -> dict[str, Any]:
+        for command in self._schema["commands"]:
+            self._command(command)
+        own = [self._text(name, about, _schema_of(data), "server") for name, about, data in _FROM_SERVER]
+        theirs = [self._text(name, about, _schema_of(data), "client") for name, about, data in _FROM_CLIENT]
+        told = [self._text(m["name"], m["schema"].get("description", ""), m["schema"], "server", prefix="message.")
+                for m in self._schema["messages"]]  # fmt: skip
+        self._operation("runtime", "send", own, "What the runtime tells its clients.")
+        self._operation("client", "receive", theirs, "What clients tell the runtime.")
+        if told:
+            self._operation("messages", "send", told, "What the model tells its clients.")
+        directions = {track["direction"] for track in self._schema["tracks"]}
+        ways: tuple[tuple[str, Literal["send", "receive"]], ...] = (("out", "send"), ("in", "receive"))
+        for direction, action in ways:
+            if direction in directions:
+                self._packet()
+                tracks = ", ".join(t["name"] for t in self._schema["tracks"] if t["direction"] == direction)
+                self._operation(f"frames.{direction}", action, ["packet"], f"Frames of the tracks {tracks}.")
+        name, version = self._schema["name"], self._schema["protocol"]
+        return {
+            "asyncapi": ASYNCAPI_VERSION,
+            "info": {
+                "title": name,
+                "version": str(version),
+                "description": f"The model {name} over the reactor-trio wire protocol, version {version}: one WebSocket, "
+                "JSON in text messages, MessagePack in binary ones.",
+            },
+            "defaultContentType": _JSON,
+            "servers": {"default": {"host": host, "protocol": "wss" if secure else "ws"}},
+            "channels": {
+                _CHANNEL: {
+                    "address": "/ws",
+                    "title": "One client's WebSocket",
+                    "description": f"Subprotocol `{SUBPROTOCOL}` (optional). Close codes of `reactor.bye`: "
+                    + ", ".join(f"{reason} {code}" for reason, code in CLOSE_CODES.items())
+                    + ", every other reason 1001.",
+                    "servers": [_ref("servers", "default")],
+                    "messages": {key: _ref("components", "messages", key) for key in self._messages},
+                    "bindings": {"ws": {"method": "GET", "query": _QUERY, "bindingVersion": "0.1.0"}},
+                }
+            },
+            "operations": self._operations,
+            "components": {"messages": self._messages, "schemas": self._schemas},
+        }
+
+    def _command(self, command: Mapping[str, Any]) -> None:
+        about = command["description"]
+        key = self._text(command["name"], about, command["schema"], "client", prefix="command.", answered=True)
+        self._operation(key, "receive", [key], about, reply=_ANSWERS)
+
+    def _text(
+        self, name: str, about: str, data: Mapping[str, Any], by: Literal["client", "server"], *, prefix: str = "",
+        answered: bool = False,
+    ) -> str:  # fmt: skip
+        key = _key(prefix + name, self._messages)
+        properties: dict[str, Any] = {"type": {"const": name}, "data": self._hoisted(data, key)}
+        required = ["type", "data"] if data.get("required") else ["type"]
+        if answered or name in _ANSWERS:
+            properties["id"] = {"type": "integer", "description": "the client's own number of a command, given back"}
+        if by == "server":
+            properties["n"] = {"type": "integer", "minimum": 1, "description": "counts the server's texts of a session"}
+        message = {
+            "name": name,
+            "contentType": _JSON,
+            "payload": {"type": "object", "properties": properties, "required": required},
+        }
+        if about:
+            message["summary"] = about
+        if "id" in properties:
+            message["correlationId"] = {"location": "$message.payload#/id"}
+        self._messages[key] = message
+        return key
+
+    def _packet(self) -> None:
+        self._messages["packet"] = {
+            "name": "packet",
+            "title": "One frame of one track",
+            "summary": "A binary message: a MessagePack array of eight fields; later versions may add fields behind.",
+            "contentType": _MSGPACK,
+            "payload": {"type": "array", "items": _PACKET_FIELDS, "minItems": len(_PACKET_FIELDS)},
+        }
+
+    def _operation(
+        self, key: str, action: Literal["send", "receive"], messages: Iterable[str], about: str, reply: Iterable[str] = ()
+    ) -> None:
+        operation: dict[str, Any] = {
+            "action": action,
+            "channel": _ref("channels", _CHANNEL),
+            "messages": [_ref("channels", _CHANNEL, "messages", message) for message in messages],
+        }
+        if about:
+            operation["summary"] = about
+        if answers := list(reply):
+            operation["reply"] = {
+                "channel": _ref("channels", _CHANNEL),
+                "messages": [_ref("channels", _CHANNEL, "messages", message) for message in answers],
+            }
+        self._operations[key] = operation
+
+    def _hoisted(self, schema: Mapping[str, Any], owner: str) -> Any:
+        """`schema` in draft 7, its definitions among the document's own schemas, since a `$ref` starts at the document."""
+        names = {name: _key(f"{owner}.{name}", self._schemas) for name in schema.get("$defs", {})}
+        for name, key in names.items():
+            self._schemas[key] = _draft_7(schema["$defs"][name], names)
+        return _draft_7({key: value for key, value in schema.items() if key != "$defs"}, names)
+
+
+def _schema_of(data: type) -> dict[str, Any]:
+    (top,), components = msgspec.json.schema_components((data,), ref_template="#/$defs/{name}")
+    schema: dict[str, Any] = components.pop(str(top["$ref"]).rpartition("/")[2])
+    schema.pop("title", None)
+    return schema | ({"$defs": components} if components else {})
+
+
+def _draft_7(node: Any, names: Mapping[str, str]) -> Any:
+    """JSON Schema of 2020-12 as draft 7 writes it, for what our schemas use."""
+    if isinstance(node, list):
+        return [_draft_7(item, names) for item in node]
+    if not isinstance(node, dict):
+        return node
+    result: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "$ref":
+            name = str(value).rpartition("/")[2]
+            result["$ref"] = f"#/components/schemas/{names[name]}"
+        elif key in ("const", "enum", "default", "examples"):  # values, not schemas
+            result[key] = value
+        elif key == "prefixItems":
+            result["items"] = _draft_7(value, names)
+            if "items" in node:
+                result["additionalItems"] = _draft_7(node["items"], names)
+        elif key == "items" and "prefixItems" in node:
+            continue
+        elif key in ("properties", "patternProperties"):
+            result[key] = {name: _draft_7(inner, names) for name, inner in value.items()}
+        else:
+            result[key] = _draft_7(value, names)
+    return result
+
+
+def _key(name: str, taken: Mapping[str, Any]) -> str:
+    """`name` as a key that AsyncAPI takes, unlike those that are `taken`."""
+    plain = key = re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    number = 2
+    while key in taken:
+        key, number = f"{plain}-{number}", number + 1
+    return key
+
+
+def _ref(*path: str) -> dict[str, str]:
+    return {"$ref": "#/" + "/".join(path)}
+
+
+_QUERY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "video": {"type": "string", "description": "codecs that the client decodes, best first, or none", "default": "jpeg"},
+        "role": {"type": "string", "enum": ["control", "viewer"], "default": "control"},
+        "model": {"type": "string", "description": "the served model's name, else 404"},
+        "token": {"type": "string"},
+        "resume": {"type": "string"},
+        "after": {"type": "integer"},
+    },
+}
+
+_PACKET_FIELDS: list[dict[str, Any]] = [
+    {"type": "integer", "title": "track", "description": "index of the track in the welcome"},
+    {"type": "integer", "title": "seq", "description": "counts the track's frames from 0; a gap is a dropped frame"},
+    {"type": "integer", "title": "pts_us", "description": "presentation time in microseconds"},
+    {"type": "integer", "title": "flags", "description": "bit 0: keyframe"},
+    {"type": ["integer", "null"], "title": "command", "description": "id of the newest command that it was made with"},
+    {"type": "integer", "title": "step", "description": "model step that made it"},
+    {"type": "object", "title": "meta", "description": "receivers ignore keys that they do not know"},
+    {"type": "string", "format": "binary", "title": "payload", "description": "the encoded frame (MessagePack bin)"},
+]

@@ -1,0 +1,71 @@
+"""What answers on the port while there is no model to serve, and why there is none: the page, and `/health` with 503.
+
+`reactor run --reload` keeps the port while the code does not load. The page asks `/health`, shows the reason and tries
+again by itself; programs get 503 and `Retry-After`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import trio
+
+from reactor_trio.server.settings import Settings
+from reactor_trio.server.site import Doorman, busy, json_response, page_response
+from reactor_trio.transport import BodyTaker, MessageStream, Request, Response, serve_http
+
+log = logging.getLogger("reactor_trio.server")
+
+
+class StandbySite(Doorman):
+    """A `transport.Site` without a model."""
+
+    def __init__(self, settings: Settings, name: str, reason: str) -> None:
+        super().__init__(settings, settings.host)
+        self._name = name
+        self._reason = reason
+
+    def respond(self, request: Request) -> Response:
+        """The page and the reason."""
+        if (page := page_response(request)) is not None:
+            return page
+        if request.path == "/health":
+            body = {"status": "failed", "model": self._name, "phase": "failed", "sessions": 0, "waiting": 0, "clients": 0,
+                    "reason": self._reason}  # fmt: skip
+            return json_response(503, body, {"retry-after": "1"})
+        return busy(f"no model is served: {self._reason}")
+
+    def take_body(self, request: Request) -> BodyTaker | None:
+        """None: only GET and HEAD are taken."""
+        return None
+
+    def admit(self, request: Request) -> Response | None:
+        """Nobody."""
+        return busy(f"no model is served: {self._reason}")
+
+    async def converse(self, request: Request, messages: MessageStream) -> None:
+        """Never asked: nobody is admitted."""
+        await messages.abort()
+
+
+async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Settings, name: str, reason: str) -> None:
+    """Answer on `listeners` until cancelled; they stay open, for who serves next."""
+    site, closing = StandbySite(settings, name, reason), trio.Event()
+    places = trio.Semaphore(settings.limits.connections)
+
+    async def connection(stream: trio.SocketStream) -> None:
+        try:
+            places.acquire_nowait()
+        except trio.WouldBlock:
+            await trio.aclose_forcefully(stream)
+            return
+        try:
+            await serve_http(stream, site, site.limits, closing=closing)
+        except* Exception as group:
+            log.error("a connection failed in the runtime: please report this", exc_info=group)
+        finally:
+            places.release()
+
+    # serve_listeners closes what it serves.
+    await trio.serve_listeners(connection, [trio.SocketListener(listener.socket.dup()) for listener in listeners])

@@ -1,0 +1,378 @@
+"""`PipelineExecutor`: a pipeline, one yield at a time, by plain calls: no server, no socket, no pacing, no test framework.
+
+    with PipelineExecutor(MyModel, {"width": 64}) as executor:
+        executor.connect()
+        executor.send_event("set_brightness", brightness=0.5)
+        result = next(executor)
+
+Author code runs on a Trio loop of its own in one thread, as under the server, while the caller waits. All of it runs in
+one task, since an author may hold a nursery open across a yield; so no scope of ours is ever left open around a step.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import inspect
+import json
+import threading
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar
+
+import msgspec
+import trio
+
+from reactor_trio.errors import CommandError, DeclarationError, ProtocolError, ReactorError
+from reactor_trio.interface.declaration import CommandSpec, declaration_of, is_generator_function
+from reactor_trio.interface.events import Handler
+from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
+from reactor_trio.interface.model import Idle, ReactorPipeline
+from reactor_trio.interface.tracks import Output
+from reactor_trio.media import chunk_from_output
+from reactor_trio.model_host import SessionOver, strip, with_twin
+from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
+from reactor_trio.protocol import decode_client_text
+from reactor_trio.session.drivers import open_generator
+
+T = TypeVar("T")
+
+_END = object()
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """One yield.
+
+    Attributes:
+        output: the `Output` (a bare frame is put into one), or `Idle` if there was no frame.
+        compute_time: seconds from resuming the generator to its yield; 0 for `Idle`.
+        messages: what the model sent meanwhile, in order, to all clients or to one.
+    """
+
+    output: Any
+    compute_time: float
+    messages: list[ModelMessage]
+
+
+class PipelineExecutor:
+    """Steps a pipeline without server or clock; iterating it gives one `StepResult` a yield.
+
+    Args:
+        cls: the model class.
+        config: what `load` gets; `{}` if left out.
+
+    The model is made and loaded at once; what `load` raises comes out. Every call blocks until author code is done, and
+    raises what that raised. Awaited sleeps take real time. Not for several threads at once.
+    """
+
+    def __init__(self, cls: type[ReactorPipeline], config: Mapping[str, Any] | None = None) -> None:
+        self._declaration = declaration_of(cls)
+        if self._declaration.kind != "pipeline":
+            raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline; test other models with "
+                                   "open_session")  # fmt: skip
+        self._loop = _Loop()
+        self._finish = weakref.finalize(self, self._loop.stop)
+        self._port = _ExecutorPort()
+        self._steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
+        self._messages: list[ModelMessage] = []
+        self._client: ClientInfo | None = None
+        self._clients = 0
+        #: what the handler of the last event returned
+        self.reply: Any = None
+        try:
+            self.model: Any = self._loop.call(self._load, cls, dict(config or {}))
+        except BaseException:
+            self._finish()
+            raise
+
+    @property
+    def state(self) -> Any:
+        """The session's state, None while nobody is connected."""
+        return self._port.state
+
+    def connect(self) -> list[ModelMessage]:
+        """Begin a session: fresh state, `connected` set, `@connected`; returns the messages sent meanwhile.
+
+        Raises RuntimeError if one runs already.
+        """
+        if self._client is not None:
+            raise RuntimeError("connect(): a client is connected already; disconnect() it first")
+        return self._loop.call(self._connect)
+
+    def send_event(self, name: str, /, **arguments: Any) -> list[ModelMessage]:
+        """Carry out one command, checked as a client's is; returns the messages sent meanwhile.
+
+        Raises ValueError for an unknown command or a value that breaks a rule (NaN too), TypeError for an unknown or a
+        missing argument, RuntimeError if nobody is connected, and what the handler raises.
+        """
+        self._require_client("send_event")
+        spec, decoded = self._checked(name, arguments)
+        return self._loop.call(self._apply, spec, decoded)
+
+    def __iter__(self) -> PipelineExecutor:
+        return self
+
+    def __next__(self) -> StepResult:
+        """Resume the generator up to its next yield; StopIteration while nobody is connected.
+
+        A generator that returns gives one `Idle`; the next call begins a new one. What `inference()` raises comes out and
+        leaves the session without a generator.
+        """
+        if self._client is None:
+            raise StopIteration
+        return self._loop.call(self._step)
+
+    def disconnect(self) -> list[ModelMessage]:
+        """End the session: `connected` cleared, `@disconnected`, generator closed, state gone; returns the messages.
+
+        What the hook or the generator's cleanup raises comes out, after all that. RuntimeError if nobody is connected.
+        """
+        self._require_client("disconnect")
+        return self._loop.call(self._disconnect)
+
+    def close(self) -> None:
+        """Disconnect if need be and end the loop; a second call does nothing."""
+        try:
+            if self._client is not None and self._finish.alive:
+                self.disconnect()
+        finally:
+            self._finish()
+
+    def __enter__(self) -> PipelineExecutor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- on the caller's thread ---------------------------------------------------------------------------------------
+
+    def _require_client(self, call: str) -> None:
+        if self._client is None:
+            raise RuntimeError(f"{call}(): nobody is connected; call connect() first")
+
+    def _checked(self, name: str, arguments: dict[str, Any]) -> tuple[CommandSpec, dict[str, Any]]:
+        commands = self._declaration.commands
+        if name not in commands:
+            raise ValueError(f"unknown event {name!r}; this model takes: {', '.join(sorted(commands)) or 'none'}")
+        parameters = commands[name].arguments.parameters
+        known = [parameter.name for parameter in parameters]
+        for argument in arguments:
+            if argument not in known:
+                raise TypeError(f"{name}: unknown argument {argument!r}; it takes: {', '.join(known) or 'none'}")
+        missing = [parameter.name for parameter in parameters if parameter.required and parameter.name not in arguments]
+        if missing:
+            raise TypeError(f"{name}: missing argument {missing[0]!r}; there is no reset by leaving it out")
+        try:
+            text = json.dumps({"type": name, "data": msgspec.to_builtins(arguments, str_keys=True)})
+            return self._declaration.decode(name, bytes(decode_client_text(text).data))
+        except (CommandError, ProtocolError) as error:
+            raise ValueError(f"{name}: {error}") from None
+
+    # ---- on the model's thread ----------------------------------------------------------------------------------------
+
+    async def _load(self, cls: type[ReactorPipeline], config: dict[str, Any]) -> ReactorPipeline:
+        model = cls()
+        self._port.declared_fps = checked_fps(model.fps)
+        self._port.sent = self._messages
+        model._reactor_port = self._port
+        loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
+        if inspect.isawaitable(loaded):
+            await loaded
+        if not is_generator_function(model.inference):  # type: ignore[attr-defined]
+            raise DeclarationError(f"{cls.__qualname__}.inference must be a generator or an async generator")
+        return model
+
+    async def _connect(self) -> list[ModelMessage]:
+        self._clients += 1
+        self._client = ClientInfo(self._clients, trio.current_time(), self._send_to)
+        state = self._declaration.state
+        self._port.begin(state() if state is not None else None)
+        await self._call_author(self._declaration.connected, {})
+        return self._taken()
+
+    async def _apply(self, spec: CommandSpec, arguments: dict[str, Any]) -> list[ModelMessage]:
+        if spec.handler is not None:
+            self.reply = await self._call_author(spec.handler, arguments)
+        elif spec.field is not None:
+            self.reply = None
+            setattr(self._port.state, spec.field, arguments[spec.field])
+        return self._taken()
+
+    async def _step(self) -> StepResult:
+        steps = self._steps = self._steps or open_generator(self.model)
+        began = trio.current_time()
+        try:
+            value = next(steps, _END) if isinstance(steps, Generator) else await anext(steps, _END)
+        except BaseException:
+            self._steps = None
+            raise
+        seconds = trio.current_time() - began
+        if value is _END:
+            self._steps = None
+        if value is _END or value is None or value is Idle:
+            return StepResult(Idle, 0.0, self._taken())
+        outputs = self._declaration.outputs
+        chunk_from_output(value, outputs)  # a mistake is the same here as under the server
+        if not isinstance(value, Output):
+            value = outputs[0](**{outputs[0].__reactor_tracks__[0].name: value})
+        return StepResult(value, seconds, self._taken())
+
+    async def _disconnect(self) -> list[ModelMessage]:
+        self._port.connected.change(False)
+        steps, self._steps = self._steps, None
+        try:
+            try:
+                await self._call_author(self._declaration.disconnected, {})
+            finally:
+                try:
+                    if isinstance(steps, Generator):
+                        steps.close()
+                    elif steps is not None:
+                        await steps.aclose()
+                except BaseException as error:
+                    # A nursery held open across a yield wraps even GeneratorExit in a group.
+                    if strip(error, GeneratorExit, SessionOver, trio.Cancelled) is not None:
+                        raise
+        finally:
+            self._port.end()
+            self._client = None
+        return self._taken()
+
+    async def _call_author(self, handler: Handler | None, arguments: dict[str, Any]) -> Any:
+        if handler is None:
+            return None
+        if handler.client_parameter is not None:
+            arguments = {**arguments, handler.client_parameter: self._client}
+        result = getattr(self.model, handler.attribute)(**arguments)
+        return await result if inspect.isawaitable(result) else result
+
+    async def _send_to(self, client: int, message: ModelMessage) -> None:
+        await self._port.send(message)
+
+    def _taken(self) -> list[ModelMessage]:
+        taken = self._messages[:]
+        self._messages.clear()
+        return taken
+
+
+class _Connected:
+    """`model.connected` of the one client that there may be."""
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+
+    def change(self, there: bool) -> None:
+        if there:
+            self._event.set()
+        elif self._event.is_set():
+            self._event = trio.Event()
+
+    def is_set(self) -> bool:
+        """Whether the client is there."""
+        return self._event.is_set()
+
+    async def wait(self) -> None:
+        """Return when it is."""
+        await self._event.wait()
+
+
+class _ExecutorPort:
+    """What is put on the model in place of the server's port."""
+
+    def __init__(self) -> None:
+        self.connected = _Connected()
+        self.state: Any = None
+        self.sent: list[ModelMessage] = []
+        self.declared_fps = DEFAULT_FPS
+        self._fps: float | None = None
+
+    def begin(self, state: Any) -> None:
+        self.state = state
+        self.connected.change(True)
+
+    def end(self) -> None:
+        self.state = None
+        self._fps = None
+
+    @property
+    def output_buffer(self) -> _ExecutorPort:
+        return self
+
+    @property
+    def fps(self) -> float:
+        return self._fps or self.declared_fps
+
+    def set_fps(self, fps: float) -> None:
+        self._fps = checked_fps(fps)
+
+    def flush(self) -> None:
+        """Nothing is queued here."""
+
+    def clear(self) -> None:
+        """Nothing is queued here."""
+
+    async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
+        raise ReactorError("emit() is for a ReactorModel's run(); PipelineExecutor gives what inference() yields")
+
+    async def send(self, message: ModelMessage) -> None:
+        message_data(message)  # raises what the server's send raises
+        await trio.lowlevel.checkpoint()
+        self.sent.append(message)
+
+    def cancelled(self) -> bool:
+        return not self.connected.is_set()
+
+    def check_cancelled(self) -> None:
+        if self.cancelled():
+            raise SessionOver
+
+
+class _Loop:
+    """A Trio loop in a thread, whose one task carries out one function after the other."""
+
+    def __init__(self) -> None:
+        self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._thread = threading.Thread(target=trio.run, args=(self._main,), name="reactor-model", daemon=True)
+        self._thread.start()
+        self._started.result()
+
+    def call(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """`await function(*args)` over there; returns or raises what it does."""
+        if not self._thread.is_alive():
+            raise RuntimeError("the executor is closed")
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self._token.run_sync_soon(self._calls.send_nowait, (function, args, future))
+        try:
+            return future.result()
+        except Exception as error:
+            told = with_twin(error)
+            if told is error:
+                raise
+            raise told from error
+
+    def stop(self) -> None:
+        """End the loop once it has nothing to do."""
+        if self._thread.is_alive():
+            self._token.run_sync_soon(self._calls.close)
+            self._thread.join()
+
+    async def _main(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self._calls, calls = trio.open_memory_channel[Any](1)
+        self._started.set_result(None)
+        while True:
+            # Shielded: a nursery that author code holds open across a yield may cancel what this task awaits.
+            with trio.CancelScope(shield=True):
+                try:
+                    function, args, future = await calls.receive()
+                except trio.EndOfChannel:
+                    return
+            try:
+                future.set_result(await function(*args))
+            except BaseException as error:
+                future.set_exception(error)
+            del function, args, future
