@@ -37,7 +37,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec outcome prometheus_client trio yaml",
     ),
     "client": ("errors protocol", "anyio h11 msgspec numpy simplejpeg wsproto"),
-    "testing": ("errors protocol interface pacing media model_host session transport server client", "anyio msgspec trio"),
+    "testing": (
+        "errors protocol interface pacing media model_host session transport server client",
+        "anyio msgspec numpy trio",
+    ),
     "cli": ("errors protocol interface server client", "anyio msgspec trio watchfiles"),
 }
 

@@ -12,8 +12,10 @@ import reactor_trio
 import reactor_trio.interface
 from reactor_trio.errors import CommandError, DeclarationError, OutputError
 from reactor_trio.interface import (
+    Audio,
     ClientInfo,
     Idle,
+    Input,
     InputField,
     InputState,
     ModelMessage,
@@ -278,3 +280,55 @@ def test_it_is_also_where_reactor_2_has_it():
     assert reactor_trio.interface.StepResult is StepResult
     with pytest.raises(AttributeError):
         reactor_trio.interface.PipelineExecuter  # noqa: B018
+
+
+class Camera(Input):
+    webcam: Video
+    microphone: Audio
+
+
+class Watcher(ReactorPipeline):
+    input: Camera
+    output: Picture
+
+    def load(self, config):
+        self.ended = False
+
+    async def inference(self):
+        try:
+            while True:
+                (frame,) = await self.input.webcam.read()
+                sound = self.input.microphone.try_read()
+                yield Picture(main_video=frame.data + len(sound or ()))
+        finally:
+            self.ended = True
+
+
+def test_media_is_pushed():
+    with PipelineExecutor(Watcher) as executor:
+        with pytest.raises(RuntimeError, match="nobody is connected"):
+            executor.push_media("webcam", np.zeros((2, 2, 3), np.uint8))
+        executor.connect()
+        mine = np.full((2, 2, 3), 5, np.uint8)
+        executor.push_media("webcam", mine)
+        mine[:] = 9
+        assert level(next(executor)) == 5
+        for value in (6, 7):
+            executor.push_media("webcam", np.full((2, 2, 3), value, np.uint8))
+        executor.push_media("microphone", np.zeros((1, 480), np.int16))
+        assert level(next(executor)) == 8, "the newest, and sound was there"
+        for track, frame, kind, words in [
+            ("webcam", np.zeros((2, 2), np.uint8), TypeError, r"webcam: expected uint8 \(H, W, 3\), got uint8 \(2, 2\)"),
+            ("webcam", np.zeros((2, 2, 3), np.float32), TypeError, "got float32"),
+            ("webcam", [1], TypeError, "got list"),
+            ("microphone", np.zeros((480,), np.int16), TypeError, r"expected int16 \(1, M\)"),
+            ("screen", np.zeros((2, 2, 3), np.uint8), ValueError, "unknown input track 'screen'; .* webcam, microphone"),
+        ]:
+            with pytest.raises(kind, match=words):
+                executor.push_media(track, frame)
+        executor.push_media("webcam", np.full((2, 2, 3), 1, np.uint8))
+        executor.disconnect()
+        assert executor.model.ended
+        executor.connect()
+        executor.push_media("webcam", np.full((2, 2, 3), 2, np.uint8))
+        assert level(next(executor)) == 2, "the last client's frame is gone"

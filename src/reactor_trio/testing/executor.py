@@ -22,14 +22,17 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import trio
 
-from reactor_trio.errors import CommandError, DeclarationError, ProtocolError, ReactorError
-from reactor_trio.interface.declaration import CommandSpec, declaration_of, is_generator_function
+from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError, ReactorError
+from reactor_trio.interface.declaration import CommandSpec, Declaration, declaration_of, is_generator_function
 from reactor_trio.interface.events import Handler
+from reactor_trio.interface.input import InputBuffer, InputFrame
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
 from reactor_trio.interface.model import Idle, ReactorPipeline
-from reactor_trio.interface.tracks import Output
+from reactor_trio.interface.tracks import Input, Output, TrackSpec
 from reactor_trio.media import chunk_from_output
 from reactor_trio.model_host import SessionOver, strip, with_twin
 from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
@@ -111,6 +114,22 @@ class PipelineExecutor:
         spec, decoded = self._checked(name, arguments)
         return self._loop.call(self._apply, spec, decoded)
 
+    def push_media(self, track: str, frame: npt.NDArray[Any], *, pts: float | None = None) -> None:
+        """Put one frame into an input track, as if the client had sent it.
+
+        Args:
+            frame: a picture `(H, W, 3)` uint8, or sound `(1, M)` int16; copied.
+            pts: when the client captured it, in seconds; without it the time since `connect()`.
+
+        Raises ValueError for an unknown track, TypeError for a frame that is not as above, RuntimeError if nobody is
+        connected.
+        """
+        self._require_client("push_media")
+        specs = {spec.name: spec for spec in self._declaration.tracks if spec.direction == "in"}
+        if track not in specs:
+            raise ValueError(f"unknown input track {track!r}; this model has: {', '.join(specs) or 'none'}")
+        self._loop.call(self._push, track, _media(specs[track], frame), pts)
+
     def __iter__(self) -> PipelineExecutor:
         return self
 
@@ -178,6 +197,7 @@ class PipelineExecutor:
         model = cls()
         self._port.declared_fps = checked_fps(model.fps)
         self._port.sent = self._messages
+        self._port.open_inputs(self._declaration)
         model._reactor_port = self._port
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(loaded):
@@ -193,6 +213,10 @@ class PipelineExecutor:
         self._port.begin(state() if state is not None else None)
         await self._call_author(self._declaration.connected, {})
         return self._taken()
+
+    async def _push(self, track: str, data: npt.NDArray[Any], pts: float | None) -> None:
+        assert self._client is not None
+        self._port.buffers[track].put(InputFrame(data, trio.current_time() - self._client.joined_at if pts is None else pts))
 
     async def _apply(self, spec: CommandSpec, arguments: dict[str, Any]) -> list[ModelMessage]:
         if spec.handler is not None:
@@ -228,6 +252,7 @@ class PipelineExecutor:
             try:
                 await self._call_author(self._declaration.disconnected, {})
             finally:
+                self._port.close_inputs()
                 try:
                     if isinstance(steps, Generator):
                         steps.close()
@@ -235,7 +260,7 @@ class PipelineExecutor:
                         await steps.aclose()
                 except BaseException as error:
                     # A nursery held open across a yield wraps even GeneratorExit in a group.
-                    if strip(error, GeneratorExit, SessionOver, trio.Cancelled) is not None:
+                    if strip(error, GeneratorExit, SessionOver, BufferClosed, trio.Cancelled) is not None:
                         raise
         finally:
             self._port.end()
@@ -257,6 +282,18 @@ class PipelineExecutor:
         taken = self._messages[:]
         self._messages.clear()
         return taken
+
+
+def _media(spec: TrackSpec, frame: object) -> npt.NDArray[Any]:
+    shape: tuple[int, ...] = frame.shape if isinstance(frame, np.ndarray) else ()
+    if spec.kind == "video":
+        fits, expected = len(shape) == 3 and shape[-1] == 3 and 0 not in shape, "uint8 (H, W, 3)"
+    else:
+        fits, expected = len(shape) == 2 and shape[0] == 1 and 0 not in shape, "int16 (1, M)"
+    if not isinstance(frame, np.ndarray) or not fits or frame.dtype != expected.partition(" ")[0]:
+        given = f"{frame.dtype} {shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
+        raise TypeError(f"track {spec.name}: expected {expected}, got {given}")
+    return frame.copy()
 
 
 class _Connected:
@@ -289,8 +326,24 @@ class _ExecutorPort:
         self.sent: list[ModelMessage] = []
         self.declared_fps = DEFAULT_FPS
         self._fps: float | None = None
+        self.buffers: dict[str, InputBuffer] = {}
+        self.inputs: dict[str, Input] = {}
+
+    def open_inputs(self, declaration: Declaration) -> None:
+        """Make the buffers; they are closed until somebody connects."""
+        self.buffers = {spec.name: InputBuffer() for spec in declaration.tracks if spec.direction == "in"}
+        for attribute, cls in declaration.inputs.items():
+            fields: dict[str, Any] = {spec.name: self.buffers[spec.name] for spec in cls.__reactor_tracks__}
+            self.inputs[attribute] = cls(**fields)
+        self.close_inputs()
+
+    def close_inputs(self) -> None:
+        for buffer in self.buffers.values():
+            buffer.close()
 
     def begin(self, state: Any) -> None:
+        for buffer in self.buffers.values():
+            buffer.reset()
         self.state = state
         self.connected.change(True)
 
