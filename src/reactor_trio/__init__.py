@@ -14,6 +14,7 @@ from reactor_trio.errors import ReactorError as ReactorError
 from reactor_trio.errors import SessionEnded as SessionEnded
 from reactor_trio.errors import UploadRefused as UploadRefused
 from reactor_trio.interface import Audio as Audio
+from reactor_trio.interface import AudioIn as AudioIn
 from reactor_trio.interface import AudioOut as AudioOut
 from reactor_trio.interface import ClientInfo as ClientInfo
 from reactor_trio.interface import FieldInfo as FieldInfo
@@ -31,6 +32,7 @@ from reactor_trio.interface import ReactorPipeline as ReactorPipeline
 from reactor_trio.interface import ReadMode as ReadMode
 from reactor_trio.interface import UploadedFile as UploadedFile
 from reactor_trio.interface import Video as Video
+from reactor_trio.interface import VideoIn as VideoIn
 from reactor_trio.interface import VideoModel as VideoModel
 from reactor_trio.interface import VideoOut as VideoOut
 from reactor_trio.interface import command as command

@@ -11,11 +11,13 @@ import trio
 from row_models import in_all_placements, picture, raw_peer, shown
 
 from reactor_trio import (
+    AudioIn,
     AudioOut,
     CommandError,
     DeclarationError,
     InputField,
     OutputError,
+    VideoIn,
     VideoModel,
     VideoOut,
     command,
@@ -545,6 +547,45 @@ async def test_sound_goes_with_its_picture(autojump_clock):
     async with open_session(Talking, config={"script": script}) as client:
         pictures, voice = await client.take(3), await client.take(3, "voice")
         assert times(pictures) == times(voice) == exactly([0, 0.1, 0.2])
+
+
+async def test_frames_of_the_client_reach_on_frame_in_order_and_latest(autojump_clock):
+    class Watching(Script):
+        voice = AudioIn()
+        eye = VideoIn()
+
+        def on_frame(self, frame):
+            self.threads.append(threading.current_thread())
+            self.seen = [*getattr(self, "seen", []), int(frame[0, 0, 0])]
+
+    def script(self):
+        track = get_ctx().get_track("eye")
+        assert track.latest() is None
+        with pytest.raises(TypeError, match="from the client"):
+            track.emit(picture(1))
+        with pytest.raises(TypeError, match="to the client"):
+            get_ctx().get_track().latest()
+        while track.latest() is None or track.latest()[0, 0, 0] != 3:
+            time.sleep(0.1)
+        get_ctx().emit_block(track.latest())
+        assert get_ctx().get_track("voice").latest().shape == (1, 480)
+        wait_for_stop()
+
+    async with open_server(Watching, config={"script": script}) as server:
+        async with server.connect() as client:
+            await client.push("voice", np.ones((1, 480), np.int16))
+            await client.push("eye", picture(1), picture(2), picture(3))
+            assert shown(await client.take(1)) == [3]
+            assert server.model.seen == [1, 2, 3]
+            assert {thread.name for thread in server.model.threads[2:]} == {"reactor-handlers"}
+
+
+def test_a_model_with_on_frame_takes_a_camera():
+    class Watching(VideoModel):
+        def on_frame(self, frame):
+            pass
+
+    assert [(t.name, t.direction) for t in declaration_of(Watching).tracks] == [("main_video", "out"), ("camera", "in")]
 
 
 def test_what_a_blocking_model_declares():

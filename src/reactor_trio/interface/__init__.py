@@ -12,7 +12,9 @@ from reactor_trio.interface.arguments import InputField as InputField
 from reactor_trio.interface.blocking import VideoModel as VideoModel
 from reactor_trio.interface.blocking import command as command
 from reactor_trio.interface.blocking import model as model
+from reactor_trio.interface.blocking_tracks import AudioIn as AudioIn
 from reactor_trio.interface.blocking_tracks import AudioOut as AudioOut
+from reactor_trio.interface.blocking_tracks import VideoIn as VideoIn
 from reactor_trio.interface.blocking_tracks import VideoOut as VideoOut
 from reactor_trio.interface.context import get_ctx as get_ctx
 from reactor_trio.interface.events import connected as connected

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, overload
 
+import numpy.typing as npt
+
 from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.declaration import ModelKind
 from reactor_trio.interface.events import event
@@ -41,6 +43,9 @@ class VideoModel(Model):
     def start_session(self) -> None:
         """Serve one client: emit until `get_ctx().should_stop()`."""
         raise NotImplementedError(f"{type(self).__name__} has no start_session()")
+
+    def on_frame(self, frame: npt.NDArray[Any]) -> None:
+        """A picture `(H, W, 3)` uint8 RGB of the client has come. Override it; it runs where commands do."""
 
 
 @overload

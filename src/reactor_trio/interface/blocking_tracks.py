@@ -1,4 +1,7 @@
-"""Tracks of a blocking model: attributes of the class that hold a `VideoOut` or an `AudioOut`; without any, one video track.
+"""Tracks of a blocking model: attributes of the class that hold a `VideoOut`, `AudioOut`, `VideoIn` or `AudioIn`.
+
+Without a track to the client there is one, `main_video`; a class that overrides `on_frame` and names no track from the
+client has one, `camera`.
 
 Source: the 1.x generation's `concepts/tracks`, as `spec/behaviour.md` section 2.1 tells it.
 """
@@ -7,13 +10,17 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.tracks import Audio, Output, Video
+from reactor_trio.interface.tracks import Audio, Input, Output, Video
+
+T = TypeVar("T")
 
 #: The track of a model that names none.
 MAIN_TRACK = "main_video"
+#: The track from the client of a model that takes frames and names none.
+CAMERA_TRACK = "camera"
 
 
 @dataclass(frozen=True)
@@ -28,22 +35,47 @@ class AudioOut:
     """Declares an audio track to the client, at 48 000 samples per second."""
 
 
+@dataclass(frozen=True)
+class VideoIn:
+    """Declares a video track from the client."""
+
+
+@dataclass(frozen=True)
+class AudioIn:
+    """Declares an audio track from the client, at 48 000 samples per second."""
+
+
+_MARKERS = {VideoOut: Video, VideoIn: Video, AudioOut: Audio, AudioIn: Audio}
+
+
 def declared_output(cls: type) -> type[Output]:
-    """The `Output` that stands for the tracks of a blocking model. Raises DeclarationError."""
+    """The `Output` that stands for a blocking model's tracks to the client. Raises DeclarationError."""
+    return _tracks(cls, Output, _found(cls, (VideoOut, AudioOut)) or {MAIN_TRACK: Video})
+
+
+def declared_input(cls: type, takes_frames: bool) -> type[Input] | None:
+    """The `Input` that stands for those from it, None if there are none. Raises DeclarationError."""
+    found = _found(cls, (VideoIn, AudioIn)) or ({CAMERA_TRACK: Video} if takes_frames else {})
+    return _tracks(cls, Input, found) if found else None
+
+
+def _found(cls: type, markers: tuple[type, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         for name, value in vars(base).items():
-            if isinstance(value, (VideoOut, AudioOut)):
-                found[name] = Video if isinstance(value, VideoOut) else Audio
-            elif value in (VideoOut, AudioOut):
+            if isinstance(value, markers):
+                found[name] = _MARKERS[type(value)]
+            elif isinstance(value, type) and value in markers:
                 raise DeclarationError(f"{cls.__qualname__}.{name}: write {value.__name__}(), with parentheses")
-    hints = found or {MAIN_TRACK: Video}
+    return found
 
+
+def _tracks(cls: type, base: type[T], hints: dict[str, Any]) -> type[T]:
     def body(namespace: dict[str, Any]) -> None:
         namespace |= {"__annotations__": hints, "__module__": cls.__module__}
 
-    output: type[Output] = types.new_class(f"{cls.__name__}Output", (Output,), exec_body=body)
-    return output
+    made: type[T] = types.new_class(f"{cls.__name__}{base.__name__}", (base,), exec_body=body)
+    return made
 
 
 def fixed_rate(cls: type) -> float | None:

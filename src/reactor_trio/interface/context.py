@@ -14,12 +14,21 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import numpy.typing as npt
+
 
 class Track(Protocol):
     """One track of the session."""
 
     def emit(self, data: object, bucket: int | None = None) -> None:
-        """Emit on this track; see `Context.get_track`."""
+        """Emit on this track to the client: what has the same `bucket` on other tracks is shown with it.
+
+        Without a bucket each track counts its own. Raises TypeError on a track from the client.
+        """
+        ...
+
+    def latest(self) -> npt.NDArray[Any] | None:
+        """The newest frame of this track from the client, None before the first. Raises TypeError on one to the client."""
         ...
 
 

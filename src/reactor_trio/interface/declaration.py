@@ -11,13 +11,13 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.arguments import Arguments
-from reactor_trio.interface.blocking_tracks import declared_output
+from reactor_trio.interface.blocking_tracks import declared_input, declared_output
 from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
 from reactor_trio.interface.events import Handler, event_arguments, hook_of, marked_methods
 from reactor_trio.interface.files import Resolve
@@ -27,6 +27,10 @@ from reactor_trio.interface.tracks import Input, Output, TrackSpec
 
 T = TypeVar("T")
 ModelKind = Literal["pipeline", "run_loop", "blocking"]
+
+
+#: Attribute under which a blocking model's buffers are, which its code does not see.
+BLOCKING_INPUT: Final = "_reactor_input"
 
 
 @dataclass(frozen=True)
@@ -160,21 +164,27 @@ def declare(cls: type) -> None:
             mark.name, mark.description, arguments, handler=handler, dedupe=mark.dedupe
         )
     output = hints.get("output")
+    inputs = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Input)}
     if kind == "blocking":
+        if inputs:
+            raise DeclarationError(f"{cls.__qualname__}.{next(iter(inputs))}: a VideoModel declares tracks by VideoIn()")
         output = declared_output(cls)
+        if (made := declared_input(cls, "on_frame" in _overridden(cls))) is not None:
+            inputs = {BLOCKING_INPUT: made}
     cls.__reactor_declaration__ = Declaration(  # type: ignore[attr-defined]
         cls, kind, state, commands,
         hook_of(cls, "connected"), hook_of(cls, "disconnected"),
         output if isinstance(output, type) and issubclass(output, Output) else None,
         hook_of(cls, "file_uploaded"),
-        {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Input)},
+        inputs,
     )  # fmt: skip
     for attribute in cls.__reactor_declaration__.inputs:  # type: ignore[attr-defined]
-        if kind == "blocking":
-            raise DeclarationError(
-                f"{cls.__qualname__}.{attribute}: a VideoModel takes no input tracks; use a ReactorPipeline or ReactorModel"
-            )
         setattr(cls, attribute, property(functools.partial(_inputs, attribute)))
+
+
+def _overridden(cls: type) -> set[str]:
+    """What the author's classes define."""
+    return {name for base in cls.__mro__ if not base.__module__.startswith("reactor_trio.") for name in vars(base)}
 
 
 def _inputs(attribute: str, model: Any) -> Any:

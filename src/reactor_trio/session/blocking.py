@@ -10,6 +10,7 @@ The model loop stays free, so commands, the disconnect and words from the playou
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,10 +19,12 @@ from typing import TYPE_CHECKING, Any, cast
 import outcome
 import trio
 
-from reactor_trio.errors import OutputError
+from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.interface.blocking import VideoModel
 from reactor_trio.interface.blocking_tracks import MAIN_TRACK
 from reactor_trio.interface.context import running
+from reactor_trio.interface.declaration import BLOCKING_INPUT
+from reactor_trio.interface.input import InputBuffer, InputFrame, ReadMode
 from reactor_trio.interface.messages import plain
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import Chunk, chunk_from_output
@@ -30,6 +33,8 @@ from reactor_trio.session.drivers import Driver
 
 if TYPE_CHECKING:
     from reactor_trio.session.model_half import ModelHalf
+
+log = logging.getLogger("reactor_trio.model")
 
 #: Buckets that may wait for the data of their other tracks; more are dropped, the oldest first.
 OPEN_BUCKETS = 64
@@ -51,9 +56,12 @@ class BlockingDriver(Driver):
         model = cast(VideoModel, self._half.model)
         self._half.step = 1  # a command that comes while the first block is computed is seen by the second
         self._runs = True
-        with running(SessionContext(self._half, self._session_thread)) as variables:
+        context = SessionContext(self._half, self._session_thread)
+        with running(context) as variables:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._apply_commands, variables.copy)
+                for spec in context.inputs:
+                    nursery.start_soon(self._take_frames, spec, context, variables.copy)
                 result = await outcome.acapture(self._session_thread.run, model.start_session, context=variables)
                 self._runs = False
                 nursery.cancel_scope.cancel()
@@ -81,6 +89,23 @@ class BlockingDriver(Driver):
                 await half.bell.wait()
 
 
+    async def _take_frames(self, spec: TrackSpec, context: SessionContext, variables: Callable[[], Any]) -> None:
+        model = cast(VideoModel, self._half.model)
+        buffer: InputBuffer = getattr(getattr(model, BLOCKING_INPUT), spec.name)
+        with suppress(BufferClosed):
+            while True:
+                (frame,) = await buffer.read(mode=ReadMode.FIFO)
+                context.newest[spec.name] = frame.data
+                if spec.kind == "video" and type(model).on_frame is not VideoModel.on_frame:
+                    await self._on_frame(model, frame, variables)
+
+    async def _on_frame(self, model: VideoModel, frame: InputFrame, variables: Callable[[], Any]) -> None:
+        try:
+            await self._handler_thread.run(model.on_frame, frame.data, context=variables())
+        except Exception:
+            log.exception("%s.on_frame() raised", type(model).__name__)
+
+
 class SessionContext:
     """What `get_ctx()` gives; see `interface.context.Context`."""
 
@@ -88,6 +113,10 @@ class SessionContext:
         self._half = half
         self._thread = thread
         self._tracks = {spec.name: spec for spec in half.outputs[0].__reactor_tracks__}
+        input_class = half.inputs.get(BLOCKING_INPUT)
+        self.inputs = () if input_class is None else input_class.__reactor_tracks__
+        #: the newest frame of each track from the client
+        self.newest: dict[str, Any] = {}
         self._buckets: dict[int, dict[str, object]] = {}
         self._counts = dict.fromkeys(self._tracks, 0)
         self._lock = threading.Lock()
@@ -129,12 +158,15 @@ class SessionContext:
         """The model works again."""
         self._cross(self._half.monitor, True)
 
-    def get_track(self, name: str | None = None) -> OutTrack:
+    def get_track(self, name: str | None = None) -> OutTrack | InTrack:
         """A track of the model."""
         wanted = name or (MAIN_TRACK if MAIN_TRACK in self._tracks else next(iter(self._tracks)))
-        if wanted not in self._tracks:
-            raise RuntimeError(f"get_track: this model has no track {wanted!r}; it has: {', '.join(self._tracks)}")
-        return OutTrack(self, self._tracks[wanted])
+        if wanted in self._tracks:
+            return OutTrack(self, self._tracks[wanted])
+        names = [spec.name for spec in self.inputs]
+        if wanted in names:
+            return InTrack(self, wanted)
+        raise RuntimeError(f"get_track: this model has no track {wanted!r}; it has: {', '.join([*self._tracks, *names])}")
 
     def emit_on(self, spec: TrackSpec, data: object, bucket: int | None) -> None:
         """Emit on one track; data of several tracks that share a bucket is shown together."""
@@ -176,3 +208,22 @@ class OutTrack:
         """Queue data on this track."""
         self._context.emit_on(self._spec, data, bucket)
 
+    def latest(self) -> None:
+        """Nothing comes on it."""
+        raise TypeError(f"{self._spec.name} is a track to the client: emit on it")
+
+
+class InTrack:
+    """A track from the client; see `interface.context.Track`."""
+
+    def __init__(self, context: SessionContext, name: str) -> None:
+        self._context = context
+        self._name = name
+
+    def emit(self, data: object, bucket: int | None = None) -> None:
+        """Nothing can be emitted on it."""
+        raise TypeError(f"{self._name} is a track from the client: read its latest()")
+
+    def latest(self) -> Any | None:
+        """The newest frame."""
+        return self._context.newest.get(self._name)

@@ -102,6 +102,7 @@ class ModelHalf:
         self.model = model
         self.kind = declaration.kind
         self.outputs = declaration.outputs
+        self.inputs = declaration.inputs
         self.state: Any = None
         self.bell = Bell()
         self.pending = Pending(self._sharing)
