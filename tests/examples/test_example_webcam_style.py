@@ -7,7 +7,7 @@ import pytest
 import torch
 import trio
 
-from reactor_trio.testing import SessionClient, open_session
+from reactor_trio.testing import open_session
 
 STYLES = ["paint", "neon", "dream"]
 
@@ -86,10 +86,6 @@ def test_odd_and_tiny_pictures(model, look, style_name):
     assert model.stylize(scene(4, 4), look(style=style_name, detail=8)).shape == (1, 4, 4, 3)
 
 
-with_input = pytest.mark.skipif(not hasattr(SessionClient, "push"), reason="the runtime serves no input tracks")
-
-
-@with_input
 async def test_each_frame_of_the_camera_comes_back_styled(autojump_clock, style, model, look):
     async with open_session(style.model, config=style.config, step_cost=0.01) as client:
         await client.push("camera", scene())
@@ -103,7 +99,6 @@ async def test_each_frame_of_the_camera_comes_back_styled(autojump_clock, style,
         assert plain.seq == painted.seq + 1  # without a frame of the camera nothing is sent
 
 
-@with_input
 async def test_commands_are_answered_while_the_camera_is_off(autojump_clock, style):
     async with open_session(style.model, config=style.config, step_cost=0.01) as client:
         with trio.fail_after(1):

@@ -573,21 +573,6 @@ def test_it_comes_back_by_itself_at_growing_intervals(server: FakeServer, page: 
     expect(page.locator("#veil-text")).to_have_text("The server is shutting down. Trying again in 0.5 s.")
 
 
-def test_a_model_that_restarts_is_told_of_and_waited_for(server: FakeServer, page: Page) -> None:
-    page.add_init_script("Math.random = () => 0.5")
-    page.clock.install()
-    peer = open_page(page, server)
-    peer.welcome(BRIGHTNESS)
-    peer.frame(0, picture(200, 0, 0))
-    wait_for_colour(page, (200, 0, 0))
-    peer.bye("model_restarting")
-    expect(page.locator("#veil-text")).to_have_text("The model is restarting. Trying again in 0.5 s.")
-    wait_for_colour(page, (200, 0, 0))  # the last picture stays
-    page.clock.run_for(500)
-    server.accept().welcome(BRIGHTNESS)
-    state(page, "live")
-
-
 def test_a_new_session_starts_from_the_defaults(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome(BRIGHTNESS)
