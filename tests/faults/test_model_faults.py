@@ -49,6 +49,7 @@ class Model(ReactorPipeline):
         while True:
             level = self.state.level
             if self.state.block:
+                self.state.block = False  # one step waits, also if the next begins before the disconnect is noticed
                 wait_for_the_test(self.pipe)
             yield picture(level)
 '''
@@ -63,6 +64,7 @@ class Model(ReactorPipeline):
         while True:
             level = self.state.level
             if self.state.block:
+                self.state.block = False  # one step waits, also if the next begins before the disconnect is noticed
                 wait_for_the_test(self.pipe)
             yield picture(level)
 '''
@@ -86,6 +88,7 @@ class Model(ReactorModel):
             await self.connected.wait()
             level = self.level
             if self.block:
+                self.block = False
                 wait_for_the_test(self.pipe)
             await self.emit(picture(level))
 '''
