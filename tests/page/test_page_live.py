@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-
-import reactor_trio
+from real_server import ENVIRONMENT, REACTOR, real_server
 
 # Whether the mean of all colour values that the page shows, 0 to 255, is between two bounds.
 MEAN_IS_BETWEEN = """([low, high]) => {
@@ -33,29 +28,10 @@ BRIGHT = [130, 255]
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of `reactor run`, which drains and exits with 0 when the tests are done."""
-    folder: Path = tmp_path_factory.mktemp("project")
-    reactor = [sys.executable, "-m", "reactor_trio"]
-    here = {**os.environ, "PYTHONPATH": str(Path(reactor_trio.__file__).parents[1])}
-    subprocess.run([*reactor, "init", "demo"], cwd=folder, env=here, check=True, capture_output=True)
-    with subprocess.Popen(
-        [*reactor, "run", "--port", "0", "--set", "width=160", "--set", "height=120"],
-        cwd=folder / "demo", env=here, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    ) as server:  # fmt: skip
-        try:
-            assert server.stdout is not None
-            said = []
-            for line in server.stdout:
-                said.append(line)
-                if found := re.search(r"ready: (http://\S+)", line):
-                    break
-            else:
-                pytest.fail("the server did not start:\n" + "".join(said))
-            yield found[1]
-            server.send_signal(signal.SIGINT)
-            rest = server.stdout.read()
-            assert server.wait() == 0, rest
-        finally:
-            server.kill()
+    folder = tmp_path_factory.mktemp("project")
+    subprocess.run([*REACTOR, "init", "demo"], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
+    with real_server(folder / "demo", "--set", "width=160", "--set", "height=120") as url:
+        yield url
 
 
 def live(page: Page, address: str) -> None:
