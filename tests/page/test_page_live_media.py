@@ -180,12 +180,14 @@ def test_the_camera_comes_back_as_the_model_changed_it(url: str, page: Page) -> 
     expect(page.get_by_role("button", name="Start camera")).to_be_visible()
 
 
-def test_the_microphone_is_heard_by_the_model(url: str, page: Page) -> None:
+def test_the_model_hears_the_microphone_beside_the_camera(url: str, page: Page) -> None:
     mirror(page, url)
+    page.get_by_role("button", name="Start camera").click()
     page.get_by_role("button", name="Start microphone").click()
     heard = messages(page).get_by_text(re.compile(r'"blocks":[2-9]\d'))
     expect(heard).to_contain_text('"shapes":["(1, 320) int16"]')
-    page.wait_for_function(IS_ALL, arg=GREY)
+    page.wait_for_function(IS_INVERTED_CAMERA)
+    expect(page.locator(".live-mark:visible")).to_have_count(2)
 
 
 def test_a_chosen_file_becomes_a_setting_and_goes_away_again(url: str, page: Page) -> None:
