@@ -229,8 +229,8 @@ def test_t93_one_name_for_an_input_and_an_output():
     assert isinstance(caught.value, DeclarationError)
 
 
-def test_a_blocking_model_takes_no_input():
-    with pytest.raises(DeclarationError, match=r"Old\.input: a VideoModel takes no input tracks"):
+def test_a_blocking_model_declares_its_tracks_by_other_means():
+    with pytest.raises(DeclarationError, match=r"Old\.input: a VideoModel declares tracks by VideoIn\(\)"):
 
         class Old(VideoModel):
             input: Webcam
