@@ -5,41 +5,40 @@
         executor.send_event("set_brightness", brightness=0.5)
         result = next(executor)
 
-Author code runs on a Trio loop of its own in one thread, as under the server, while the caller waits. All of it runs in
-one task, since an author may hold a nursery open across a yield; so no scope of ours is ever left open around a step.
+Author code runs on a Trio loop of its own in one thread, as under the server, while the caller waits (`executor_loop.py`);
+what it reaches of the runtime is a stand-in (`executor_port.py`). An author may hold a nursery open across a yield, so no
+scope of ours is ever left open around a step.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
 import inspect
 import json
-import threading
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import trio
 
-from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError, ReactorError
-from reactor_trio.interface.declaration import CommandSpec, Declaration, declaration_of, is_generator_function
+from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
+from reactor_trio.interface.declaration import CommandSpec, declaration_of, is_generator_function
 from reactor_trio.interface.events import Handler
-from reactor_trio.interface.input import InputBuffer, InputFrame
-from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
+from reactor_trio.interface.input import InputFrame
+from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Idle, ReactorPipeline
-from reactor_trio.interface.tracks import Input, Output, TrackSpec
+from reactor_trio.interface.tracks import Output, TrackSpec
 from reactor_trio.media import chunk_from_output
-from reactor_trio.model_host import SessionOver, strip, with_twin
-from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
+from reactor_trio.model_host import SessionOver, strip
+from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import decode_client_text
 from reactor_trio.session.drivers import open_generator
-
-T = TypeVar("T")
+from reactor_trio.testing.executor_loop import ExecutorLoop
+from reactor_trio.testing.executor_port import ExecutorPort
 
 _END = object()
 
@@ -75,9 +74,9 @@ class PipelineExecutor:
         if self._declaration.kind != "pipeline":
             raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline; test other models with "
                                    "open_session")  # fmt: skip
-        self._loop = _Loop()
+        self._loop = ExecutorLoop()
         self._finish = weakref.finalize(self, self._loop.stop)
-        self._port = _ExecutorPort()
+        self._port = ExecutorPort()
         self._steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
         self._messages: list[ModelMessage] = []
         self._client: ClientInfo | None = None
@@ -294,138 +293,3 @@ def _media(spec: TrackSpec, frame: object) -> npt.NDArray[Any]:
         given = f"{frame.dtype} {shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
         raise TypeError(f"track {spec.name}: expected {expected}, got {given}")
     return frame.copy()
-
-
-class _Connected:
-    """`model.connected` of the one client that there may be."""
-
-    def __init__(self) -> None:
-        self._event = trio.Event()
-
-    def change(self, there: bool) -> None:
-        if there:
-            self._event.set()
-        elif self._event.is_set():
-            self._event = trio.Event()
-
-    def is_set(self) -> bool:
-        """Whether the client is there."""
-        return self._event.is_set()
-
-    async def wait(self) -> None:
-        """Return when it is."""
-        await self._event.wait()
-
-
-class _ExecutorPort:
-    """What is put on the model in place of the server's port."""
-
-    def __init__(self) -> None:
-        self.connected = _Connected()
-        self.state: Any = None
-        self.sent: list[ModelMessage] = []
-        self.declared_fps = DEFAULT_FPS
-        self._fps: float | None = None
-        self.buffers: dict[str, InputBuffer] = {}
-        self.inputs: dict[str, Input] = {}
-
-    def open_inputs(self, declaration: Declaration) -> None:
-        """Make the buffers; they are closed until somebody connects."""
-        self.buffers = {spec.name: InputBuffer() for spec in declaration.tracks if spec.direction == "in"}
-        for attribute, cls in declaration.inputs.items():
-            fields: dict[str, Any] = {spec.name: self.buffers[spec.name] for spec in cls.__reactor_tracks__}
-            self.inputs[attribute] = cls(**fields)
-        self.close_inputs()
-
-    def close_inputs(self) -> None:
-        for buffer in self.buffers.values():
-            buffer.close()
-
-    def begin(self, state: Any) -> None:
-        for buffer in self.buffers.values():
-            buffer.reset()
-        self.state = state
-        self.connected.change(True)
-
-    def end(self) -> None:
-        self.state = None
-        self._fps = None
-
-    @property
-    def output_buffer(self) -> _ExecutorPort:
-        return self
-
-    @property
-    def fps(self) -> float:
-        return self._fps or self.declared_fps
-
-    def set_fps(self, fps: float) -> None:
-        self._fps = checked_fps(fps)
-
-    def flush(self) -> None:
-        """Nothing is queued here."""
-
-    def clear(self) -> None:
-        """Nothing is queued here."""
-
-    async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
-        raise ReactorError("emit() is for a ReactorModel's run(); PipelineExecutor gives what inference() yields")
-
-    async def send(self, message: ModelMessage) -> None:
-        message_data(message)  # raises what the server's send raises
-        await trio.lowlevel.checkpoint()
-        self.sent.append(message)
-
-    def cancelled(self) -> bool:
-        return not self.connected.is_set()
-
-    def check_cancelled(self) -> None:
-        if self.cancelled():
-            raise SessionOver
-
-
-class _Loop:
-    """A Trio loop in a thread, whose one task carries out one function after the other."""
-
-    def __init__(self) -> None:
-        self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._thread = threading.Thread(target=trio.run, args=(self._main,), name="reactor-model", daemon=True)
-        self._thread.start()
-        self._started.result()
-
-    def call(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """`await function(*args)` over there; returns or raises what it does."""
-        if not self._thread.is_alive():
-            raise RuntimeError("the executor is closed")
-        future: concurrent.futures.Future[T] = concurrent.futures.Future()
-        self._token.run_sync_soon(self._calls.send_nowait, (function, args, future))
-        try:
-            return future.result()
-        except Exception as error:
-            told = with_twin(error)
-            if told is error:
-                raise
-            raise told from error
-
-    def stop(self) -> None:
-        """End the loop once it has nothing to do."""
-        if self._thread.is_alive():
-            self._token.run_sync_soon(self._calls.close)
-            self._thread.join()
-
-    async def _main(self) -> None:
-        self._token = trio.lowlevel.current_trio_token()
-        self._calls, calls = trio.open_memory_channel[Any](1)
-        self._started.set_result(None)
-        while True:
-            # Shielded: a nursery that author code holds open across a yield may cancel what this task awaits.
-            with trio.CancelScope(shield=True):
-                try:
-                    function, args, future = await calls.receive()
-                except trio.EndOfChannel:
-                    return
-            try:
-                future.set_result(await function(*args))
-            except BaseException as error:
-                future.set_exception(error)
-            del function, args, future
