@@ -1,10 +1,8 @@
 """The client of one session, over any Transport, on asyncio and on trio.
 
-One task receives and never waits for a consumer: answers wake their callers, frames and messages go to bounded queues
-(`broadcast.py`), still encoded; they are decoded where they are taken (`streams.py`).
-
-A session ends once, for one reason: our own close, the server's `reactor.bye`, or what the transport says. After a
-polite end the iterators simply stop; after any other they raise SessionEnded, once what had arrived is taken.
+Each method sends in its caller's task and waits there for what comes back. What comes, answers, frames and messages, is
+taken by one task (`receiver.py`), which also knows how the session ended: so a send into a closed connection waits for
+that reason, and does not make up its own.
 """
 
 from __future__ import annotations
@@ -18,47 +16,17 @@ import anyio
 import anyio.to_thread
 from numpy.typing import ArrayLike
 
-from reactor_trio.client.broadcast import Broadcast
-from reactor_trio.client.conversation import (
-    Answered,
-    Bye,
-    Conversation,
-    Message,
-    Queued,
-    Received,
-    TrackChanged,
-    Welcomed,
-)
+from reactor_trio.client.conversation import Conversation
 from reactor_trio.client.push import Payload, PushTrack, checked_picture, encode_picture, encode_sound
+from reactor_trio.client.receiver import Answer, Receiver
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.transport import Transport, TransportClosed
 from reactor_trio.client.uploads import Post, Source, Upload, upload
-from reactor_trio.errors import ProtocolError, SessionEnded, UploadRefused
+from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import TrackInfo, Welcome, encode_client_text
 
 FRAMES_QUEUED = 64
-MESSAGES_QUEUED = 1024
-
-_POLITE = ("client_left", "done")
-#: What a close without a `reactor.bye` means; any other code is a lost link.
-_REASONS = {1000: "done", 1002: "protocol_error", 1007: "protocol_error", 1009: "too_big"}
-
-
-class _Answer:
-    """A command's caller waits here."""
-
-    def __init__(self) -> None:
-        self.given = anyio.Event()
-        self.reply: Any = None
-        self.error: Exception | None = None
-
-    def give(self, reply: Any = None, error: Exception | None = None) -> None:
-        # The session may end before the caller of an answered command runs again.
-        if not self.given.is_set():
-            self.reply, self.error = reply, error
-            self.given.set()
-
 
 class Client:
     """One session. `connect()` makes one that is ready; `running()` makes one of any Transport ready.
@@ -81,19 +49,20 @@ class Client:
     ) -> None:
         self._transport = transport
         self._post = post
-        self._on_queued = on_queued
         self._conversation = Conversation()
-        self._answers: dict[int, _Answer] = {}
-        self._frames: dict[int, Broadcast[Received]] = {}
-        self._messages: Broadcast[Message] = Broadcast(MESSAGES_QUEUED)
+        self._receiver = Receiver(transport, self._conversation, on_queued, self.frames_queued)
         self._pushes: dict[int, PushTrack] = {}
         self._first_push: float | None = None
-        self._end_message = ""
-        self._over = anyio.Event()
-        #: Why the session ended (`"lost"` if the link broke), None while it goes on.
-        self.ended: str | None = None
-        #: Place in the server's queue, from 1; None if there is none or no more.
-        self.position: int | None = None
+
+    @property
+    def ended(self) -> str | None:
+        """Why the session ended (`"lost"` if the link broke), None while it goes on."""
+        return self._receiver.ended
+
+    @property
+    def position(self) -> int | None:
+        """Place in the server's queue, from 1; None if there is none or no more."""
+        return self._receiver.position
 
     @property
     def session_id(self) -> str:
@@ -130,9 +99,9 @@ class Client:
 
         Cancelling it stops the waiting, not the command, and leaves the connection usable.
         """
-        self._check_alive()
+        self._receiver.check_alive()
         number, text = self._conversation.command(name, arguments, anyio.current_time())
-        answer = self._answers[number] = _Answer()
+        answer = self._receiver.answers[number] = Answer()
         try:
             await self._send(text)
             await answer.given.wait()
@@ -140,7 +109,7 @@ class Client:
             self._conversation.forget(number)
             raise
         finally:
-            del self._answers[number]
+            del self._receiver.answers[number]
         if answer.error is not None:
             raise answer.error
         return answer.reply
@@ -160,7 +129,7 @@ class Client:
 
         A file lives on the server until the session ends. Cancelling an upload leaves nothing of it there.
         """
-        self._check_alive()
+        self._receiver.check_alive()
         token = self._welcome.upload_token
         if token is None or self._post is None:
             why = "a viewer cannot upload" if self.role == "viewer" else f"{self.name} takes no files"
@@ -181,7 +150,7 @@ class Client:
         `client_left`) and raises SessionEnded if it ends otherwise, ProtocolError if a frame cannot be decoded.
         Cancelling it loses no frame.
         """
-        return FrameStream(self._frames[self._find_track(track).index].subscribe(latest=latest))
+        return FrameStream(self._receiver.frames[self._find_track(track).index].subscribe(latest=latest))
 
     def messages(self) -> MessageStream:
         """An async iterator over the model's messages; ends as `frames()` does.
@@ -189,12 +158,12 @@ class Client:
         The queue holds 1024 messages, then the oldest are dropped and counted. The first iterator also gets those that
         came before it.
         """
-        return MessageStream(self._messages.subscribe())
+        return MessageStream(self._receiver.messages.subscribe())
 
     def statistics(self) -> Statistics:
         """Rates, jitter, latency and losses until now."""
-        lost = {index: (frames.dropped, frames.skipped) for index, frames in self._frames.items()}
-        return self._conversation.statistics(anyio.current_time(), lost, self._messages.dropped)
+        lost = {index: (frames.dropped, frames.skipped) for index, frames in self._receiver.frames.items()}
+        return self._conversation.statistics(anyio.current_time(), lost, self._receiver.messages.dropped)
 
     async def push_video(
         self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85
@@ -215,7 +184,7 @@ class Client:
         Raises ValueError if there is no such track or this is no picture, SessionEnded when the session is over. What the
         server cannot use it says in a message of type `reactor.error`. Cancelled before it was sent, nothing is.
         """
-        self._check_alive()
+        self._receiver.check_alive()
         way, picture = self._find_input(track, "video"), checked_picture(frame)
         captured = self._captured(pts)
 
@@ -236,21 +205,21 @@ class Client:
 
         Raises as `push_video` does.
         """
-        self._check_alive()
+        self._receiver.check_alive()
         way = self._find_input(track, "audio")
         await way.push(self._captured(pts), encode_sound(samples), self._send_bytes)
 
     async def feedback(self, track: str | None, seq: int) -> None:
         """Tell the server the newest frame shown of `track` (a name; None as in `frames()`). Raises SessionEnded."""
-        self._check_alive()
+        self._receiver.check_alive()
         await self._send(
             encode_client_text("reactor.feedback", {"track": self._find_track(track).index, "seq": seq})
         )
-        self._check_alive()
+        self._receiver.check_alive()
 
     async def aclose(self) -> None:
         """Leave the session politely, within 1 s and also under cancellation. A second call does nothing more."""
-        self._finish("client_left")
+        self._receiver.finish("client_left")
         await self._transport.aclose()
 
     @property
@@ -291,8 +260,8 @@ class Client:
         try:
             await self._transport.send_bytes(data)
         except TransportClosed:
-            await self._over.wait()  # as in `_send`
-        self._check_alive()
+            await self._receiver.over.wait()  # as in `_send`
+        self._receiver.check_alive()
 
     async def _send(self, text: str) -> None:
         """Send `text`, or return once the session is over."""
@@ -300,94 +269,8 @@ class Client:
             await self._transport.send(text)
         except TransportClosed:
             # The receiving task knows the reason: it still gets the server's last words.
-            await self._over.wait()
+            await self._receiver.over.wait()
 
-    # The receiving task
-
-    async def _wait_welcome(self) -> None:
-        while self._conversation.welcome is None:
-            await self._receive()
-            if self.ended is not None:
-                raise self._session_ended()
-
-    async def _receive_all(self) -> None:
-        while await self._receive():
-            pass
-
-    async def _receive(self) -> bool:
-        """Take one message; False if there are no more."""
-        try:
-            data = await self._transport.receive()
-            if isinstance(data, str):
-                self._take_text(data)
-            else:
-                self._take_packet(data)
-        except TransportClosed as closed:
-            words = f"{closed.reason or 'the connection closed'} (code {closed.code})"
-            self._finish(_REASONS.get(closed.code, "lost"), words)
-            return False
-        except ProtocolError as error:
-            self._finish("protocol_error", f"the server broke the protocol: {error}")
-            await self._transport.aclose(1002, str(error))
-            return False
-        return True
-
-    def _take_text(self, text: str) -> None:
-        match self._conversation.receive_text(text, anyio.current_time()):
-            case Queued(position, total):
-                self.position = position
-                if self._on_queued is not None:
-                    self._on_queued(position, total)
-            case Welcomed():
-                self.position = None
-                for track in self.tracks:
-                    self._open_track(track)
-            case TrackChanged(track):
-                self._open_track(track)
-            case Answered(number, reply, error):
-                # None: its caller was cancelled.
-                if (answer := self._answers.get(number)) is not None:
-                    answer.give(reply, error)
-            case Message() as message:
-                self._messages.put(message)
-            case Bye(reason, message):
-                self._finish(reason, message)
-
-    def _take_packet(self, data: bytes | bytearray | memoryview) -> None:
-        received = self._conversation.receive_packet(data, anyio.current_time())
-        if received.track.direction != "out":
-            raise ProtocolError(f"a packet of the input track {received.track.name}")
-        self._frames[received.track.index].put(received)
-
-    def _open_track(self, track: TrackInfo) -> None:
-        if track.index not in self._frames:
-            self._frames[track.index] = Broadcast(self.frames_queued)
-
-    # The end
-
-    def _finish(self, reason: str, message: str = "") -> None:
-        """The session is over; only the first reason counts."""
-        if self.ended is not None:
-            return
-        self.ended, self._end_message = reason, message
-        self._over.set()
-        for answer in self._answers.values():
-            answer.give(error=self._session_ended())
-        for frames in self._frames.values():
-            frames.end(self._stop)
-        self._messages.end(self._stop)
-
-    def _session_ended(self) -> SessionEnded:
-        assert self.ended is not None
-        return SessionEnded(self.ended, f"{self.ended}: {self._end_message}" if self._end_message else "")
-
-    def _stop(self) -> Exception:
-        """What an iterator raises at the end."""
-        return StopAsyncIteration() if self.ended in _POLITE else self._session_ended()
-
-    def _check_alive(self) -> None:
-        if self.ended is not None:
-            raise self._session_ended()
 
 
 C = TypeVar("C", bound=Client)
@@ -401,14 +284,14 @@ async def running(client: C) -> AsyncIterator[C]:
     comes out as it is, never inside a group. Raises SessionEnded if the server ends the session before it begins.
     """
     try:
-        await client._wait_welcome()
+        await client._receiver.wait_welcome()
     except BaseException:
         await client.aclose()
         raise
     failure: BaseException | None = None
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client._receive_all)
+            tasks.start_soon(client._receiver.receive_all)
             try:
                 yield client
             except anyio.get_cancelled_exc_class():
