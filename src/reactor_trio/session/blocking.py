@@ -80,7 +80,7 @@ class BlockingDriver(Driver):
         async def call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
             return await self._handler_thread.run(lambda: function(**arguments), context=variables())
 
-        half.call_handler = call
+        half.author.call_handler = call
         while True:
             await trio.lowlevel.checkpoint()
             if half.over:

@@ -1,4 +1,5 @@
-"""A session's half on the model loop: its state, its hooks and handlers, and the driver of its generator or run loop.
+"""A session's half on the model loop: its state, when its hooks and handlers are called, and the driver of its generator
+or run loop.
 
 Order at connect: fresh state, `connected` set, `@connected` to its end, then the driver. Order at disconnect: `connected`
 cleared, `@disconnected` with the state still readable, generator closed and its `finally` run, state gone.
@@ -15,10 +16,8 @@ An exception of author code is caught in the task that ran it, before a nursery 
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -26,12 +25,12 @@ import trio
 
 from reactor_trio.errors import BufferClosed, CommandError
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.events import Handler
-from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data, plain
+from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Chunk
 from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip, with_twin
 from reactor_trio.pacing import Cadence, Lookahead
+from reactor_trio.session.author_calls import AuthorCalls
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.blocking import BlockingDriver
 from reactor_trio.session.device_time import until_made
@@ -45,10 +44,6 @@ log = logging.getLogger("reactor_trio.model")
 
 #: Name of the command that is no client's: a file is complete. No event can have it.
 FILE_UPLOADED: Final = "file_uploaded"
-
-
-#: Calls a method of the author with its arguments.
-CallHandler = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
@@ -104,6 +99,7 @@ class ModelHalf:
         self.outputs = declaration.outputs
         self.inputs = declaration.inputs
         self.state: Any = None
+        self.author = AuthorCalls(session_id, model, declaration, ClientInfo(client[0], client[1], self._send_to))
         self.bell = Bell()
         self.pending = Pending(self._sharing)
         self.outflow = Outflow(mailbox, words, playout, declaration, cadence, lookahead, self.bell)
@@ -120,11 +116,8 @@ class ModelHalf:
         self._declaration = declaration
         self._session = session
         self._mailbox = mailbox
-        self._client = ClientInfo(client[0], client[1], self._send_to)
         self._close_timeout = close_timeout
         self._disconnected = False
-        #: how a blocking model's handlers are called: on their thread
-        self.call_handler: CallHandler | None = None
         # What a blocking model computes is not known until it is pushed: the number of its block, and the command it may
         # have seen for certain.
         self._block = 0
@@ -149,7 +142,7 @@ class ModelHalf:
             async with trio.open_nursery() as nursery:
                 try:
                     self._port.connected.change(self)
-                    await self._hook("connected", self._declaration.connected)
+                    await self.author.hook("connected", self._declaration.connected)
                     nursery.start_soon(self._drive, nursery.cancel_scope)
                     await trio.sleep(math.inf)  # until the disconnect, or until the driver ends the session
                 finally:
@@ -157,7 +150,7 @@ class ModelHalf:
                     self._port.connected.change(None)
                     self.outflow.close()
                     with trio.move_on_after(self._close_timeout, shield=True) as limit:
-                        await self._hook("disconnected", self._declaration.disconnected)
+                        await self.author.hook("disconnected", self._declaration.disconnected)
                     if limit.cancelled_caught:
                         log.error("session %s: @disconnected took over %g s and was cancelled", self._session_id,
                                   self._close_timeout)  # fmt: skip
@@ -315,16 +308,10 @@ class ModelHalf:
     async def _apply(self, place: PendingCommand) -> None:
         command, numbers = place.command, tuple(place.numbers)
         if command.name == FILE_UPLOADED:
-            await self._hook(FILE_UPLOADED, self._declaration.file_uploaded, command.arguments)
+            await self.author.hook(FILE_UPLOADED, self._declaration.file_uploaded, command.arguments)
             return
-        spec = self._declaration.commands[command.name]
         try:
-            reply = None
-            if spec.handler is not None:
-                result = await self._call_author(spec.handler, command.arguments)
-                reply = message_data(result) if isinstance(result, ModelMessage) else plain(result, command.name)
-            elif spec.field is not None:
-                setattr(self.state, spec.field, command.arguments[spec.field])
+            reply = await self.author.carry_out(command, self.state)
         except CommandError as error:
             answer = Answer(numbers, self.step, code=error.code, message=error.message)
         except Exception as raised:
@@ -338,25 +325,6 @@ class ModelHalf:
                 self.newest_command = command.id
             answer = Answer(numbers, self.step, reply)
         self._mailbox.send(self._session.answered, answer)
-
-    async def _hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
-        if handler is None:
-            return
-        try:
-            await self._call_author(handler, arguments or {})
-        except Exception as error:
-            if isinstance(error.__context__, trio.Cancelled):
-                error.__context__ = None  # that the session was over is no news
-            log.error("session %s: @%s raised", self._session_id, kind, exc_info=with_twin(error))
-
-    async def _call_author(self, handler: Handler, arguments: dict[str, Any]) -> Any:
-        function: Callable[..., Any] = getattr(self.model, handler.attribute)
-        if handler.client_parameter is not None:
-            arguments = {**arguments, handler.client_parameter: self._client}
-        if self.call_handler is not None:
-            return await self.call_handler(function, arguments)
-        result = function(**arguments)
-        return await result if inspect.isawaitable(result) else result
 
     async def _send_to(self, client: int, message: ModelMessage) -> None:
         data = message_data(message)

@@ -1,0 +1,77 @@
+"""Calls of author code that return: a session's hooks and the handlers of its commands, plain or async.
+
+They run in the task that asks, on the model loop; a blocking model's on the thread that its driver names.
+An exception of a hook is logged and goes no further, since nobody waits for what a hook returns; a handler's is raised,
+and becomes the command's answer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.events import Handler
+from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data, plain
+from reactor_trio.interface.model import Model
+from reactor_trio.model_host import with_twin
+from reactor_trio.session.pending import Command
+
+log = logging.getLogger("reactor_trio.model")
+
+#: Calls a method of the author with its arguments.
+CallHandler = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
+
+
+class AuthorCalls:
+    """Calls a model's hooks and handlers for one session.
+
+    Args:
+        session_id: for the log.
+        client: what a hook or handler gets that asks for the client.
+    """
+
+    def __init__(self, session_id: str, model: Model, declaration: Declaration, client: ClientInfo) -> None:
+        self._session_id = session_id
+        self._model = model
+        self._declaration = declaration
+        self._client = client
+        #: how a blocking model's handlers are called: on their thread
+        self.call_handler: CallHandler | None = None
+
+    async def hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
+        """Call a hook, if there is one, and log what it raises."""
+        if handler is None:
+            return
+        try:
+            await self._call(handler, arguments or {})
+        except Exception as error:
+            if isinstance(error.__context__, trio.Cancelled):
+                error.__context__ = None  # that the session was over is no news
+            log.error("session %s: @%s raised", self._session_id, kind, exc_info=with_twin(error))
+
+    async def carry_out(self, command: Command, state: Any) -> Any:
+        """Call the command's handler, or set its field of `state`; returns the reply as plain JSON data.
+
+        Raises what the handler raises, and what its reply is refused with.
+        """
+        spec = self._declaration.commands[command.name]
+        if spec.handler is not None:
+            result = await self._call(spec.handler, command.arguments)
+            return message_data(result) if isinstance(result, ModelMessage) else plain(result, command.name)
+        if spec.field is not None:
+            setattr(state, spec.field, command.arguments[spec.field])
+        return None
+
+    async def _call(self, handler: Handler, arguments: dict[str, Any]) -> Any:
+        function: Callable[..., Any] = getattr(self._model, handler.attribute)
+        if handler.client_parameter is not None:
+            arguments = {**arguments, handler.client_parameter: self._client}
+        if self.call_handler is not None:
+            return await self.call_handler(function, arguments)
+        result = function(**arguments)
+        return await result if inspect.isawaitable(result) else result
