@@ -565,6 +565,7 @@ async def test_frames_of_the_client_reach_on_frame_in_order_and_latest(autojump_
             track.emit(picture(1))
         with pytest.raises(TypeError, match="to the client"):
             get_ctx().get_track().latest()
+        get_ctx().emit_block(picture(0))
         while track.latest() is None or track.latest()[0, 0, 0] != 3:
             time.sleep(0.1)
         get_ctx().emit_block(track.latest())
@@ -573,6 +574,7 @@ async def test_frames_of_the_client_reach_on_frame_in_order_and_latest(autojump_
 
     async with open_server(Watching, config={"script": script}) as server:
         async with server.connect() as client:
+            assert shown(await client.take(1)) == [0]
             await client.push("voice", np.ones((1, 480), np.int16))
             await client.push("eye", picture(1), picture(2), picture(3))
             assert shown(await client.take(1)) == [3]
