@@ -22,20 +22,29 @@ T = TypeVar("T")
 
 _Job = Callable[[], object]
 
+#: Python gives helper threads of some platforms half a megabyte; model code expects what the main thread has.
+_STACK_BYTES = 16 * 2**20
+
+
+def start_thread(name: str, target: Callable[[], None]) -> threading.Thread:
+    """A thread for model code. A daemon: a forward that never returns must not keep a process alive that was told to go."""
+    before = threading.stack_size(_STACK_BYTES)
+    try:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    return thread
+
 
 class AuthorThread:
     """The thread lives from construction to `close`. `run` and `rest` are for the loop it was made on."""
 
-    def __init__(self, name: str, time: Timekeeper, stack_bytes: int) -> None:
+    def __init__(self, name: str, time: Timekeeper) -> None:
         self._time = time
         self._token = trio.lowlevel.current_trio_token()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        before = threading.stack_size(stack_bytes)
-        try:
-            self.thread = threading.Thread(target=self._work, name=name, daemon=True)
-            self.thread.start()
-        finally:
-            threading.stack_size(before)
+        self.thread = start_thread(name, self._work)
 
     async def run(self, function: Callable[..., T], *args: Any, context: contextvars.Context | None = None) -> T:
         """Call `function(*args)` on the thread; its value or exception. Not to be cancelled."""

@@ -34,16 +34,13 @@ from typing import Any, TypeVar
 import outcome
 import trio
 
-from reactor_trio.model_host.author_thread import AuthorThread
+from reactor_trio.model_host.author_thread import AuthorThread, start_thread
 from reactor_trio.model_host.timekeeping import Timekeeper
 
 T = TypeVar("T")
 
 _PACKAGE = str(Path(__file__).parent.parent)
 _OUTCOME = str(Path(outcome.__file__).parent)
-
-#: Python gives helper threads of some platforms half a megabyte; model code expects what the main thread has.
-_STACK_BYTES = 16 * 2**20
 
 
 class HostClosed(RuntimeError):
@@ -156,7 +153,7 @@ class ModelHost:
     def author_threads(self) -> tuple[AuthorThread, AuthorThread]:
         """Model loop: the thread of a blocking model's sessions, and that of its handlers; they end with the host."""
         if self._author_threads is None:
-            session, handlers = (AuthorThread(f"reactor-{job}", self.time, _STACK_BYTES) for job in ("session", "handlers"))
+            session, handlers = (AuthorThread(f"reactor-{job}", self.time) for job in ("session", "handlers"))
             self._author_threads = session, handlers
         return self._author_threads
 
@@ -176,7 +173,7 @@ class ModelHost:
         own = [index for index, line in enumerate(lines) if line.filename.startswith(_PACKAGE)]
         first = own[-1] if own else 0
         if authors:  # which cross back into the runtime, so its last line is not the one before theirs
-            inside = iter(range(own[0] if own else 0, len(lines)))
+            inside = range(own[0] if own else 0, len(lines))
             first = next((index for index in inside if not _is_plumbing(lines[index].filename)), first)
         return "".join(traceback.format_list(lines[first:]))
 
@@ -210,13 +207,7 @@ class ModelHost:
             with suppress(trio.RunFinishedError):
                 io.run_sync_soon(trio.lowlevel.reschedule, task, outcome.Value(result))
 
-        before = threading.stack_size(_STACK_BYTES)
-        try:
-            # daemon: a forward that never returns must not keep a process alive that was told to go
-            self._thread = threading.Thread(target=thread, name="reactor-model", daemon=True)
-            self._thread.start()
-        finally:
-            threading.stack_size(before)
+        self._thread = start_thread("reactor-model", thread)
         result = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
         self._thread.join()
         result.unwrap()

@@ -88,7 +88,6 @@ class BlockingDriver(Driver):
             if not await half.apply_next():
                 await half.bell.wait()
 
-
     async def _take_frames(self, spec: TrackSpec, context: SessionContext, variables: Callable[[], Any]) -> None:
         model = cast(VideoModel, self._half.model)
         buffer: InputBuffer = getattr(getattr(model, BLOCKING_INPUT), spec.name)
