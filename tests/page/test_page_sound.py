@@ -8,12 +8,8 @@ canvas, is drawn, and asks the context which sample is heard at that moment.
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,8 +17,7 @@ import msgspec
 import pytest
 from fake_page_server import FakeServer, picture, video
 from playwright.sync_api import Browser, Page, expect
-
-import reactor_trio
+from real_server import real_server
 
 # Once a second, at one presentation time, the picture turns white for three frames and a beep of a tenth of a second begins.
 MODEL = '''
@@ -118,26 +113,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("blinker")
     (folder / "blinker.py").write_text(MODEL)
     (folder / "reactor.yaml").write_text(MANIFEST)
-    here = {**os.environ, "PYTHONPATH": str(Path(reactor_trio.__file__).parents[1])}
-    with subprocess.Popen(
-        [sys.executable, "-m", "reactor_trio", "run", "--port", "0"],
-        cwd=folder, env=here, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    ) as server:  # fmt: skip
-        try:
-            assert server.stdout is not None
-            said = []
-            for line in server.stdout:
-                said.append(line)
-                if found := re.search(r"ready: (http://\S+)", line):
-                    break
-            else:
-                pytest.fail("the server did not start:\n" + "".join(said))
-            yield found[1]
-            server.send_signal(signal.SIGINT)
-            rest = server.stdout.read()
-            assert server.wait() == 0, rest
-        finally:
-            server.kill()
+    with real_server(folder) as address:
+        yield address
 
 
 @pytest.fixture
