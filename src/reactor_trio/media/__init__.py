@@ -4,6 +4,7 @@ from reactor_trio.media.decoders import Undecodable as Undecodable
 from reactor_trio.media.decoders import decode_input as decode_input
 from reactor_trio.media.encoders import Encoded as Encoded
 from reactor_trio.media.encoders import Encoder as Encoder
+from reactor_trio.media.encoders import Target as Target
 from reactor_trio.media.encoders import choose_codec as choose_codec
 from reactor_trio.media.encoders import open_encoder as open_encoder
 from reactor_trio.media.frames import Bundle as Bundle

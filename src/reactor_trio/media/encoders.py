@@ -8,8 +8,8 @@ where it costs anything, and there also brings a frame from its device.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,19 +23,39 @@ from reactor_trio.protocol import Color, TrackInfo
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The payload of one packet, whether it can be decoded alone, and the size (width, height) of a picture."""
+    """The payload of one packet.
+
+    Attributes:
+        keyframe: whether it can be decoded alone.
+        size: of a picture, (width, height).
+        meta: what the packet's `meta` says besides.
+        pts_shift_us: from the frame's presentation time to the payload's, in microseconds.
+    """
 
     payload: memoryview
     keyframe: bool
     size: tuple[int, int] | None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    pts_shift_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an encoder aims at: `bitrate` in bits per second, `fps` frames per second, `scale` of width and height."""
+
+    bitrate: float
+    fps: float
+    scale: float = 1.0
 
 
 class Encoder(ABC):
-    """Encodes the frames of one track for one viewer."""
+    """Encodes the frames of one track, for one viewer or several."""
 
     codec: ClassVar[str]
     #: whether `encode` costs enough to leave the loop for a worker thread; a frame on a device always does
     blocking: ClassVar[bool] = True
+    #: what encodes, for people: the name of the library or of its encoder
+    implementation: str
 
     @abstractmethod
     def encode(self, frame: FrameHandle) -> Encoded:
@@ -43,6 +63,12 @@ class Encoder(ABC):
 
     def request_keyframe(self) -> None:  # noqa: B027 - most codecs need nothing here
         """Make the next frame decodable alone. Codecs of which each frame is have nothing to do."""
+
+    def configure(self, target: Target) -> None:  # noqa: B027 - a lossless codec has nothing to change
+        """Aim at `target` from the next frame on. Never called while `encode` runs."""
+
+    def close(self) -> None:  # noqa: B027 - most codecs hold nothing
+        """Let go of what the encoder holds; nothing is encoded any more."""
 
     @abstractmethod
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
@@ -64,6 +90,7 @@ class RawEncoder(_PictureEncoder):
     """RGB24, rows top to bottom, unpadded: the frame as the model made it."""
 
     codec = "raw"
+    implementation = "none"
     pixel_format = "rgb24"
     blocking = False
 
@@ -78,6 +105,7 @@ class JpegEncoder(_PictureEncoder):
     """Baseline JPEG, 4:2:0, full-range BT.601 YCbCr as JFIF defines it; each frame stands alone."""
 
     codec = "jpeg"
+    implementation = "simplejpeg"
     pixel_format = "ycbcr420"
 
     def __init__(self, quality: int) -> None:
@@ -97,6 +125,7 @@ class PcmEncoder(Encoder):
     """Signed 16-bit little-endian samples, one channel."""
 
     codec = "pcm_s16le"
+    implementation = "none"
     blocking = False
 
     def encode(self, frame: FrameHandle) -> Encoded:

@@ -56,7 +56,11 @@ class Color(msgspec.Struct, frozen=True):
 
 
 class TrackInfo(msgspec.Struct, frozen=True):
-    """All that is needed to decode a track without guessing; sizes are null until the first frame is known."""
+    """All that is needed to decode a track without guessing; sizes are null until the first frame is known.
+
+    `coded_width` and `coded_height` are what a decoder gives where that is more than the picture: the picture lies at the
+    top left of it.
+    """
 
     index: int
     name: str
@@ -66,6 +70,8 @@ class TrackInfo(msgspec.Struct, frozen=True):
     codec_string: str | None = None
     width: int | None = None
     height: int | None = None
+    coded_width: int | None = None
+    coded_height: int | None = None
     pixel_format: str | None = None
     color: Color | None = None
     sample_rate: int | None = None
