@@ -27,11 +27,11 @@ LAYERS: dict[str, tuple[str, str]] = {
     "interface": ("errors", "msgspec numpy torch trio"),
     "pacing": ("", ""),
     "admission": ("", ""),
-    "media": ("errors protocol interface", "numpy simplejpeg torch"),
+    "media": ("errors protocol interface", "msgspec numpy simplejpeg torch"),
     "model_host": ("errors", "outcome trio"),
     "session": ("errors protocol interface pacing media model_host", "outcome trio"),
     "transport": ("protocol", "h11 trio trio_websocket wsproto"),
-    "connection": ("errors protocol interface media session transport admission", "msgspec numpy trio"),
+    "connection": ("errors protocol interface pacing media session transport admission", "msgspec numpy trio"),
     "server": (
         "errors protocol interface pacing admission media model_host session transport connection",
         "msgspec outcome prometheus_client trio yaml",

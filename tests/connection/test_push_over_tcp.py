@@ -46,7 +46,7 @@ def test_what_is_pushed_comes_back(backend):
                 frame = await anext(frames)
                 assert frame.data.shape == (480, 640, 3)
                 assert np.abs(frame.data.astype(int) - 200).max() <= 2
-                assert frame.meta == {"input_pts_us": 250_000}
+                assert frame.meta["input_pts_us"] == 250_000
                 await client.push_audio("microphone", np.full(960, 7, np.int16))
                 await client.push_video("camera", np.full((48, 64, 3), 55, np.uint8), codec="raw")
                 assert (await anext(frames)).data.tobytes() == bytes([7]) * 48 * 64 * 3

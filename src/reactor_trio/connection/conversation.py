@@ -14,7 +14,7 @@ which ends when the step that runs has ended. There is no other way out.
 from __future__ import annotations
 
 import logging
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 import trio
@@ -23,19 +23,40 @@ from reactor_trio.admission import Refused
 from reactor_trio.connection.hello import Hello
 from reactor_trio.connection.inbound import Inbound
 from reactor_trio.connection.outbound import Outbound
+from reactor_trio.connection.tiers import Tiers
 from reactor_trio.errors import CommandError, ProtocolError
-from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text
+from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text, readable
 from reactor_trio.session import Flood, Session
 from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
 
 log = logging.getLogger("reactor_trio.connection")
 
 
-class _TrackOnly(msgspec.Struct):
+class _Keyframe(msgspec.Struct):
+    """Data of `reactor.keyframe`."""
+
     track: int
 
 
-_track_decoder = msgspec.json.Decoder(_TrackOnly)
+class _Feedback(msgspec.Struct):
+    """Data of `reactor.feedback`."""
+
+    track: int
+    seq: int
+    held_us: Annotated[int, msgspec.Meta(ge=0, le=60_000_000)] | None = None
+
+
+class _Video(msgspec.Struct):
+    """Data of `reactor.video`."""
+
+    video: Annotated[list[Annotated[str, msgspec.Meta(max_length=32)]], msgspec.Meta(min_length=1, max_length=16)]
+
+
+_DATA: dict[str, msgspec.json.Decoder[_Keyframe | _Feedback | _Video]] = {
+    "reactor.keyframe": msgspec.json.Decoder(_Keyframe),
+    "reactor.feedback": msgspec.json.Decoder(_Feedback),
+    "reactor.video": msgspec.json.Decoder(_Video),
+}
 
 
 class Place(Protocol):
@@ -71,8 +92,11 @@ class Desk(Protocol):
     def open_session(self, sid: str, outbound: Outbound) -> Session:
         """A new session for an admitted client; its `run` is the caller's to start."""
 
-    def session_to_view(self) -> Session | None:
+    def session_to_view(self, hello: Hello) -> Session | None:
         """The session that a viewer may watch."""
+
+    def tiers(self, session: Session) -> Tiers:
+        """The encoders of a session."""
 
     def welcome(self, session: Session, outbound: Outbound, hello: Hello) -> Welcome:
         """What the client is told first."""
@@ -124,7 +148,7 @@ class _Conversation:
             place.release()
 
     async def watch(self) -> None:
-        session = self._desk.session_to_view()
+        session = self._desk.session_to_view(self._hello)
         if session is None:
             self.outbound.end("done")
             await self._farewell()
@@ -149,6 +173,7 @@ class _Conversation:
         outer.start_soon(self._session.run)
 
     def _welcome(self, session: Session) -> None:
+        self.outbound.join(self._desk.tiers(session))
         self.outbound.say("reactor.welcome", self._desk.welcome(session, self.outbound, self._hello))
         session.attach(self.outbound)
 
@@ -234,19 +259,23 @@ class _Conversation:
                 self.outbound.end("flood")
 
     def _runtime_message(self, text: ClientText) -> None:
-        if text.type == "reactor.keyframe":
-            track = _track_of(text)
-            if track is not None:
-                self.outbound.request_keyframe(track)
-        elif text.type != "reactor.feedback":
+        decoder = _DATA.get(text.type)
+        if decoder is None:
             self._refuse("protocol_error", f"{text.type} is not a message that a client sends", text.id)
+            return
+        try:
+            data = decoder.decode(text.data)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            self._refuse("protocol_error", f"{text.type}: {readable(error)}", text.id)
+            return
+        match data:
+            case _Keyframe(track):
+                self.outbound.request_keyframe(track)
+            case _Feedback(track, seq, held_us):
+                self.outbound.acknowledge(track, seq, None if held_us is None else held_us / 1e6)
+            case _Video(video):
+                if not self.outbound.choose_video(video):
+                    self._refuse("protocol_error", f"reactor.video: this server encodes none of {', '.join(video)}", text.id)
 
     def _refuse(self, code: str, message: str, id: int | None) -> None:  # noqa: A002 - the wire's word
         self.outbound.say("reactor.error", {"code": code, "message": message}, id)
-
-
-def _track_of(text: ClientText) -> int | None:
-    try:
-        return _track_decoder.decode(text.data).track
-    except (msgspec.MsgspecError, RecursionError):
-        return None

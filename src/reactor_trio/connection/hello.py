@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from reactor_trio.media import choose_codec
+from reactor_trio.media import choose_codecs
 
 ROLES = ("control", "viewer")
 PCM = "pcm_s16le"
@@ -14,11 +14,18 @@ PCM = "pcm_s16le"
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The client's wishes: its role, the codec for video that both sides know, None for control only, and whether sound."""
+    """The client's wishes.
+
+    Attributes:
+        video: the codecs that both sides know, best first; empty for control only.
+        audio: the codec for sound, None for none.
+        token: what it shows to be let in, None if nothing.
+    """
 
     role: Literal["control", "viewer"]
-    codec: str | None
-    audio: bool = True
+    video: tuple[str, ...]
+    audio: str | None = PCM
+    token: str | None = None
 
 
 class HelloRefused(Exception):
@@ -40,10 +47,11 @@ def parse_hello(query: Mapping[str, str], name: str) -> Hello:
     if query.get("resume") or query.get("after"):
         raise HelloRefused(400, "resume: this server keeps no session for a client that comes back")
     wanted = [codec.strip() for codec in query.get("video", "jpeg").split(",")]
-    codec = None if wanted == ["none"] else choose_codec(wanted)
-    if codec is None and wanted != ["none"]:
+    video = () if wanted == ["none"] else choose_codecs(wanted)
+    if not video and wanted != ["none"]:
         raise HelloRefused(400, f"video: this server encodes raw and jpeg, not {', '.join(wanted)}")
     audio = [codec.strip() for codec in query.get("audio", PCM).split(",")]
     if audio != ["none"] and PCM not in audio:
         raise HelloRefused(400, f"audio: this server encodes {PCM}, not {', '.join(audio)}")
-    return Hello("viewer" if role == "viewer" else "control", codec, audio != ["none"])
+    sound = None if audio == ["none"] else PCM
+    return Hello("viewer" if role == "viewer" else "control", video, sound, query.get("token") or None)

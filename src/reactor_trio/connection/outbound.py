@@ -1,23 +1,27 @@
 """What goes out to one client: messages in order and never dropped, and of the frames the newest only.
 
-One task sends. Before each frame it sends every message that waits, so a message said before a frame arrives before it. It
-takes a frame from the lane when it can send one, and encodes it then: what was replaced in the lane until that moment is
-dropped unencoded and counted, so an encoder that refers to the frame before refers to the last frame sent. Audio waits in a
-short queue of its own and is not dropped with a picture.
+One task sends. Before each frame it sends every message that waits, so a message said before a frame arrives before it. When
+it can send a frame of a video track it encodes it, or takes what another viewer's task has encoded (`tiers`): what was
+replaced until that moment is dropped unencoded and counted. Audio waits in a short queue of its own and is not dropped with
+a picture.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import trio
 
+from reactor_trio.connection.hello import Hello
+from reactor_trio.connection.lane import CodedFrame, DueFrame, Lane
+from reactor_trio.connection.tiers import Tiers
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Bundle, Encoded, Encoder, FrameHandle, Worker, open_encoder
+from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, FrameHandle, Worker, choose_codecs, open_encoder
 from reactor_trio.protocol import (
     KEYFRAME,
     EndReason,
@@ -41,24 +45,49 @@ class _Close:
     reason: str
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A frame in the lane."""
+@dataclass(frozen=True)
+class OutboundServices:
+    """What the ways out need of their server.
 
+    Attributes:
+        tracks: the model's; their places are the indices on the wire.
+        codec: how frames are encoded.
+        worker: runs an encoder away from the loop.
+        max_age: seconds after its due time from which a frame is too old.
+        message_limit: messages that may wait; more means that the client does not read.
+        dropped: counts frames dropped: place, reason, number.
+        sent: counts what was sent: frames, bytes.
+        latency: told of parts of the time from a command to its picture: which, and seconds.
+    """
+
+    tracks: tuple[TrackSpec, ...]
+    codec: CodecSettings
+    worker: Worker
+    max_age: float
+    message_limit: int
+    dropped: Callable[[str, str, int], None]
+    sent: Callable[[int, int], None]
+    latency: Callable[[str, float], None]
+
+
+@dataclass(slots=True)
+class _AudioTrack:
+    index: int
+    spec: TrackSpec
+    encoder: Encoder
+    info: TrackInfo
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block of audio that waits."""
+
+    track: _AudioTrack
     frame: FrameHandle
     seq: int
     pts: float
     step: int
     command: int | None
-    meta: dict[str, Any]
-
-
-@dataclass(slots=True)
-class _OutTrack:
-    index: int
-    spec: TrackSpec
-    encoder: Encoder
-    info: TrackInfo
 
 
 class Outbound:
@@ -66,77 +95,74 @@ class Outbound:
 
     Args:
         number, joined_at: the client's number in the server's life and when it joined.
-        tracks: the model's tracks; their places are the indices on the wire.
-        codec: for video; None for control only.
-        audio: whether sound is sent too.
-        worker: runs an encoder away from the loop.
-        dropped: counts frames dropped: place, reason, number.
-        sent: counts what was sent: frames, bytes.
-        message_limit: messages that may wait; more means that the client does not read.
+        hello: what the client asked for.
     """
 
-    def __init__(
-        self,
-        number: int,
-        joined_at: float,
-        tracks: tuple[TrackSpec, ...],
-        codec: str | None,
-        jpeg_quality: int,
-        worker: Worker,
-        dropped: Callable[[str, str, int], None],
-        sent: Callable[[int, int], None],
-        message_limit: int,
-        audio: bool = True,
-    ) -> None:
+    def __init__(self, number: int, joined_at: float, hello: Hello, services: OutboundServices) -> None:
         self.number = number
         self.joined_at = joined_at
         self.end_reason: EndReason | None = None
         #: set when the end has been said
         self.ended = trio.Event()
-        self._worker = worker
-        self._dropped = dropped
-        self._sent = sent
-        self._message_limit = message_limit
+        self._services = services
         self._texts: deque[str | _Close] = deque()
         self._said = 0
         self._welcomed = False
-        self._video: dict[str, _Waiting] = {}
-        self._audio: deque[tuple[str, _Waiting]] = deque()
         self._bell = Bell()
         self._free = Bell()
-        self._tracks: dict[str, _OutTrack] = {}
-        self._inputs = [_describe_input(i, spec) for i, spec in enumerate(tracks) if spec.direction == "in"]
-        if codec is not None:
-            for index, spec in enumerate(tracks):
-                if spec.direction == "in" or (spec.kind == "audio" and not audio):
-                    continue
-                encoder = open_encoder(spec, codec, jpeg_quality)
-                self._tracks[spec.name] = _OutTrack(index, spec, encoder, encoder.describe(index, spec, None))
+        self._tiers: Tiers | None = None
+        self._lanes: dict[str, Lane] = {}
+        #: the same lanes; the one that was served last comes last
+        self._turns: deque[Lane] = deque()
+        self._standing: dict[str, DueFrame] = {}
+        self._audio: deque[_Block] = deque()
+        self._sound: dict[str, _AudioTrack] = {}
+        self._inputs: list[TrackInfo] = []
+        for index, spec in enumerate(services.tracks):
+            if spec.direction == "in":
+                self._inputs.append(_describe_input(index, spec))
+            elif not hello.video:
+                continue
+            elif spec.kind == "video":
+                self._lanes[spec.name] = Lane(
+                    index, spec, hello.video, self._bell.ring, services.dropped, services.latency, services.max_age
+                )
+                self._turns.append(self._lanes[spec.name])
+            elif hello.audio is not None:
+                encoder = open_encoder(spec, hello.audio, services.codec)
+                self._sound[spec.name] = _AudioTrack(index, spec, encoder, encoder.describe(index, spec, None))
+
+    def join(self, tiers: Tiers) -> None:
+        """Be served by the tiers of a session, before it is attached to that."""
+        self._tiers = tiers
+        for lane in self._lanes.values():
+            tiers.join(lane)
+            assert lane.tier is not None
+            lane.info = lane.tier.describe
 
     @property
     def track_infos(self) -> list[TrackInfo]:
-        """What the client is told of its tracks."""
-        return [track.info for track in self._tracks.values()] + self._inputs
+        """What the client is told of its tracks, in the order of their indices."""
+        outputs = [lane.info for lane in self._lanes.values()] + [track.info for track in self._sound.values()]
+        return sorted(outputs + self._inputs, key=lambda info: info.index)
 
     # ---- Attachment ---------------------------------------------------------------------------------------------------
 
     def offer(self, bundle: Bundle, pts: float) -> None:
         """A bundle is shown now."""
-        meta = {} if bundle.input_pts_us is None else {"input_pts_us": bundle.input_pts_us}
+        now, origin = trio.current_time(), bundle.origin
         for name, frame in bundle.tracks.items():
-            track = self._tracks.get(name)
-            if track is None:
-                continue
-            waiting = _Waiting(frame, bundle.seqs[name], pts, bundle.step, bundle.command, meta)
-            if track.spec.kind == "audio":
+            seq = bundle.seqs[name]
+            if (lane := self._lanes.get(name)) is not None:
+                due = DueFrame(frame, seq, pts, now, bundle.duration, origin, bundle.made)
+                self._standing[name] = due
+                assert self._tiers is not None
+                self._tiers.offer(lane, due)
+            elif (track := self._sound.get(name)) is not None:
                 if len(self._audio) >= AUDIO_BLOCKS:
                     self._audio.popleft()
-                    self._dropped("lane", "audio_overflow", 1)
-                self._audio.append((name, waiting))
-            else:
-                if name in self._video:
-                    self._dropped("lane", "superseded", 1)
-                self._video[name] = waiting
+                    self._services.dropped("lane", "audio_overflow", 1)
+                self._audio.append(_Block(track, frame, seq, pts, origin.step, origin.command))
         self._bell.ring()
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
@@ -147,7 +173,7 @@ class Outbound:
         self._said += self._welcomed
         text = encode_server_text(ServerText(type, data, id, self._said if self._welcomed else None))
         self._texts.append(text)
-        if len(self._texts) > self._message_limit:
+        if len(self._texts) > self._services.message_limit:
             self._texts.clear()  # a client that reads nothing would not read them either; it is told by the close code
             self.end("flood" if type in ("reactor.ack", "reactor.error") else "too_slow")
         self._bell.ring()
@@ -163,25 +189,62 @@ class Outbound:
         self._bell.ring()
 
     def close(self) -> None:
-        """The connection is over: frames that still wait are dropped and counted."""
-        if left := len(self._video) + len(self._audio):
-            self._dropped("lane", "client_left", left)
-        self._video.clear()
-        self._audio.clear()
+        """The connection is over: frames that still wait are dropped and counted, encoders let go."""
+        for lane in self._lanes.values():
+            lane.drop_queue("client_left")
+            if lane.tier is not None and lane.tier.waits:
+                self._services.dropped("lane", "client_left", 1)
+            if self._tiers is not None:
+                self._tiers.leave(lane)
+        if self._audio:
+            self._services.dropped("lane", "client_left", len(self._audio))
+            self._audio.clear()
+        for track in self._sound.values():
+            track.encoder.close()
+        self._standing.clear()
         self._free.ring()
 
     async def wait_free(self) -> None:
-        """Return when no frame waits in the lane."""
-        while self._video and self.end_reason is None:
+        """Return when no frame waits for this client."""
+        while self.end_reason is None and any(lane.waits for lane in self._lanes.values()):
             await self._free.wait()
 
-    # ---- the sending task ---------------------------------------------------------------------------------------------
+    # ---- what the client asks ----------------------------------------------------------------------------------------
 
     def request_keyframe(self, index: int) -> None:
         """The client cannot go on without a frame that stands alone."""
-        for track in self._tracks.values():
-            if track.index == index:
-                track.encoder.request_keyframe()
+        lane = self._lane(index)
+        if lane is not None and lane.tier is not None:
+            lane.tier.refresh(lane, trio.current_time())
+
+    def acknowledge(self, index: int, seq: int, held: float | None) -> None:
+        """The client has dealt with frame `seq` of a track and all before it, the last held for `held` seconds."""
+        lane = self._lane(index)
+        if lane is not None:
+            lane.acknowledged(seq, held, trio.current_time())
+
+    def choose_video(self, wanted: Sequence[str]) -> bool:
+        """From now on the client decodes `wanted`, best first; `["none"]` is no video. False if none of it is known here."""
+        codecs = choose_codecs(wanted)
+        if not codecs and list(wanted) != ["none"]:
+            return False
+        for name, lane in self._lanes.items():
+            if self._tiers is None:
+                continue
+            self._tiers.leave(lane)
+            if not codecs:
+                continue
+            lane.codecs, lane.fresh = codecs, True
+            self._tiers.join(lane)
+            if (standing := self._standing.get(name)) is not None:
+                self._tiers.offer(lane, standing)
+        self._bell.ring()
+        return True
+
+    def _lane(self, index: int) -> Lane | None:
+        return next((lane for lane in self._lanes.values() if lane.index == index), None)
+
+    # ---- the sending task ---------------------------------------------------------------------------------------------
 
     async def send(self, stream: MessageStream) -> None:
         """Send until `end` has been said and the socket closed. Raises PeerGone when the client has left.
@@ -190,18 +253,37 @@ class Outbound:
         """
         open_ = True
         while open_:
+            now = trio.current_time()
             if self._texts:
                 open_ = await self._send_texts(stream)
             elif self._audio:
-                name, waiting = self._audio.popleft()
-                open_ = await self._send_frame(stream, self._tracks[name], waiting)
-            elif self._video:
-                name = next(iter(self._video))
-                waiting = self._video.pop(name)
-                self._free.ring()
-                open_ = await self._send_frame(stream, self._tracks[name], waiting)
+                open_ = await self._send_audio(stream, self._audio.popleft())
+            elif (lane := self._lane_with_packet(now)) is not None:
+                open_ = await self._send_video(stream, lane, lane.take())
+            elif (lane := self._lane_to_encode(now)) is not None:
+                assert lane.tier is not None
+                await lane.tier.encode()
             else:
-                await self._bell.wait()
+                await self._bell.wait(self._next_turn(now))
+
+    def _lane_with_packet(self, now: float) -> Lane | None:
+        return next((lane for lane in self._turns if lane.has_packet(now)), None)
+
+    def _lane_to_encode(self, now: float) -> Lane | None:
+        for lane in self._turns:
+            if lane.tier is not None and lane.ready(now) and lane.tier.may_encode_at(lane, now) <= now:
+                return lane
+        return None
+
+    def _next_turn(self, now: float) -> float:
+        """When there may be something to do although nothing happens until then."""
+        turn = math.inf
+        for lane in self._lanes.values():
+            if not lane.link.open(now):
+                turn = min(turn, lane.link.reopens_at())
+            elif lane.tier is not None and lane.ready(now):
+                turn = min(turn, lane.tier.may_encode_at(lane, now))
+        return turn
 
     async def _send_texts(self, stream: MessageStream) -> bool:
         while self._texts:
@@ -212,32 +294,50 @@ class Outbound:
             await stream.send_text(text)
         return True
 
-    async def _send_frame(self, stream: MessageStream, track: _OutTrack, waiting: _Waiting) -> bool:
+    async def _send_video(self, stream: MessageStream, lane: Lane, coded: CodedFrame) -> bool:
+        lane.sending = True
+        self._turns.remove(lane)
+        self._turns.append(lane)
+        self._free.ring()
         sent = False
         try:
-            encoded = await self._encode(track.encoder, waiting.frame)
-            info = track.encoder.describe(track.index, track.spec, encoded.size)
-            if info != track.info:
-                track.info = info
-                self.say("reactor.track", info)
+            if coded.info != lane.info:
+                lane.info = coded.info
+                self.say("reactor.track", coded.info)
+            if not await self._send_texts(stream):
+                return False
+            lane.sent(coded, trio.current_time())
+            await stream.send_packet(coded.head, coded.payload)
+            self._services.sent(1, coded.size)
+            sent = True
+        finally:
+            lane.sending = False
+            if not sent:
+                self._services.dropped("lane", "client_left", 1)
+        return True
+
+    async def _send_audio(self, stream: MessageStream, block: _Block) -> bool:
+        track, sent = block.track, False
+        try:
+            encoded = await self._encode(track.encoder, block.frame)
             if not await self._send_texts(stream):
                 return False
             packet = Packet(
-                track.index, waiting.seq, round(waiting.pts * 1e6), KEYFRAME if encoded.keyframe else 0,
-                waiting.command, waiting.step, waiting.meta, encoded.payload,
+                track.index, block.seq, max(0, round(block.pts * 1e6) + encoded.pts_shift_us),
+                KEYFRAME if encoded.keyframe else 0, block.command, block.step, dict(encoded.meta), encoded.payload,
             )  # fmt: skip
             head = packet_head(packet)
             await stream.send_packet(head, encoded.payload)
-            self._sent(1, len(head) + encoded.payload.nbytes)
+            self._services.sent(1, len(head) + encoded.payload.nbytes)
             sent = True
         finally:
             if not sent:
-                self._dropped("lane", "client_left", 1)
+                self._services.dropped("lane", "client_left", 1)
         return True
 
     async def _encode(self, encoder: Encoder, frame: FrameHandle) -> Encoded:
-        if encoder.blocking or not isinstance(frame, np.ndarray):  # a tensor may have to come from its device
-            return await self._worker(encoder.encode, frame)
+        if encoder.blocking or not isinstance(frame, np.ndarray):
+            return await self._services.worker(encoder.encode, frame)
         return encoder.encode(frame)
 
 

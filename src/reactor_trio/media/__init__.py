@@ -2,14 +2,17 @@
 
 from reactor_trio.media.decoders import Undecodable as Undecodable
 from reactor_trio.media.decoders import decode_input as decode_input
+from reactor_trio.media.encoders import CodecSettings as CodecSettings
 from reactor_trio.media.encoders import Encoded as Encoded
 from reactor_trio.media.encoders import Encoder as Encoder
 from reactor_trio.media.encoders import Target as Target
-from reactor_trio.media.encoders import choose_codec as choose_codec
+from reactor_trio.media.encoders import choose_codecs as choose_codecs
+from reactor_trio.media.encoders import full_bitrate as full_bitrate
 from reactor_trio.media.encoders import open_encoder as open_encoder
 from reactor_trio.media.frames import Bundle as Bundle
 from reactor_trio.media.frames import Chunk as Chunk
 from reactor_trio.media.frames import FrameHandle as FrameHandle
+from reactor_trio.media.frames import Origin as Origin
 from reactor_trio.media.frames import black_chunk as black_chunk
 from reactor_trio.media.frames import chunk_from_output as chunk_from_output
 from reactor_trio.media.frames import to_host as to_host

@@ -10,8 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import simplejpeg
@@ -54,6 +55,8 @@ class Encoder(ABC):
     codec: ClassVar[str]
     #: whether `encode` costs enough to leave the loop for a worker thread; a frame on a device always does
     blocking: ClassVar[bool] = True
+    #: whether each frame can be decoded alone
+    intra_only: ClassVar[bool] = False
     #: what encodes, for people: the name of the library or of its encoder
     implementation: str
 
@@ -90,6 +93,7 @@ class RawEncoder(_PictureEncoder):
     """RGB24, rows top to bottom, unpadded: the frame as the model made it."""
 
     codec = "raw"
+    intra_only = True
     implementation = "none"
     pixel_format = "rgb24"
     blocking = False
@@ -105,6 +109,7 @@ class JpegEncoder(_PictureEncoder):
     """Baseline JPEG, 4:2:0, full-range BT.601 YCbCr as JFIF defines it; each frame stands alone."""
 
     codec = "jpeg"
+    intra_only = True
     implementation = "simplejpeg"
     pixel_format = "ycbcr420"
 
@@ -125,6 +130,7 @@ class PcmEncoder(Encoder):
     """Signed 16-bit little-endian samples, one channel."""
 
     codec = "pcm_s16le"
+    intra_only = True
     implementation = "none"
     blocking = False
 
@@ -145,14 +151,25 @@ VIDEO_ENCODERS: dict[str, Callable[[int], Encoder]] = {
 }
 
 
-def choose_codec(wanted: Sequence[str]) -> str | None:
-    """The first codec that a client decodes and this installation encodes."""
-    return next((codec for codec in wanted if codec in VIDEO_ENCODERS), None)
+def choose_codecs(wanted: Sequence[str]) -> tuple[str, ...]:
+    """Those of the codecs that a client decodes, best first, that this installation encodes."""
+    return tuple(codec for codec in dict.fromkeys(wanted) if codec in VIDEO_ENCODERS)
 
 
-def open_encoder(spec: TrackSpec, codec: str, jpeg_quality: int) -> Encoder:
+class CodecSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How frames are encoded for clients that do not take them raw."""
+
+    jpeg_quality: Annotated[int, msgspec.Meta(ge=1, le=100)] = 80
+
+
+def open_encoder(spec: TrackSpec, codec: str, settings: CodecSettings) -> Encoder:
     """A new encoder for one track of one viewer."""
-    return PcmEncoder() if spec.kind == "audio" else VIDEO_ENCODERS[codec](jpeg_quality)
+    return PcmEncoder() if spec.kind == "audio" else VIDEO_ENCODERS[codec](settings.jpeg_quality)
+
+
+def full_bitrate(codec: str, width: int, height: int, fps: float, settings: CodecSettings) -> float:
+    """Bits per second of full quality."""
+    return width * height * fps * {"raw": 24.0, "jpeg": 1.2}.get(codec, 0.2)
 
 
 def _bytes_of(array: npt.NDArray[Any]) -> memoryview:

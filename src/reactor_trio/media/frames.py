@@ -31,6 +31,25 @@ _Given: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """How a frame came about.
+
+    Attributes:
+        step: model step that made it.
+        command: id of the controlling client's newest command that it was made with.
+        waited: seconds from that command's arrival until the step that saw it first began; None without a command.
+        seconds: how long the step took; 0 if the model did not say.
+        input_pts_us: capture time of the newest input frame that it was made with, in microseconds of the client's clock.
+    """
+
+    step: int
+    command: int | None = None
+    waited: float | None = None
+    seconds: float = 0.0
+    input_pts_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Bundle:
     """One instant of a chunk: a video frame `(H, W, 3)` uint8 or a block of audio `(1, M)` int16 for each track.
 
@@ -39,18 +58,16 @@ class Bundle:
         seqs: number of each track's frame, counted from 0 as the model made them.
         duration: seconds for which it is shown.
         paced: whether the duration is the pacer's interval, which may change until it is shown; audio fixes it.
-        step: model step that made it.
-        command: id of the controlling client's newest command that it was made with.
-        input_pts_us: capture time of the newest input frame that it was made with, in microseconds of the client's clock.
+        origin: how it came about.
+        made: when its step had ended, in `trio.current_time()` seconds.
     """
 
     tracks: Mapping[str, FrameHandle]
     seqs: Mapping[str, int]
     duration: float
     paced: bool
-    step: int
-    command: int | None
-    input_pts_us: int | None = None
+    origin: Origin
+    made: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ Nothing here knows a loop or reads a clock; `now` is an argument, in seconds.
 
 from reactor_trio.pacing.block_cadence import BlockCadence as BlockCadence
 from reactor_trio.pacing.cadence import Cadence as Cadence
+from reactor_trio.pacing.ladder import Quality as Quality
+from reactor_trio.pacing.link import LinkControl as LinkControl
 from reactor_trio.pacing.lookahead import Lookahead as Lookahead
 from reactor_trio.pacing.margin import Margin as Margin
 from reactor_trio.pacing.schedule import Schedule as Schedule

@@ -89,6 +89,8 @@ class Welcome(msgspec.Struct):
     upload_token: str | None
     schema: dict[str, Any]
     tracks: list[TrackInfo]
+    #: with it another client may watch this session, and nothing more; for the controlling client
+    share_token: str | None = None
 
 
 _encoder = msgspec.json.Encoder()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -30,6 +31,9 @@ DROPS = (
     ("buffer", "session_over"),
     ("session", "no_viewer"),
     ("lane", "superseded"),
+    ("lane", "late"),
+    ("lane", "thinned"),
+    ("lane", "gated"),
     ("lane", "audio_overflow"),
     ("lane", "client_left"),
 )
@@ -38,7 +42,31 @@ DROPS = (
 #: ended with its session.
 UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_over"]
 
+#: Parts of the time from a command to its picture: until the step that saw it began; that step; until encoding began;
+#: encoding; to the client and back; what the client held it for; and all of it.
+LATENCY_PARTS = ("wait", "step", "queue", "encode", "network", "decode", "total")
+
+_LATENCY = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
 _LATENESS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+class Buckets:
+    """A histogram with the given upper bounds, as plain numbers."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Upper bounds, and how many values were not above each."""
+        bounds = (*map(str, self._bounds), "+Inf")
+        return list(zip(bounds, accumulate(self._counts), strict=True))
 
 
 class Metrics(Collector):
@@ -57,8 +85,8 @@ class Metrics(Collector):
         self._sessions: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
         self._uploads: dict[UploadOutcome, int] = dict.fromkeys(get_args(UploadOutcome), 0)
         self._upload_bytes = 0
-        self._lateness = [0] * (len(_LATENESS) + 1)
-        self._lateness_sum = 0.0
+        self._lateness = Buckets(_LATENESS)
+        self._latencies = {part: Buckets(_LATENCY) for part in LATENCY_PARTS}
         self.registry = CollectorRegistry()
         self.registry.register(self)
 
@@ -73,8 +101,11 @@ class Metrics(Collector):
     def handed(self, frames: int, lateness: float) -> None:
         """A bundle was shown, `lateness` seconds after its due time."""
         self._handed += frames
-        self._lateness[bisect_left(_LATENESS, lateness)] += 1
-        self._lateness_sum += max(0.0, lateness)
+        self._lateness.add(max(0.0, lateness))
+
+    def latency(self, part: str, seconds: float) -> None:
+        """A part, of `LATENCY_PARTS`, of the time from a command to its picture."""
+        self._latencies[part].add(seconds)
 
     def underrun(self) -> None:
         """Sound, and the picture with it, stood still because the model had not made more."""
@@ -117,14 +148,20 @@ class Metrics(Collector):
         yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", self.waiting)
         yield GaugeMetricFamily("reactor_connections", "Open TCP connections", self.connections)
         yield GaugeMetricFamily("reactor_model_ready", "1 if a model is loaded and alive", int(self.ready))
-        total, buckets = 0, []
-        for bound, count in zip((*map(str, _LATENESS), "+Inf"), self._lateness, strict=True):
-            total += count
-            buckets.append((bound, total))
-        yield HistogramMetricFamily(
-            "reactor_emission_lateness_seconds", "How long after its due time a frame was shown",
-            buckets=buckets, sum_value=self._lateness_sum,
-        )  # fmt: skip
+        lateness = HistogramMetricFamily(
+            "reactor_emission_lateness_seconds", "How long after its due time a frame was shown"
+        )
+        lateness.add_metric([], self._lateness.cumulative(), self._lateness.sum)
+        yield lateness
+        latencies = HistogramMetricFamily(
+            "reactor_command_to_picture_seconds",
+            "From a command's arrival to its first picture decoded at the controlling client, in parts; "
+            "network is both ways, and known of clients that send feedback",
+            labels=["part"],
+        )
+        for part, times in self._latencies.items():
+            latencies.add_metric([part], times.cumulative(), times.sum)
+        yield latencies
 
     def exposition(self) -> bytes:
         """All of it as text."""

@@ -9,14 +9,18 @@ from __future__ import annotations
 import inspect
 import itertools
 import logging
+import math
 import secrets
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import trio
 
 from reactor_trio.admission import Admission, Journal
-from reactor_trio.connection import Hello, Inbound, Outbound
+from reactor_trio.connection import Hello, Inbound, Outbound, OutboundServices, Tiers
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.interface.blocking import VideoModel, instantiate
 from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
@@ -33,6 +37,14 @@ from reactor_trio.session.bell import Bell
 from reactor_trio.session.uploads import Disk, UploadLimits
 
 log = logging.getLogger("reactor_trio.server")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How a session is watched: its encoders, and the token with which it may be watched."""
+
+    tiers: Tiers
+    share_token: str
 
 
 class Runtime:
@@ -91,6 +103,7 @@ class Runtime:
         self._numbers = itertools.count(1)
         self._present: set[Outbound] = set()
         self._sessions: dict[str, Session] = {}
+        self._stages: WeakKeyDictionary[Session, Stage] = WeakKeyDictionary()
         self._left = Bell()
         self._services: SessionServices | None = None
 
@@ -174,13 +187,22 @@ class Runtime:
 
     def outbound(self, hello: Hello) -> Outbound:
         """The way out to a new client."""
-        outbound = Outbound(
-            next(self._numbers), trio.current_time(), self.declaration.tracks, hello.codec,
-            self.settings.codec.jpeg_quality, self._worker, self.metrics.dropped, self.metrics.sent,
-            self.settings.limits.unanswered_commands, hello.audio,
-        )  # fmt: skip
+        outbound = Outbound(next(self._numbers), trio.current_time(), hello, self._outbound_services)
         self._present.add(outbound)
         return outbound
+
+    @cached_property
+    def _outbound_services(self) -> OutboundServices:
+        return OutboundServices(
+            tracks=self.declaration.tracks, codec=self.settings.codec, worker=self._worker, max_age=self._max_age,
+            message_limit=self.settings.limits.unanswered_commands,
+            dropped=self.metrics.dropped, sent=self.metrics.sent, latency=self.metrics.latency,
+        )  # fmt: skip
+
+    @property
+    def _max_age(self) -> float:
+        """A client that holds the model back is sent every frame, however old."""
+        return math.inf if self.settings.slow_client == "hold" else self.settings.max_age
 
     def inbound(self, outbound: Outbound) -> Inbound:
         """The way in of the client that `outbound` leads to."""
@@ -212,13 +234,27 @@ class Runtime:
         """A new session; whoever opened it runs it."""
         session = Session(sid, self._loaded(), (outbound.number, outbound.joined_at), self._session_over)
         self._sessions[sid] = session
+        self._stages[session] = Stage(Tiers(self.settings.codec, self._worker, self._max_age), secrets.token_urlsafe(16))
         self._show_queue()
         log.info("session %s begins", sid)
         return session
 
-    def session_to_view(self) -> Session | None:
-        """The session that runs, if one does."""
-        return next(iter(self._sessions.values()), None)
+    def session_to_view(self, hello: Hello) -> Session | None:
+        """The session that a viewer may watch: the one that its token names, else the one that runs, if one does."""
+        if hello.token is None:
+            return next(iter(self._sessions.values()), None)
+        return self.shared_session(hello.token)
+
+    def shared_session(self, token: str) -> Session | None:
+        """The session that may be watched with `token`."""
+        for session in self._sessions.values():
+            if secrets.compare_digest(self._stages[session].share_token.encode(), token.encode()):
+                return session
+        return None
+
+    def tiers(self, session: Session) -> Tiers:
+        """The encoders of a session."""
+        return self._stages[session].tiers
 
     def session_of_token(self, token: str | None) -> Session | None:
         """The session whose client may upload with `token`."""
@@ -236,6 +272,7 @@ class Runtime:
             heartbeat=self.settings.limits.ping_interval, resume_token=None,
             upload_token=session.uploads.token if session.uploads is not None and hello.role == "control" else None,
             schema=self.schema or {}, tracks=outbound.track_infos,
+            share_token=self._stages[session].share_token if hello.role == "control" else None,
         )  # fmt: skip
 
     @property

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from reactor_trio.errors import ManifestError
+from reactor_trio.media import CodecSettings
 
 __all__ = ["CodecSettings", "LimitSettings", "Settings", "UploadSettings", "parse_settings", "parse_struct"]
 
@@ -25,12 +26,6 @@ SecondsOrOff = Annotated[float, Meta(ge=0, le=86_400)]
 Rate = Annotated[float, Meta(gt=0, le=1000)]
 Count = Annotated[int, Meta(ge=1)]
 Bytes = Annotated[int, Meta(ge=1024)]
-
-
-class CodecSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How frames are encoded for clients that do not take them raw."""
-
-    jpeg_quality: Annotated[int, Meta(ge=1, le=100)] = 80
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,6 +76,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     origins: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     slow_client: Literal["drop", "hold"] = "drop"
+    max_age: Annotated[float, Meta(gt=0, le=10)] = 0.15
+    viewers: Literal["anyone", "token", "none"] = "anyone"
     drain_grace: SecondsOrOff = 2.0
     moderate: str | None = None
     moderate_timeout: Seconds = 5.0

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from reactor_trio.connection import HelloRefused, converse, parse_hello
+from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
 from reactor_trio.protocol import asyncapi_document
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
@@ -115,14 +115,26 @@ class ReactorSite(Doorman):
         except HelloRefused as refused:
             return Response.plain(refused.status, refused.message)
         if hello.role == "viewer":
-            if self._runtime.session_to_view() is None:
-                return busy("no session runs that a viewer could watch")
-            return None
+            return self._admit_viewer(hello)
+        if hello.token is not None and self._runtime.shared_session(hello.token) is not None:
+            return Response.plain(403, "this token is a share link's: it can only watch, with role=viewer")
         reason = self._runtime.room.admission.room()
         if reason is None:
             return None
         why = {"full": "the server is full", "draining": "the server is going down", "not_ready": self._why_not()}
         return busy(why[reason])
+
+    def _admit_viewer(self, hello: Hello) -> Response | None:
+        viewers = self._runtime.settings.viewers
+        if viewers == "none":
+            return Response.plain(403, "this server takes no viewers (runtime.viewers: none)")
+        if viewers == "token" and hello.token is None:
+            return Response.plain(401, "a viewer needs the token of a share link, which the controlling client has")
+        if self._runtime.session_to_view(hello) is not None:
+            return None
+        if hello.token is not None:
+            return Response.plain(401, "no session has this token: the share link is wrong, or its session is over")
+        return busy("no session runs that a viewer could watch")
 
     async def converse(self, request: Request, messages: MessageStream) -> None:
         """Serve a client whose WebSocket is open."""

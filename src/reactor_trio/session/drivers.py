@@ -15,7 +15,7 @@ import outcome
 import trio
 
 from reactor_trio.interface.model import Idle
-from reactor_trio.media import chunk_from_output
+from reactor_trio.media import Origin, chunk_from_output
 from reactor_trio.session.device_time import until_made
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class GeneratorDriver(Driver):
         while (late := await self._until_next_step()) is not None:
             if self._steps is None:
                 self._steps, produced = open_generator(half.model), False
-            command = half.newest_command
+            command, waited = half.newest_command, half.command_waited()
             output, seconds = await self._step()
             if output is DONE:
                 self._steps = None
@@ -68,7 +68,7 @@ class GeneratorDriver(Driver):
                 await half.wait_for_command(trio.current_time() + IDLE_WAIT)
             else:
                 produced = True
-                await half.outflow.queue(output, late, seconds, half.step - 1, command)
+                await half.outflow.queue(output, late, seconds, Origin(half.step - 1, command, waited, seconds))
 
     async def close(self) -> None:
         """Raise GeneratorExit at the yield; `finally` blocks run here."""

@@ -27,7 +27,7 @@ from reactor_trio.errors import BufferClosed, CommandError
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
 from reactor_trio.interface.model import Model
-from reactor_trio.media import Chunk
+from reactor_trio.media import Chunk, Origin
 from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip, with_twin
 from reactor_trio.pacing import Cadence, Lookahead
 from reactor_trio.session.author_calls import AuthorCalls
@@ -122,6 +122,9 @@ class ModelHalf:
         # have seen for certain.
         self._block = 0
         self._block_command: int | None = None
+        self._block_waited: float | None = None
+        self._newest_at = 0.0
+        self._waited: float | None = None
         self._idle = False  # the generator waits for something to happen
 
     @property
@@ -191,9 +194,15 @@ class ModelHalf:
             await self.bell.wait(deadline)
         self._idle = False
 
+    def command_waited(self) -> float | None:
+        """How long the newest command waited, in seconds; it does so no longer, for now a step sees it."""
+        if self.newest_command is not None and self._waited is None:
+            self._waited = trio.current_time() - self._newest_at
+        return self._waited
+
     async def emit(self, chunk: Chunk, compute_time: float | None, drop: bool) -> None:
         """A run loop emitted."""
-        step, command = self.step, self.newest_command
+        step, command, waited = self.step, self.newest_command, self.command_waited()
         if chunk.length == 0:
             return
         self.step += 1
@@ -203,22 +212,23 @@ class ModelHalf:
         cost = await self.host.time.spend(step)
         if cost is not None and compute_time is not None:
             compute_time = cost
-        await self.outflow.emit(chunk, compute_time, step, command, drop)
+        await self.outflow.emit(chunk, compute_time, Origin(step, command, waited, compute_time or 0.0), drop)
 
     async def push(self, chunk: Chunk | None) -> None:
         """A blocking model emitted a block, or black (None)."""
         if chunk is not None:
             await until_made(chunk)
         await self.host.time.spend(self._block)
+        origin = Origin(self._block, self._block_command, self._block_waited)
         if chunk is None:
-            await self.outflow.push_black(self._block, self._block_command)
+            await self.outflow.push_black(origin)
         elif chunk.length:
-            await self.outflow.push(chunk, self._block, self._block_command)
+            await self.outflow.push(chunk, origin)
         self._block, self.step = self.step, self.step + 1
 
     def block_begins(self) -> None:
         """On the session's thread: what it computes from now on sees every command that has been applied."""
-        self._block_command = self.newest_command
+        self._block_command, self._block_waited = self.newest_command, self.command_waited()
 
     async def tell_soon(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
         """A message of a blocking model to all clients."""
@@ -322,7 +332,9 @@ class ModelHalf:
             answer = Answer(numbers, self.step, code="internal_error", message=f"{type(cause).__name__}: {cause}")
         else:
             if command.id is not None:
-                self.newest_command = command.id
+                self.newest_command, self._newest_at, self._waited = command.id, command.at, None
+                if self.kind != "pipeline":
+                    self.command_waited()  # what a run loop or a blocking model computes now may see it already
             answer = Answer(numbers, self.step, reply)
         self._mailbox.send(self._session.answered, answer)
 

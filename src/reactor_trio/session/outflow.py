@@ -7,12 +7,13 @@ computed that could not be queued. Each bundle leaves with its duration; after a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import trio
 
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.media import Bundle, Chunk, FrameHandle, black_chunk
+from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
 from reactor_trio.pacing import BlockCadence, Cadence, Lookahead, Margin
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.mailbox import Mailbox
@@ -77,26 +78,28 @@ class Outflow:
         self._words.deliver()
         return self._lookahead.step_at(now, self._predicted, self._margin.seconds(self._cadence.interval))
 
-    async def queue(self, chunk: Chunk, late: float, seconds: float, step: int, command: int | None) -> None:
+    async def queue(self, chunk: Chunk, late: float, seconds: float, origin: Origin) -> None:
         """Queue what a pipeline's step, begun `late` seconds after it was planned, made in `seconds`.
 
         Waits for room if the step came early. Loses nothing.
         """
         self._margin.observe(late + seconds - self._predicted)
         self._begin(chunk, seconds)
-        epoch, input_pts_us = self._epoch, self.input_pts_us
+        epoch, made = self._epoch, trio.current_time()
+        origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
             while (at := self._room(self._lookahead.queue_at)) > trio.current_time() and not self._stale(epoch):
                 await self._bell.wait(at)
             if self._stale(epoch):
                 self._drop_rest(tracks, chunk.length - index)
                 return
-            self._put(tracks, duration, step, command, input_pts_us)
+            self._put(tracks, duration, origin, made)
 
-    async def emit(self, chunk: Chunk, seconds: float | None, step: int, command: int | None, drop: bool) -> None:
+    async def emit(self, chunk: Chunk, seconds: float | None, origin: Origin, drop: bool) -> None:
         """Queue what a run loop emitted: wait while the buffer is full, or with `drop` discard what finds no room."""
         self._begin(chunk, seconds)
-        epoch, input_pts_us = self._epoch, self.input_pts_us
+        epoch, made = self._epoch, trio.current_time()
+        origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
             while (at := self._room(self._lookahead.emit_at)) > (now := trio.current_time()) and not self._stale(epoch):
                 if drop:
@@ -108,9 +111,9 @@ class Outflow:
             if at > now:  # the tail goes with it, also if room comes meanwhile: what is shown of a batch has no holes
                 self._drop(tracks, chunk.length - index, "full")
                 return
-            self._put(tracks, duration, step, command, input_pts_us)
+            self._put(tracks, duration, origin, made)
 
-    async def push(self, chunk: Chunk, step: int, command: int | None) -> None:
+    async def push(self, chunk: Chunk, origin: Origin) -> None:
         """Queue a block of a blocking model, whose pushes are what sets the rate; waits while two blocks are queued."""
         assert isinstance(self._cadence, BlockCadence)
         self._words.deliver()
@@ -118,11 +121,11 @@ class Outflow:
         self._cadence.pushed(now, chunk.length, self._lookahead.waiting(now))
         if self._cadence.interval != interval:
             self._retime()
-        await self.emit(chunk, None, step, command, drop=False)
+        await self.emit(chunk, None, origin, drop=False)
 
-    async def push_black(self, step: int, command: int | None) -> None:
+    async def push_black(self, origin: Origin) -> None:
         """Queue one black frame of the last size behind what is queued; the rate is not told."""
-        await self.emit(black_chunk(self._declaration.tracks, self._sizes), None, step, command, drop=False)
+        await self.emit(black_chunk(self._declaration.tracks, self._sizes), None, origin, drop=False)
 
     def count_drop(self, reason: str, frames: int) -> None:
         """Any thread: frames were dropped before they were accepted."""
@@ -149,7 +152,7 @@ class Outflow:
         self._mailbox.send(self._playout.flush, self._epoch)
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
-                self._put(tracks, duration, step, None)
+                self._put(tracks, duration, Origin(step), trio.current_time())
         self._bell.ring()
 
     def close(self) -> None:
@@ -200,21 +203,13 @@ class Outflow:
     def _stale(self, epoch: int) -> bool:
         return self.closed or epoch != self._epoch
 
-    def _put(
-        self,
-        tracks: dict[str, FrameHandle],
-        duration: float | None,
-        step: int,
-        command: int | None,
-        input_pts_us: int | None = None,
-    ) -> None:
+    def _put(self, tracks: dict[str, FrameHandle], duration: float | None, origin: Origin, made: float) -> None:
         interval = self._cadence.interval
         seconds = interval if duration is None else duration
         bundle = Bundle(
             tracks=tracks,
             seqs={name: self._next_seq(name) for name in tracks},
-            duration=seconds, paced=duration is None, step=step, command=command,
-            input_pts_us=input_pts_us,
+            duration=seconds, paced=duration is None, origin=origin, made=made,
         )  # fmt: skip
         ready = trio.current_time()
         self._lookahead.put(ready, seconds, bundle.paced)

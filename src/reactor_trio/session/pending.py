@@ -16,13 +16,17 @@ Sharing = Literal["none", "consecutive", "anywhere"]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A validated command, as plain data for the way between the loops. `number` counts the session's commands."""
+    """A validated command, as plain data for the way between the loops.
+
+    `number` counts the session's commands; `at` is when it arrived, in `trio.current_time()` seconds.
+    """
 
     number: int
     client: int
     name: str
     arguments: dict[str, Any]
     id: int | None
+    at: float = 0.0
 
 
 @dataclass(slots=True)

@@ -206,7 +206,7 @@ class Session:
         self._unanswered.append(_Unanswered(self._numbers, name, id, shares))
         preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files]
         preparations += moderations(self._services.moderate, spec, arguments)
-        self._intake.add(Command(self._numbers, self._controller, name, arguments, id), preparations)
+        self._intake.add(Command(self._numbers, self._controller, name, arguments, id, trio.current_time()), preparations)
 
     async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
         """A file of the controlling client, `size` bytes; `@file_uploaded` is told when it is complete.

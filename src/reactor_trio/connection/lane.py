@@ -1,0 +1,200 @@
+"""One viewer's way for one video track: what waits for its socket, and how much may be under way.
+
+A *window* bounds what is under way (`pacing.LinkControl`): a frame that is encoded and handed to the system can no longer be
+replaced by a newer one, so without it every buffer between here and a slow viewer fills with old pictures. While the window
+is closed the frame waits unencoded in the tier, where a newer one takes its place.
+
+Packets wait here only where an encoder is shared and another viewer could take the frame earlier. A packet that refers to
+one before it is worth nothing without it, so what misses its deadline takes all that waits with it, and the lane is *gated*:
+it gets nothing until the next packet that stands alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media import FrameHandle, Origin
+from reactor_trio.pacing import LinkControl, Quality
+from reactor_trio.protocol import TrackInfo
+
+if TYPE_CHECKING:
+    from reactor_trio.connection.tiers import Tier
+
+
+@dataclass(frozen=True, slots=True)
+class DueFrame:
+    """A frame that is shown now, not yet encoded: since `due` and for `duration`, in `trio.current_time()` seconds."""
+
+    frame: FrameHandle
+    seq: int
+    pts: float
+    due: float
+    duration: float
+    origin: Origin
+    made: float
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height)."""
+        height, width = self.frame.shape[-3:-1]
+        return int(width), int(height)
+
+
+@dataclass(frozen=True, slots=True)
+class CodedFrame:
+    """A packet, the same for every member of its tier.
+
+    Attributes:
+        info: what is needed to decode it.
+        head, payload: the message.
+        queued, encoding: seconds from the end of its step until encoding began, and until it had ended.
+    """
+
+    info: TrackInfo
+    head: bytes
+    payload: memoryview
+    keyframe: bool
+    seq: int
+    due: float
+    origin: Origin
+    queued: float
+    encoding: float
+
+    @property
+    def size(self) -> int:
+        """Bytes of the message."""
+        return len(self.head) + self.payload.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Unconfirmed:
+    """The first frame made with a command, on its way."""
+
+    coded: CodedFrame
+    at: float
+
+
+class Lane:
+    """A viewer's way for the video track `spec`, with `index` on the wire.
+
+    Args:
+        codecs: what the viewer decodes, best first.
+        wake: called when there is something to send, or room for it.
+        dropped: counts frames dropped: place, reason, number.
+        latency: told of parts of the time from a command to its picture: which, and seconds.
+        max_age: seconds after its due time from which a packet is too old to be sent.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        spec: TrackSpec,
+        codecs: tuple[str, ...],
+        wake: Callable[[], None],
+        dropped: Callable[[str, str, int], None],
+        latency: Callable[[str, float], None],
+        max_age: float,
+    ) -> None:
+        self.index = index
+        self.spec = spec
+        self.codecs = codecs
+        self.codec = codecs[0]
+        self.wake = wake
+        #: None: the viewer wants no video now
+        self.tier: Tier | None = None
+        #: what the viewer has been told of the track
+        self.info = TrackInfo(index, spec.name, "video", "out", self.codec)
+        self.link = LinkControl()
+        #: what its link carries; set by the tiers from `link`
+        self.wanted = Quality()
+        #: whether it has been offered a frame
+        self.fresh = True
+        self.gated = True
+        self.sending = False
+        self._dropped = dropped
+        self._latency = latency
+        self._max_age = max_age
+        self._queue: deque[CodedFrame] = deque()
+        self._newest_command: int | None = None
+        self._unconfirmed: _Unconfirmed | None = None
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a frame waits for this viewer, encoded or not."""
+        return bool(self._queue) or (self.tier is not None and self.tier.waits)
+
+    def ready(self, now: float) -> bool:
+        """Whether it could send the next frame at once."""
+        return not self._queue and not self.sending and self.link.open(now)
+
+    def has_packet(self, now: float) -> bool:
+        """Whether there is a packet that may be sent now; what is too old is dropped first."""
+        if len(self._queue) > 1 and now > self._queue[0].due + self._max_age:
+            self.drop_queue("late")
+            self.link.skipped(now)
+            if self.tier is not None:
+                self.tier.refresh(self, now)
+        return bool(self._queue) and self.link.open(now)
+
+    def put(self, coded: CodedFrame) -> None:
+        """Its tier has made a packet."""
+        if coded.keyframe:
+            self.drop_queue("superseded")
+            self.gated = False
+        elif self.gated:
+            self._dropped("lane", "gated", 1)
+            return
+        self._queue.append(coded)
+        self.wake()
+
+    def take(self) -> CodedFrame:
+        """The packet to send next."""
+        return self._queue.popleft()
+
+    def drop_queue(self, reason: str) -> None:
+        """Drop what waits; only a packet that stands alone can follow."""
+        if self._queue:
+            self._dropped("lane", reason, len(self._queue))
+            self._queue.clear()
+        self.gated = True
+
+    def passed_over(self, reason: str, now: float) -> None:
+        """A frame was replaced before it was encoded."""
+        self._dropped("lane", reason, 1)
+        if not self.ready(now):
+            self.link.skipped(now)
+
+    def sent(self, coded: CodedFrame, now: float) -> None:
+        """The packet is being written."""
+        self.link.sent(coded.seq, coded.size, now, keyframe=coded.keyframe)
+        origin = coded.origin
+        if origin.command is None or origin.command == self._newest_command or origin.waited is None:
+            return
+        self._newest_command = origin.command
+        self._unconfirmed = _Unconfirmed(coded, now)
+        for part, seconds in zip(("wait", "step", "queue", "encode"), _parts(coded), strict=True):
+            self._latency(part, seconds)
+
+    def acknowledged(self, seq: int, held: float | None, now: float) -> None:
+        """The viewer has dealt with frame `seq` and all before it, and had it for `held` seconds until it was decoded."""
+        self.link.acknowledged(seq, now)
+        first = self._unconfirmed
+        if first is not None and seq >= first.coded.seq:
+            self._unconfirmed = None
+            way = now - first.at
+            decode = min(held or 0.0, way)
+            self._latency("network", way - decode)
+            self._latency("decode", decode)
+            self._latency("total", sum(_parts(first.coded)) + way)
+        self.wake()
+
+
+def _parts(coded: CodedFrame) -> tuple[float, float, float, float]:
+    return coded.origin.waited or 0.0, coded.origin.seconds, coded.queued, coded.encoding
