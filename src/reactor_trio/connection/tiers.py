@@ -32,6 +32,8 @@ MOST_TIERS = 3
 #: seconds between two packets that stand alone: where one is asked for, and where a newcomer needs one
 KEYFRAME_FLOOR = 0.5
 NEWCOMER_FLOOR = 0.05
+#: seconds after which a picture is taken for the one that stands, however slow the model
+_STANDS_AFTER = 0.5
 #: a member leaves for a lower tier when its link carries less than this share of the tier's bitrate
 _TOO_MUCH = 0.75
 #: and joins a tier that has at least this share of what its link carries
@@ -98,7 +100,8 @@ class Tier:
                 self.refresh(lane, now, newcomer=True)
             return
         if (old := self._frame) is not None:
-            reason = "late" if now > old.due + self._max_age else "thinned" if now < self._rested(old) else "superseded"
+            late, thinned = now > old.due + self._max_age, old.due < self._rested_at(old)
+            reason = "thinned" if thinned else "late" if late else "superseded"
             for member in self.lanes:
                 member.passed_over(reason, now)
         self._newest_seq, self._frame = frame.seq, frame
@@ -109,6 +112,8 @@ class Tier:
         if not self._encoder.intra_only:
             floor = NEWCOMER_FLOOR if newcomer else KEYFRAME_FLOOR
             self._keyframe_at = min(self._keyframe_at, max(now, self._last_keyframe + floor))
+            if newcomer:
+                self._newcomers.append(lane)
             if not self._busy:
                 self._show_standing()
         elif self._last is not None and self._frame is None and not (self._busy and self._asked is None):
@@ -126,12 +131,11 @@ class Tier:
         frame = self._frame
         if frame is None:
             return now if lane in self._newcomers else math.inf
-        if frame is self._last:
-            return self._keyframe_at  # it stands, and is encoded again
-        at = self._rested(frame)
-        if now > frame.due + self._max_age:
-            at = max(at, frame.due + frame.duration)  # too old, unless it turns out to be the picture that stands
-        return at
+        if frame is self._last:  # it is encoded again, unless a newer one comes, or a newcomer waits
+            return self._keyframe_at if self._newcomers else max(self._keyframe_at, _stands_at(frame))
+        if now > frame.due + self._max_age or frame.due < self._rested_at(frame):
+            return _stands_at(frame)
+        return frame.due
 
     async def encode(self) -> None:
         """Encode what waits, for every member. Cancelled while it waits for a worker, it leaves the frame to the others."""
@@ -155,7 +159,7 @@ class Tier:
         coded = self._coded(frame, encoded, began)
         for member in list(self.lanes) if self._asked is None else self._asked:
             member.put(coded)
-        self._newcomers = [lane for lane in self._newcomers if self._asked is not None and lane not in self._asked]
+        self._newcomers = [lane for lane in self._newcomers if lane.gated]
         if self._keyframe_at < math.inf:
             self._show_standing()
         self._wake_members()
@@ -201,11 +205,10 @@ class Tier:
             self._info, head, encoded.payload, encoded.keyframe, frame.seq, frame.due, origin, queued, encoding
         )
 
-    def _rested(self, frame: DueFrame) -> float:
-        """When the next frame may go out at the quality's frame rate; half a frame earlier, since due times swing."""
-        if self.quality.divisor == 1:
-            return frame.due
-        return self._last_due + (self.quality.divisor - 0.5) * frame.duration
+    def _rested_at(self, frame: DueFrame) -> float:
+        """From when on a frame may be due at the quality's frame rate; half a frame early, since due times swing."""
+        divisor = self.quality.divisor
+        return -math.inf if divisor == 1 else self._last_due + (divisor - 0.5) * frame.duration
 
     def _close_if_alone(self) -> None:
         if not self.lanes and not self._busy:
@@ -327,6 +330,11 @@ class Tiers:
 
     def _of(self, lane: Lane) -> list[Tier]:
         return self._tiers.setdefault(lane.spec.name, [])
+
+
+def _stands_at(frame: DueFrame) -> float:
+    """From when on no newer frame is to be expected, so that this one is what the viewers should see."""
+    return frame.due + min(1.5 * frame.duration, _STANDS_AFTER)
 
 
 def _rank(quality: Quality) -> tuple[float, float, float]:

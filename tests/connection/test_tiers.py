@@ -1,0 +1,595 @@
+"""Viewers that share encoders: who encodes, who is gated, who moves, and what a newcomer gets. In virtual time, with an
+encoder whose packets say what they are, and links that carry what the test says."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+from reactor_trio.connection import Outbound, OutboundServices, Tiers, outbound, tiers
+from reactor_trio.connection.hello import Hello
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, Target
+from reactor_trio.pacing import Quality
+from reactor_trio.protocol import TrackInfo, decode_packet
+from reactor_trio.transport import MessageStream
+
+VIDEO = TrackSpec("main_video", "video")
+INTERVAL = 0.125
+FULL = 1_000_000.0
+
+
+class ChainEncoder(Encoder):
+    """Each packet refers to the one before it, unless a keyframe was asked for. `intra` codecs have none but these."""
+
+    blocking = True
+    implementation = "of the test"
+
+    def __init__(self, codec: str, log: list[ChainEncoder]) -> None:
+        self.codec = codec  # type: ignore[misc]
+        self.intra_only = codec == "jpeg"  # type: ignore[misc]
+        self.number = len(log)
+        log.append(self)
+        self.frames: list[int] = []
+        self.targets: list[Target] = []
+        self.closed = False
+        self._keyframe = True
+
+    def encode(self, frame: Any) -> Encoded:
+        assert not self.closed
+        keyframe, self._keyframe = self._keyframe or self.intra_only, False
+        self.frames.append(int(frame[0, 0, 0]))
+        payload = json.dumps({"encoder": self.number, "value": int(frame[0, 0, 0])}).encode()
+        return Encoded(memoryview(payload), keyframe, (2, 2))
+
+    def request_keyframe(self) -> None:
+        self._keyframe = True
+
+    def configure(self, target: Target) -> None:
+        self.targets.append(target)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
+        return TrackInfo(index, spec.name, "video", "out", self.codec, width=size and size[0], height=size and size[1])
+
+
+class FakeLink:
+    """What `pacing.LinkControl` says, as the test likes it."""
+
+    def __init__(self) -> None:
+        self.quality = Quality(FULL)
+        self.is_open = True
+        self.probe_at = math.inf
+        self.skips = 0
+        self.acknowledgements: list[int] = []
+
+    def describe(self, *_: Any) -> None: ...
+
+    def sent(self, seq: int, size: int, now: float, **_: Any) -> None: ...
+
+    def acknowledged(self, seq: int, now: float) -> None:
+        self.acknowledgements.append(seq)
+
+    def skipped(self, now: float) -> None:
+        self.skips += 1
+
+    def open(self, now: float) -> bool:
+        return self.is_open
+
+    def reopens_at(self) -> float:
+        return self.probe_at
+
+
+class Viewer(MessageStream):
+    """A way out and the stream at its end: takes a message at once, unless it is stalled."""
+
+    peer = "test"
+
+    def __init__(self, stage: Stage, outbound: Outbound) -> None:
+        self.stage = stage
+        self.outbound = outbound
+        self.texts: list[dict[str, Any]] = []
+        #: when, keyframe, encoder, value
+        self.packets: list[tuple[float, bool, int, int]] = []
+        self.link = FakeLink()
+        (lane,) = outbound._lanes.values()
+        lane.link = self.link  # type: ignore[assignment]
+        self.lane = lane
+        self.scope = trio.CancelScope()
+        self._reading = trio.Event()
+        self._reading.set()
+
+    async def receive(self) -> str | bytes:
+        raise NotImplementedError
+
+    async def send_text(self, text: str) -> None:
+        await self._reading.wait()
+        self.texts.append(json.loads(text))
+
+    async def send_packet(self, head: bytes, payload: memoryview) -> None:
+        await self._reading.wait()
+        packet = decode_packet(head + bytes(payload))
+        said = json.loads(bytes(packet.payload))
+        self.packets.append((trio.current_time() - self.stage.began, packet.keyframe, said["encoder"], said["value"]))
+
+    async def aclose(self, code: int, reason: str) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def abort(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    def stall(self) -> None:
+        self._reading = trio.Event()
+
+    def resume(self) -> None:
+        self._reading.set()
+
+    def open_window(self, is_open: bool) -> None:
+        self.link.is_open = is_open
+        self.lane.wake()
+
+    @property
+    def values(self) -> list[int]:
+        return [value for _, _, _, value in self.packets]
+
+    @property
+    def keyframes(self) -> list[int]:
+        return [value for _, keyframe, _, value in self.packets if keyframe]
+
+
+class Stage:
+    """A session's tiers, its viewers, and a model that shows a frame each `INTERVAL`."""
+
+    def __init__(self, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, max_age: float = 0.15) -> None:
+        self.encoders: list[ChainEncoder] = []
+        self.drops: dict[str, int] = {}
+        self.latencies: list[tuple[str, float]] = []
+        self.began = trio.current_time()
+        self.encoding_time = 0.0
+        self.max_age = max_age
+        self.viewers: list[Viewer] = []
+        self.value = 0
+        self._nursery = nursery
+        self._last: tuple[Bundle, float] | None = None
+        self.tiers = Tiers(CodecSettings(), self.work, max_age)
+        monkeypatch.setattr(tiers, "open_encoder", lambda spec, codec, settings: ChainEncoder(codec, self.encoders))
+        monkeypatch.setattr(outbound, "choose_codecs", lambda wanted: () if wanted == ["none"] else tuple(wanted))
+
+    async def work(self, function: Any, argument: Any, /) -> Any:
+        await trio.sleep(self.encoding_time)
+        return function(argument)
+
+    def watch(self, *codecs: str) -> Viewer:
+        services = OutboundServices(
+            (VIDEO,), CodecSettings(), self.work, self.max_age, 100,
+            lambda place, reason, count: self.drops.__setitem__(reason, self.drops.get(reason, 0) + count),
+            lambda frames, size: None, lambda part, seconds: self.latencies.append((part, seconds)),
+        )  # fmt: skip
+        way = Outbound(len(self.viewers), 0.0, Hello("viewer", codecs or ("h264",)), services)
+        viewer = Viewer(self, way)
+        self.viewers.append(viewer)
+        way.join(self.tiers)
+        self._nursery.start_soon(self._send, viewer)
+        if self._last is not None:
+            way.offer(*self._last)
+        return viewer
+
+    async def _send(self, viewer: Viewer) -> None:
+        with viewer.scope:
+            await viewer.outbound.send(viewer)
+
+    async def leave(self, viewer: Viewer) -> None:
+        self.viewers.remove(viewer)
+        viewer.scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        viewer.outbound.close()
+
+    async def show(self, count: int = 1, *, command: int | None = None, waited: float | None = None) -> None:
+        """Show frames, each for `INTERVAL`, and return when the last one's time is over."""
+        for _ in range(count):
+            now = trio.current_time()
+            frame = np.full((2, 2, 3), self.value, np.uint8)
+            origin = Origin(self.value, command, waited, 0.25)
+            bundle = Bundle({"main_video": frame}, {"main_video": self.value}, INTERVAL, True, origin, now)
+            self._last = bundle, now - self.began
+            for viewer in self.viewers:
+                viewer.outbound.offer(bundle, now - self.began)
+            self.value += 1
+            await trio.sleep(INTERVAL)
+
+
+@pytest.fixture
+async def stage(monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery) -> Stage:
+    return Stage(nursery, monkeypatch)
+
+
+# ---- who encodes ----------------------------------------------------------------------------------------------------
+
+
+async def test_one_viewer_gets_every_frame_of_its_encoder(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch()
+    await stage.show(4)
+    assert viewer.packets == [(0.0, True, 0, 0), (0.125, False, 0, 1), (0.25, False, 0, 2), (0.375, False, 0, 3)]
+    assert stage.drops == {}
+
+
+async def test_one_viewer_drops_before_the_encoder(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch()
+    await stage.show()
+    viewer.stall()
+    await stage.show(3)  # the first is being written, the second is replaced by the third
+    viewer.resume()
+    await trio.testing.wait_all_tasks_blocked()
+    await stage.show()
+    assert viewer.values == stage.encoders[0].frames == [0, 1, 3, 4]
+    assert viewer.keyframes == [0]
+    assert stage.drops == {"superseded": 1}
+    assert viewer.link.skips == 1
+
+
+async def test_viewers_of_the_same_share_an_encoder(stage: Stage, autojump_clock: Any) -> None:
+    viewers = [stage.watch() for _ in range(5)]
+    await stage.show(4)
+    assert len(stage.encoders) == 1
+    assert stage.encoders[0].frames == [0, 1, 2, 3]
+    assert all(viewer.values == [0, 1, 2, 3] for viewer in viewers)
+
+
+async def test_each_codec_has_an_encoder_of_its_own(stage: Stage, autojump_clock: Any) -> None:
+    one, other = stage.watch("h264"), stage.watch("jpeg")
+    await stage.show(2)
+    assert [encoder.codec for encoder in stage.encoders] == ["h264", "jpeg"]
+    assert one.values == other.values == [0, 1]
+    assert other.keyframes == [0, 1]
+
+
+async def test_an_encoder_is_closed_when_its_last_viewer_leaves(stage: Stage, autojump_clock: Any) -> None:
+    one, other = stage.watch(), stage.watch()
+    await stage.show()
+    await stage.leave(one)
+    assert not stage.encoders[0].closed
+    await stage.leave(other)
+    assert stage.encoders[0].closed
+    assert stage.tiers.count("main_video") == 0
+
+
+async def test_a_viewer_that_leaves_takes_no_frame_from_the_others(stage: Stage, autojump_clock: Any) -> None:
+    stage.encoding_time = 0.05
+    one, other = stage.watch(), stage.watch()
+    await stage.show()
+    stage.viewers.remove(one)
+    one.scope.cancel()
+    one.outbound.close()
+    await stage.show(2)
+    assert other.values == [0, 1, 2]
+
+
+async def test_a_frame_whose_encoding_was_cancelled_is_encoded_by_another(stage: Stage, autojump_clock: Any) -> None:
+    stage.encoding_time = 0.05
+    one, other = stage.watch(), stage.watch()
+    other.open_window(False)
+    stage._nursery.start_soon(stage.show)
+    await trio.sleep(0.02)  # the task of the first encodes
+    assert stage.encoders[0].frames == []
+    other.open_window(True)
+    await stage.leave(one)
+    await trio.sleep(0.2)
+    assert other.packets == [(pytest.approx(0.07), True, 0, 0)]
+
+
+# ---- a viewer that does not keep up ---------------------------------------------------------------------------------
+
+
+async def test_a_stalled_viewer_costs_the_others_nothing(stage: Stage, autojump_clock: Any) -> None:
+    good, bad = stage.watch(), stage.watch()
+    await stage.show()
+    bad.stall()
+    await stage.show(5)
+    assert good.values == [0, 1, 2, 3, 4, 5]
+    assert good.keyframes == [0]
+    bad.resume()
+    await stage.show(6)
+    assert good.values == list(range(12))
+    assert bad.values[:2] == [0, 1]  # the second was being written
+    later = bad.packets[2:]
+    assert later[0][1]  # the first after the gap stands alone
+    assert [value for *_, value in later] == list(range(later[0][3], 12))
+    assert sum(stage.drops.values()) == later[0][3] - 2
+
+
+async def test_a_closed_window_lets_packets_wait_until_they_are_too_old(stage: Stage, autojump_clock: Any) -> None:
+    good, bad = stage.watch(), stage.watch()
+    await stage.show()
+    bad.open_window(False)
+    await stage.show(2)
+    bad.open_window(True)
+    await stage.show(4)
+    assert good.values == list(range(7))
+    missing = [value for value in range(7) if value not in bad.values]
+    assert missing[:2] == [1, 2]  # the older of the two was too old, and the newer refers to it
+    assert bad.packets[1][1]
+
+
+async def test_what_waits_for_a_viewer_is_bounded(stage: Stage, autojump_clock: Any) -> None:
+    stage.watch()
+    bad = stage.watch()
+    await stage.show()
+    bad.stall()
+    await stage.show(200)
+    assert len(bad.lane) <= 200
+    bad.resume()
+    await stage.show(6)
+    assert bad.values[-1] == 206
+
+
+async def test_a_viewer_of_single_pictures_skips_to_the_newest(stage: Stage, autojump_clock: Any) -> None:
+    good, bad = stage.watch("jpeg"), stage.watch("jpeg")
+    await stage.show()
+    bad.stall()
+    await stage.show(4)
+    bad.resume()
+    await trio.testing.wait_all_tasks_blocked()
+    await stage.show()
+    assert good.values == [0, 1, 2, 3, 4, 5]
+    assert bad.values == [0, 1, 4, 5]
+    assert stage.drops == {"superseded": 2}
+
+
+# ---- keyframes ------------------------------------------------------------------------------------------------------
+
+
+async def test_keyframes_on_demand_have_a_floor_between_them(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch()
+    for _ in range(16):
+        viewer.outbound.request_keyframe(0)
+        await stage.show()
+    assert viewer.keyframes == [0, 4, 8, 12]  # half a second between two
+
+
+async def test_a_keyframe_for_the_picture_that_stands(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch()
+    await stage.show(8)
+    await trio.sleep(3)
+    viewer.outbound.request_keyframe(0)
+    viewer.outbound.request_keyframe(0)
+    await trio.sleep(3)
+    assert viewer.packets[8:] == [(4.0, True, 0, 7)]
+
+
+async def test_a_request_for_a_track_that_is_not_there_changes_nothing(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch()
+    await stage.show()
+    viewer.outbound.request_keyframe(7)
+    viewer.outbound.acknowledge(7, 0, None)
+    await stage.show()
+    assert viewer.keyframes == [0]
+
+
+async def test_a_newcomer_among_moving_pictures_starts_with_a_keyframe(stage: Stage, autojump_clock: Any) -> None:
+    first = stage.watch()
+    await stage.show(2)
+    second = stage.watch()
+    await stage.show(2)
+    assert len(stage.encoders) == 1
+    assert second.packets[0][:2] == (0.25, True)  # of the picture that stood when it came
+    assert second.values[-2:] == [2, 3]
+    assert first.values[-2:] == [2, 3]
+
+
+async def test_a_newcomer_does_not_wait_for_the_floor_of_others(stage: Stage, autojump_clock: Any) -> None:
+    first = stage.watch()
+    await stage.show(5)
+    first.outbound.request_keyframe(0)
+    await stage.show()
+    second = stage.watch()
+    await stage.show()
+    assert second.packets[0][0] - 0.75 <= tiers.NEWCOMER_FLOOR
+
+
+async def test_a_newcomer_gets_the_picture_that_stands(stage: Stage, autojump_clock: Any) -> None:
+    stage.watch()
+    await stage.show(2)
+    await trio.sleep(10)
+    newcomer = stage.watch()
+    await trio.sleep(1)
+    assert newcomer.packets == [(10.25, True, 0, 1)]
+
+
+async def test_a_newcomer_costs_viewers_of_single_pictures_nothing(stage: Stage, autojump_clock: Any) -> None:
+    first = stage.watch("jpeg")
+    await stage.show(2)
+    await trio.sleep(1)
+    newcomers = [stage.watch("jpeg"), stage.watch("jpeg")]
+    await trio.sleep(1)
+    assert first.values == [0, 1]
+    assert [newcomer.values for newcomer in newcomers] == [[1], [1]]
+
+
+# ---- too old, too many ----------------------------------------------------------------------------------------------
+
+
+async def test_a_frame_past_its_deadline_is_not_encoded(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch()
+    await stage.show()
+    viewer.open_window(False)
+    await stage.show(3)
+    viewer.open_window(True)
+    await trio.testing.wait_all_tasks_blocked()
+    await stage.show()
+    assert viewer.values == [0, 3, 4]
+
+
+async def test_the_picture_that_stands_is_sent_however_late(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch()
+    await stage.show()
+    viewer.open_window(False)
+    await stage.show()
+    await trio.sleep(5)
+    viewer.open_window(True)
+    await trio.sleep(1)
+    assert viewer.packets == [(0.0, True, 0, 0), (5.25, False, 0, 1)]
+
+
+async def test_a_late_frame_is_sent_if_no_newer_one_comes(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    stage = Stage(nursery, monkeypatch, max_age=0.05)
+    viewer = stage.watch()
+    await stage.show()
+    viewer.open_window(False)
+    nursery.start_soon(stage.show)
+    await trio.sleep(0.1)  # past the deadline of a frame that is shown for another 25 ms
+    viewer.open_window(True)
+    await trio.sleep(1)
+    assert viewer.packets == [(0.0, True, 0, 0), (0.3125, False, 0, 1)]  # one and a half intervals after it was due
+
+
+async def test_a_halved_frame_rate_thins_before_encoding(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch()
+    viewer.link.quality = Quality(FULL, divisor=2)
+    await stage.show(8)
+    assert viewer.values == stage.encoders[0].frames == [0, 2, 4, 6]
+    await trio.sleep(1)
+    assert viewer.values == [0, 2, 4, 6, 7]  # the picture that stands is shown
+    assert stage.drops == {"thinned": 3}
+    assert [target.fps for target in stage.encoders[0].targets] == [4.0]
+
+
+async def test_a_closed_window_lets_a_probe_out(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch()
+    await stage.show()
+    viewer.open_window(False)
+    viewer.link.probe_at = stage.began + 2.0
+    await stage.show(8)
+    assert viewer.values == [0]
+    viewer.link.is_open = True  # as it is from that time on; nothing else wakes the task
+    await trio.sleep(2)
+    assert viewer.packets[1][0] == 2.0
+
+
+# ---- quality --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_viewer_alone_takes_its_tier_with_it(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch()
+    await stage.show()
+    viewer.link.quality = Quality(FULL / 4, 1, 0.5)
+    await stage.show()
+    viewer.link.quality = Quality(FULL)
+    await stage.show()
+    assert len(stage.encoders) == 1
+    assert [(t.bitrate, t.scale) for t in stage.encoders[0].targets] == [(FULL, 1), (FULL / 4, 0.5), (FULL, 1)]
+
+
+async def test_a_viewer_among_others_leaves_for_a_lower_tier_and_comes_back(stage: Stage, autojump_clock: Any) -> None:
+    good, other, bad = stage.watch(), stage.watch(), stage.watch()
+    await stage.show(2)
+    bad.link.quality = Quality(FULL / 3)
+    await stage.show(5)
+    assert stage.tiers.count("main_video") == 2
+    assert [packet[2] for packet in bad.packets] == [0, 0, 1, 1, 1, 1, 1]
+    assert bad.packets[2][1]
+    assert bad.values == list(range(7))
+    bad.link.quality = Quality(FULL)
+    await stage.show(5)
+    assert stage.tiers.count("main_video") == 1
+    assert stage.encoders[1].closed
+    assert bad.packets[-1][2] == 0
+    for viewer in (good, other):
+        assert viewer.values == list(range(12))
+        assert len(viewer.keyframes) <= 2  # the second when the third came back
+    assert {target.bitrate for target in stage.encoders[0].targets} == {FULL}
+
+
+async def test_a_track_has_at_most_three_tiers_and_nobody_lowers_another(stage: Stage, autojump_clock: Any) -> None:
+    viewers = [stage.watch() for _ in range(8)]
+    await stage.show()
+    for number, viewer in enumerate(viewers):
+        viewer.link.quality = Quality(FULL / 2**number)
+        await stage.show()
+    await stage.show(4)
+    assert stage.tiers.count("main_video") == 3
+    assert {target.bitrate for target in stage.encoders[0].targets} == {FULL}
+    assert viewers[0].values == list(range(13))
+    lowest = min(tier.quality.bitrate for tier in stage.tiers._tiers["main_video"])
+    assert all(viewer.lane.tier is not None for viewer in viewers)
+    assert viewers[-1].lane.tier.quality.bitrate == lowest  # type: ignore[union-attr]
+
+
+async def test_a_fourth_codec_gives_way_to_one_that_is_encoded_already(stage: Stage, autojump_clock: Any) -> None:
+    for codec in ("h264", "vp8", "vp9"):
+        stage.watch(codec)
+    flexible, stubborn = stage.watch("av1", "vp8"), stage.watch("av1")
+    await stage.show(2)
+    assert flexible.texts[0]["data"]["codec"] == "vp8"
+    assert stubborn.texts[0]["data"]["codec"] == "av1"  # it decodes nothing else
+    assert flexible.values[-1] == stubborn.values[-1] == 1
+
+
+async def test_a_shared_tier_rises_with_the_least_of_its_members(stage: Stage, autojump_clock: Any) -> None:
+    one, other = stage.watch(), stage.watch()
+    one.link.quality = other.link.quality = Quality(FULL / 4)
+    await stage.show(4)
+    one.link.quality = Quality(FULL / 3)
+    other.link.quality = Quality(FULL / 3.5)
+    await stage.show(4)
+    assert stage.tiers.count("main_video") == 1
+    tier = one.lane.tier
+    assert tier is not None
+    assert tier is other.lane.tier
+    assert tier.quality.bitrate == FULL / 3.5
+
+
+# ---- another codec in mid-stream -----------------------------------------------------------------------------------------
+
+
+async def test_a_viewer_may_change_its_codec(stage: Stage, autojump_clock: Any) -> None:
+    viewer, other = stage.watch("h264"), stage.watch("h264")
+    await stage.show(2)
+    assert viewer.outbound.choose_video(["vp8", "jpeg"])
+    await trio.sleep(0.01)
+    await stage.show(2)
+    assert [text["data"]["codec"] for text in viewer.texts if text["type"] == "reactor.track"] == ["h264", "vp8"]
+    assert [packet[1:] for packet in viewer.packets[2:]] == [(True, 1, 1), (False, 1, 2), (False, 1, 3)]
+    assert other.values == [0, 1, 2, 3]
+    assert other.keyframes == [0]
+
+
+async def test_a_viewer_may_pause_its_video(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch("h264")
+    await stage.show(2)
+    assert viewer.outbound.choose_video(["none"])
+    assert stage.encoders[0].closed
+    await stage.show(2)
+    assert viewer.values == [0, 1]
+    assert viewer.outbound.choose_video(["h264"])
+    await trio.sleep(0.1)
+    await stage.show()
+    assert [packet[1:] for packet in viewer.packets[2:]] == [(True, 1, 3), (False, 1, 4)]
+
+
+# ---- where the time went --------------------------------------------------------------------------------------------
+
+
+async def test_the_parts_of_a_commands_way(stage: Stage, autojump_clock: Any) -> None:
+    stage.encoding_time = 0.0625
+    viewer = stage.watch()
+    await stage.show()
+    await stage.show(2, command=5, waited=0.5)
+    assert stage.latencies == [("wait", 0.5), ("step", 0.25), ("queue", 0.0), ("encode", 0.0625)]
+    viewer.outbound.acknowledge(0, 2, 0.015625)
+    viewer.outbound.acknowledge(0, 2, 0.015625)
+    after = 3 * INTERVAL - (INTERVAL + 0.0625)  # since the first frame of the command was sent
+    assert stage.latencies[4:] == [
+        ("network", after - 0.015625), ("decode", 0.015625), ("total", 0.5 + 0.25 + 0.0625 + after)
+    ]  # fmt: skip
+    assert viewer.link.acknowledgements == [2, 2]
