@@ -297,6 +297,7 @@ async def test_a_stalled_viewer_costs_the_others_nothing(stage: Stage, autojump_
     assert good.values == [0, 1, 2, 3, 4, 5]
     assert good.keyframes == [0]
     bad.resume()
+    await trio.testing.wait_all_tasks_blocked()
     await stage.show(6)
     assert good.values == list(range(12))
     assert bad.values[:2] == [0, 1]  # the second was being written
@@ -327,6 +328,7 @@ async def test_what_waits_for_a_viewer_is_bounded(stage: Stage, autojump_clock: 
     await stage.show(200)
     assert len(bad.lane) <= 200
     bad.resume()
+    await trio.testing.wait_all_tasks_blocked()
     await stage.show(6)
     assert bad.values[-1] == 206
 

@@ -99,7 +99,7 @@ class Tier:
             if newcomer:
                 self.refresh(lane, now, newcomer=True)
             return
-        if (old := self._frame) is not None:
+        if (old := self._frame) is not None and old is not self._last:
             late, thinned = now > old.due + self._max_age, old.due < self._rested_at(old)
             reason = "thinned" if thinned else "late" if late else "superseded"
             for member in self.lanes:
