@@ -27,7 +27,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "interface": ("errors", "msgspec numpy torch trio"),
     "pacing": ("", ""),
     "admission": ("", ""),
-    "media": ("errors protocol interface", "msgspec numpy simplejpeg torch"),
+    "media": ("errors protocol interface", "av cv2 msgspec numpy simplejpeg torch"),
     "model_host": ("errors", "outcome trio"),
     "session": ("errors protocol interface pacing media model_host", "outcome trio"),
     "transport": ("protocol", "h11 trio trio_websocket wsproto"),

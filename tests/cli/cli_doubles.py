@@ -26,7 +26,7 @@ SOURCE = str(Path(reactor_trio.__file__).parents[1])  # not only where the packa
 class Serving:
     url: str
     port: int
-    runtime: SimpleNamespace = field(default_factory=SimpleNamespace)
+    runtime: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(encoders={"h264": "libx264", "raw": "none"}))
 
 
 def stand_in(behaviour: str):

@@ -38,7 +38,7 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
     [
         ({"prot": 1}, "runtime.prot: unknown key; did you mean runtime.port?"),
         ({"limits": {"stal": 1}}, "runtime.limits.stal: unknown key; did you mean runtime.limits.stall?"),
-        ({"codec": {"zzz": 1}}, "runtime.codec.zzz: unknown key; known keys: jpeg_quality"),
+        ({"codec": {"zzz": 1}}, "runtime.codec.zzz: unknown key; known keys: jpeg_quality, h264, preset, bitrate"),
         ({3: 1}, "runtime.3: unknown key"),
         ({"port": 65536}, "runtime.port: Expected int <= 65535"),
         ({"port": "8080"}, "runtime.port: Expected int, got str"),

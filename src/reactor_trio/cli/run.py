@@ -103,6 +103,7 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
                         raise UsageError(cannot_listen(manifest, leaf)) from error
                 raise
             stop.armed = True
+            terminal.say(f"encoders: {', '.join(f'{codec} ({by})' for codec, by in serving.runtime.encoders.items())}")
             terminal.say(f"{manifest.name} is ready: {serving.url}")
 
 

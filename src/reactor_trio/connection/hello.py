@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from reactor_trio.media import choose_codecs
+from reactor_trio.media import choose_codecs, missing_hint, video_codecs
 
 ROLES = ("control", "viewer")
 PCM = "pcm_s16le"
@@ -49,7 +49,8 @@ def parse_hello(query: Mapping[str, str], name: str) -> Hello:
     wanted = [codec.strip() for codec in query.get("video", "jpeg").split(",")]
     video = () if wanted == ["none"] else choose_codecs(wanted)
     if not video and wanted != ["none"]:
-        raise HelloRefused(400, f"video: this server encodes raw and jpeg, not {', '.join(wanted)}")
+        known = ", ".join(video_codecs())
+        raise HelloRefused(400, f"video: this server encodes {known}, not {', '.join(wanted)}{missing_hint(wanted)}")
     audio = [codec.strip() for codec in query.get("audio", PCM).split(",")]
     if audio != ["none"] and PCM not in audio:
         raise HelloRefused(400, f"audio: this server encodes {PCM}, not {', '.join(audio)}")

@@ -8,16 +8,15 @@ where it costs anything, and there also brings a frame from its device.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
-import simplejpeg
 
 from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media.bitrates import Target
 from reactor_trio.media.frames import FrameHandle, to_host
 from reactor_trio.protocol import Color, TrackInfo
 
@@ -38,15 +37,6 @@ class Encoded:
     size: tuple[int, int] | None
     meta: Mapping[str, Any] = field(default_factory=dict)
     pts_shift_us: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What an encoder aims at: `bitrate` in bits per second, `fps` frames per second, `scale` of width and height."""
-
-    bitrate: float
-    fps: float
-    scale: float = 1.0
 
 
 class Encoder(ABC):
@@ -78,10 +68,13 @@ class Encoder(ABC):
         """What a client needs to decode this track; `size` is (width, height), None before the first frame."""
 
 
-class _PictureEncoder(Encoder):
+class PictureEncoder(Encoder):
+    """A codec of which each frame stands alone."""
+
     pixel_format: ClassVar[str]
 
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
+        """The size of the picture; nothing else is needed."""
         width, height = size or (None, None)
         return TrackInfo(
             index, spec.name, "video", "out", self.codec,
@@ -89,7 +82,7 @@ class _PictureEncoder(Encoder):
         )  # fmt: skip
 
 
-class RawEncoder(_PictureEncoder):
+class RawEncoder(PictureEncoder):
     """RGB24, rows top to bottom, unpadded: the frame as the model made it."""
 
     codec = "raw"
@@ -103,27 +96,6 @@ class RawEncoder(_PictureEncoder):
         array = to_host(frame)
         height, width = array.shape[:2]
         return Encoded(_bytes_of(array), True, (width, height))
-
-
-class JpegEncoder(_PictureEncoder):
-    """Baseline JPEG, 4:2:0, full-range BT.601 YCbCr as JFIF defines it; each frame stands alone."""
-
-    codec = "jpeg"
-    intra_only = True
-    implementation = "simplejpeg"
-    pixel_format = "ycbcr420"
-
-    def __init__(self, quality: int) -> None:
-        self._quality = quality
-
-    def encode(self, frame: FrameHandle) -> Encoded:
-        """About 0.7 ms for 640x480 and 2.1 ms for 1280x720 on one core."""
-        array = to_host(frame)
-        height, width = array.shape[:2]
-        if not array.flags.c_contiguous:
-            array = np.ascontiguousarray(array)
-        data = simplejpeg.encode_jpeg(array, quality=self._quality, colorspace="RGB", colorsubsampling="420")
-        return Encoded(memoryview(data), True, (width, height))
 
 
 class PcmEncoder(Encoder):
@@ -142,34 +114,6 @@ class PcmEncoder(Encoder):
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
         """Sample rate instead of a size."""
         return TrackInfo(index, spec.name, "audio", "out", self.codec, sample_rate=spec.sample_rate)
-
-
-#: Codecs for video that this installation can encode, with what makes an encoder at a given JPEG quality.
-VIDEO_ENCODERS: dict[str, Callable[[int], Encoder]] = {
-    "raw": lambda quality: RawEncoder(),
-    "jpeg": JpegEncoder,
-}
-
-
-def choose_codecs(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Those of the codecs that a client decodes, best first, that this installation encodes."""
-    return tuple(codec for codec in dict.fromkeys(wanted) if codec in VIDEO_ENCODERS)
-
-
-class CodecSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How frames are encoded for clients that do not take them raw."""
-
-    jpeg_quality: Annotated[int, msgspec.Meta(ge=1, le=100)] = 80
-
-
-def open_encoder(spec: TrackSpec, codec: str, settings: CodecSettings) -> Encoder:
-    """A new encoder for one track of one viewer."""
-    return PcmEncoder() if spec.kind == "audio" else VIDEO_ENCODERS[codec](settings.jpeg_quality)
-
-
-def full_bitrate(codec: str, width: int, height: int, fps: float, settings: CodecSettings) -> float:
-    """Bits per second of full quality."""
-    return width * height * fps * {"raw": 24.0, "jpeg": 1.2}.get(codec, 0.2)
 
 
 def _bytes_of(array: npt.NDArray[Any]) -> memoryview:

@@ -25,7 +25,7 @@ from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.interface.blocking import VideoModel, instantiate
 from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
 from reactor_trio.interface.model import Model, ReactorModel
-from reactor_trio.media import Worker
+from reactor_trio.media import Worker, encoders
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
@@ -89,6 +89,8 @@ class Runtime:
         self.stuck: str | None = None
         #: why the server goes down, as its clients are told
         self.goodbye: EndReason = "draining"
+        #: what encodes each codec here, best first
+        self.encoders: dict[str, str] = {}
         #: set when the server begins to go down
         self.draining = trio.Event()
         #: whether the model's own `run()` is under way
@@ -112,10 +114,12 @@ class Runtime:
     async def load(self, config: dict[str, Any]) -> None:
         """Import, make and load the model, on its thread.
 
-        Raises ManifestError if it cannot be imported, ModelFailed with the author's exception as cause.
+        Raises ManifestError if it cannot be imported or the encoder that the settings choose cannot be opened, ModelFailed
+        with the author's exception as cause.
         """
         self._on_phase("loading")
         try:
+            self.encoders = await self.host.run(self._find_encoders)
             self._declaration, self._services = await self.host.run(self._load, config)
             self.schema = {"name": self.name, "protocol": PROTOCOL, **self.declaration.schema()}
         except ManifestError as unusable:
@@ -292,6 +296,10 @@ class Runtime:
         return len(self._present)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _find_encoders(self) -> dict[str, str]:
+        """On the model's thread, since a card's driver takes its time."""
+        return encoders(self.settings.codec)
 
     async def _two_turns(self) -> None:
         """After these `run()`, which was started before, has had its first."""

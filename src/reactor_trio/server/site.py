@@ -161,6 +161,7 @@ class ReactorSite(Doorman):
             "sessions": runtime.room.admission.live,
             "waiting": runtime.room.admission.waiting,
             "clients": runtime.present,
+            "encoders": runtime.encoders,
         }
         if runtime.journal.reason:
             body["reason"] = runtime.journal.reason

@@ -1,0 +1,110 @@
+"""Which codecs this installation encodes, with what, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.util import find_spec
+
+from reactor_trio.errors import ManifestError
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media.encoders import Encoder, PcmEncoder, RawEncoder
+from reactor_trio.media.h264 import LosslessEncoder
+from reactor_trio.media.jpeg import JpegEncoder
+from reactor_trio.media.nvenc import H264Encoder, nvenc_refusal
+from reactor_trio.media.opus import OpusEncoder
+from reactor_trio.media.settings import CodecSettings
+from reactor_trio.media.vpx_av1 import Av1Encoder, Vp8Encoder, Vp9Encoder
+
+#: how to get what is missing
+EXTRA = 'pip install "reactor-trio[video]"'
+
+#: what FFmpeg must have to encode a codec, best codec first; without one nothing but ourselves is needed
+_VIDEO: dict[str, tuple[str | None, Callable[[CodecSettings], Encoder]]] = {
+    "h264": ("libx264", H264Encoder),
+    "vp8": ("libvpx", Vp8Encoder),
+    "vp9": ("libvpx-vp9", Vp9Encoder),
+    "av1": ("libsvtav1", Av1Encoder),
+    "jpeg": (None, JpegEncoder),
+    "lossless": ("libx264rgb", LosslessEncoder),
+    "raw": (None, lambda settings: RawEncoder()),
+}
+
+#: the same for audio
+_AUDIO: dict[str, tuple[str | None, Callable[[TrackSpec], Encoder]]] = {
+    "opus": ("libopus", OpusEncoder),
+    "pcm_s16le": (None, lambda spec: PcmEncoder()),
+}
+
+
+def video_codecs() -> tuple[str, ...]:
+    """What this installation encodes, best first."""
+    return tuple(codec for codec, (needed, _) in _VIDEO.items() if needed is None or needed in _ffmpeg_encoders())
+
+
+def audio_codecs() -> tuple[str, ...]:
+    """What this installation encodes, best first."""
+    return tuple(codec for codec, (needed, _) in _AUDIO.items() if needed is None or needed in _ffmpeg_encoders())
+
+
+def choose_codecs(wanted: Sequence[str]) -> tuple[str, ...]:
+    """Those of the codecs for video that a client decodes, best first, that this installation encodes."""
+    known = video_codecs()
+    return tuple(codec for codec in dict.fromkeys(wanted) if codec in known)
+
+
+def choose_audio_codec(wanted: Sequence[str]) -> str | None:
+    """The first codec for audio that a client decodes and this installation encodes."""
+    return next((codec for codec in wanted if codec in audio_codecs()), None)
+
+
+def missing_hint(wanted: Sequence[str]) -> str:
+    """How to get a codec that a client wants and this installation lacks; empty if nothing would bring it."""
+    lacking = [codec for codec in wanted if codec in (_VIDEO | _AUDIO) and codec not in video_codecs() + audio_codecs()]
+    return f"; for {', '.join(lacking)}: {EXTRA}" if lacking else ""
+
+
+def open_encoder(spec: TrackSpec, codec: str, settings: CodecSettings) -> Encoder:
+    """A new encoder for one track. `codec` is one of `video_codecs()` or `audio_codecs()`, by the track's kind."""
+    return _AUDIO[codec][1](spec) if spec.kind == "audio" else _VIDEO[codec][1](settings)
+
+
+def encoders(settings: CodecSettings) -> dict[str, str]:
+    """What encodes each codec here, best first.
+
+    Raises ManifestError if what the settings choose for H.264 cannot be opened.
+    """
+    found = dict.fromkeys(video_codecs() + audio_codecs(), "")
+    for codec in found:
+        needed = (_VIDEO.get(codec) or _AUDIO[codec])[0]
+        found[codec] = {"jpeg": JpegEncoder.implementation}.get(codec, "none") if needed is None else needed
+    if settings.h264 == "auto":
+        if "h264" in found and nvenc_refusal() is None:
+            found["h264"] = "h264_nvenc for frames on a device, libx264 for others"
+        return found
+    if "h264" not in found:
+        raise ManifestError(f"runtime.codec.h264: {settings.h264} is not installed: {EXTRA}")
+    if settings.h264 == "h264_nvenc" and (refusal := nvenc_refusal()) is not None:
+        raise ManifestError(
+            f"runtime.codec.h264: h264_nvenc cannot be opened on this machine; choose auto or libx264 ({refusal})"
+        )
+    found["h264"] = settings.h264
+    return found
+
+
+@cache
+def _ffmpeg_encoders() -> frozenset[str]:
+    """FFmpeg's encoders that PyAV has; none without PyAV."""
+    if find_spec("av") is None:
+        return frozenset()
+    import av
+    from av.codec.codec import UnknownCodecError
+
+    found = set()
+    for name in [needed for needed, _ in (*_VIDEO.values(), *_AUDIO.values()) if needed is not None]:
+        try:
+            av.Codec(name, "w")
+        except UnknownCodecError:
+            continue
+        found.add(name)
+    return frozenset(found)

@@ -1,0 +1,106 @@
+"""From RGB arrays to the pictures that codecs take: scaled, padded to even sizes, as YUV 4:2:0.
+
+BT.601 with the limited range, which all of OpenCV, FFmpeg and a `smpte170m` tag mean. The result of a conversion lies in a
+buffer that is used again for the next one: an encoder that gives a packet for each picture has read it by then.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import av
+
+log = logging.getLogger("reactor_trio.media")
+
+Array = npt.NDArray[Any]
+Size = tuple[int, int]
+
+
+def scaled_size(width: int, height: int, scale: float) -> Size:
+    """The size of a picture at a scale: even numbers, at least 2; the given one at scale 1."""
+    if scale >= 1:
+        return width, height
+    return max(2, round(width * scale / 2) * 2), max(2, round(height * scale / 2) * 2)
+
+
+def coded_size(size: Size, least: int) -> Size:
+    """What a codec with chroma of half size is given for a picture: even numbers, at least `least`."""
+    return max(least, size[0] + size[0] % 2), max(least, size[1] + size[1] % 2)
+
+
+def scaled(array: Array, size: Size) -> Array:
+    """An RGB picture at another size (width, height): averaged by OpenCV, without it by taking the nearest pixels."""
+    height, width = array.shape[:2]
+    if (width, height) == size:
+        return array
+    if find_spec("cv2") is not None:
+        import cv2
+
+        small: Array = cv2.resize(array, size, interpolation=cv2.INTER_AREA)
+        return small
+    rows = (np.arange(size[1]) * 2 + 1) * height // (2 * size[1])
+    columns = (np.arange(size[0]) * 2 + 1) * width // (2 * size[0])
+    return np.ascontiguousarray(array[rows[:, None], columns])
+
+
+class Converter:
+    """Makes YUV 4:2:0 pictures of one size.
+
+    Args:
+        size: width and height of the picture.
+        coded: of what the codec is given; the rest is filled with the picture's last row and column.
+    """
+
+    def __init__(self, size: Size, coded: Size) -> None:
+        self.size, self.coded = size, coded
+        width, height = coded
+        self._padded = None if size == coded else np.empty((height, width, 3), np.uint8)
+        self._yuv = np.empty((height * 3 // 2, width), np.uint8)
+        self._quick = find_spec("cv2") is not None
+        if not self._quick:
+            _say_slow()
+
+    def convert(self, array: Array) -> av.VideoFrame:
+        """`array` is RGB of any size; the result is overwritten by the next call."""
+        import av
+
+        rgb = self.pad(np.ascontiguousarray(scaled(array, self.size)))
+        if self._quick:
+            import cv2
+
+            cv2.cvtColor(rgb, cv2.COLOR_RGB2YUV_I420, dst=self._yuv)
+            return av.VideoFrame.from_numpy_buffer(self._yuv, "yuv420p")
+        from av.video.reformatter import ColorRange, Colorspace
+
+        return av.VideoFrame.from_numpy_buffer(rgb, "rgb24").reformat(
+            format="yuv420p", dst_colorspace=Colorspace.ITU601, dst_color_range=ColorRange.MPEG
+        )
+
+    def pad(self, rgb: Array) -> Array:
+        """A picture of `size` at the coded size."""
+        if self._padded is None:
+            return rgb
+        width, height = self.size
+        self._padded[:height, :width] = rgb
+        self._padded[:height, width:] = rgb[:, -1:]
+        self._padded[height:] = self._padded[height - 1]
+        return self._padded
+
+
+_said_slow = False
+
+
+def _say_slow() -> None:
+    global _said_slow  # noqa: PLW0603 - once for a process
+    if not _said_slow:
+        log.warning(
+            "RGB is converted to YUV by FFmpeg, which takes three times as long as OpenCV: "
+            'pip install "reactor-trio[video]"'
+        )
+    _said_slow = True

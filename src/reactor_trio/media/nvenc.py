@@ -1,0 +1,237 @@
+"""H.264 by an NVIDIA card's own encoder, for frames that lie on the card, and the choice between it and x264.
+
+A frame is converted to NV12 on the card, on a stream beside the model's, and handed to the encoder where it lies (DLPack);
+only the packets come to the host. Where PyAV cannot do that, and for frames in the host's memory, FFmpeg uploads them.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media.bitrates import LivePlan, Opening, Target
+from reactor_trio.media.codec_strings import avc_string
+from reactor_trio.media.conversion import Size
+from reactor_trio.media.devices import DeviceFrames
+from reactor_trio.media.encoders import Encoded, Encoder
+from reactor_trio.media.frames import FrameHandle
+from reactor_trio.media.h264 import X264Encoder
+from reactor_trio.media.settings import CodecSettings
+from reactor_trio.media.stream_encoder import StreamEncoder
+from reactor_trio.protocol import TrackInfo
+
+if TYPE_CHECKING:
+    import av
+    import torch
+
+log = logging.getLogger("reactor_trio.media")
+
+#: the smallest picture that all generations of the encoder take
+LEAST = 160
+
+#: rows of the matrix from RGB to Y, U, V: BT.601, limited range
+_BT601 = (
+    (65.481 / 255, 128.553 / 255, 24.966 / 255),
+    (-37.797 / 255, -74.203 / 255, 112.0 / 255),
+    (112.0 / 255, -93.786 / 255, -18.214 / 255),
+)
+
+
+def lies_on_card(frame: FrameHandle) -> bool:
+    """Whether the frame is in the memory of a card that may have the encoder."""
+    return isinstance(frame, DeviceFrames) and frame.tensor.device.type == "cuda"
+
+
+class NvencEncoder(StreamEncoder):
+    """Constrained baseline, no delay."""
+
+    codec = "h264"
+    encoder_name = "h264_nvenc"
+    pixel_format = "nv12"
+    least = LEAST
+
+    def __init__(self, settings: CodecSettings) -> None:
+        super().__init__(settings, LivePlan())
+        self._device: int | None = None
+        self._on_card: _CardConverter | None = None
+        self._sizes: tuple[Size, Size] | None = None
+
+    def options(self, opening: Opening) -> dict[str, str]:
+        """As of x264: constant bitrate, changed while it runs, and a buffer that bounds a keyframe."""
+        return {
+            "preset": "p3", "tune": "ull", "profile": "baseline", "rc": "cbr", "zerolatency": "1", "delay": "0",
+            "forced-idr": "1", "no-scenecut": "1", "maxrate": str(opening.bitrate),
+            "bufsize": str(max(opening.bitrate // 4, opening.bitrate // opening.fps)),
+        }  # fmt: skip
+
+    def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
+        """As the parameter set says."""
+        return avc_string(packet)
+
+    def encode(self, frame: FrameHandle) -> Encoded:
+        """The first frame says on which card the encoder is opened."""
+        if self._context is None and lies_on_card(frame) and _takes_dlpack():
+            assert isinstance(frame, DeviceFrames)
+            self._device = frame.tensor.device.index or 0
+        return super().encode(frame)
+
+    def create(self) -> av.VideoCodecContext:
+        """On the card of the frames, in the one context that all of a process's programs on it share."""
+        import av
+
+        if self._device is None:
+            return super().create()
+        from av.codec.hwaccel import HWAccel
+
+        card = HWAccel("cuda", str(self._device), allow_software_fallback=False, options={"primary_ctx": "1"})
+        return cast("av.VideoCodecContext", av.CodecContext.create(self.encoder_name, "w", hwaccel=card))
+
+    def prepare(self, size: Size, coded: Size) -> None:
+        """What converts is made with the first frame that needs it."""
+        super().prepare(size, coded)
+        self._sizes, self._on_card = (size, coded), None
+
+    def picture(self, frame: FrameHandle) -> av.VideoFrame:
+        """Converted where the frame lies."""
+        import av
+
+        if self._device is None or not lies_on_card(frame):
+            return super().picture(frame).reformat(format="nv12")
+        assert isinstance(frame, DeviceFrames)
+        assert self._sizes is not None
+        if self._on_card is None:
+            self._on_card = _CardConverter(*self._sizes, frame.tensor.device)
+        nv12 = self._on_card.convert(frame)
+        height = self._sizes[1][1]
+        return av.VideoFrame.from_dlpack((nv12[:height], nv12[height:]), format="nv12")
+
+
+class _CardConverter:
+    """RGB to NV12 on a card, in one buffer that is used again, as NVENC wants both planes."""
+
+    def __init__(self, size: Size, coded: Size, device: torch.device) -> None:
+        import torch
+
+        self._size, self._coded = size, coded
+        self._nv12 = torch.empty((coded[1] * 3 // 2, coded[0]), dtype=torch.uint8, device=device)
+        self._matrix = torch.tensor(_BT601, dtype=torch.float32, device=device)
+        self._stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+    def convert(self, frame: DeviceFrames) -> torch.Tensor:
+        """Blocks until it is done, since FFmpeg works on a stream of its own."""
+        import torch
+
+        with self._beside(frame):
+            rgb = frame.tensor.permute(2, 0, 1)[None].float()
+            rgb_to_nv12(rgb, self._matrix, self._size, self._coded, self._nv12)
+            if self._stream is not None:
+                done: Any = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+                done.record(self._stream)
+                done.synchronize()
+        return self._nv12
+
+    def _beside(self, frame: DeviceFrames) -> AbstractContextManager[Any]:
+        if self._stream is None:
+            return nullcontext()
+        import torch
+
+        if frame.made is not None:
+            self._stream.wait_event(frame.made)
+        beside: AbstractContextManager[Any] = torch.cuda.stream(self._stream)
+        return beside
+
+
+def rgb_to_nv12(rgb: torch.Tensor, matrix: torch.Tensor, size: Size, coded: Size, out: torch.Tensor) -> None:
+    """`rgb` float `(1, 3, H, W)` from 0 to 255, scaled to `size` and padded to `coded` (width, height), into `out` uint8
+    `(height * 3 / 2, width)`; each chroma sample is the mean of four pixels.
+    """
+    import torch
+    from torch.nn import functional
+
+    width, height = coded
+    if (rgb.shape[3], rgb.shape[2]) != size:
+        rgb = functional.interpolate(rgb, (size[1], size[0]), mode="area")
+    rgb = functional.pad(rgb, (0, width - size[0], 0, height - size[1]), mode="replicate")[0]
+    luma = torch.einsum("c,chw->hw", matrix[0], rgb).add_(16.5)
+    chroma = torch.einsum("kc,chw->khw", matrix[1:], functional.avg_pool2d(rgb, 2)).add_(128.5)
+    out[:height] = luma.clamp_(0, 255).to(torch.uint8)
+    out[height:] = chroma.clamp_(0, 255).to(torch.uint8).permute(1, 2, 0).reshape(height // 2, width)
+
+
+class H264Encoder(Encoder):
+    """H.264 by what the settings say: with "auto" x264, until a frame comes that lies on a card whose encoder opens.
+
+    What fails on the card is encoded by x264 from then on, with a warning that says why, and begins with a keyframe.
+    """
+
+    codec = "h264"
+
+    def __init__(self, settings: CodecSettings) -> None:
+        self._settings = settings
+        self._target: Target | None = None
+        self._card_allowed = settings.h264 != "libx264"
+        self._encoder: StreamEncoder = NvencEncoder(settings) if settings.h264 == "h264_nvenc" else X264Encoder(settings)
+        self.implementation = self._encoder.implementation
+
+    def encode(self, frame: FrameHandle) -> Encoded:
+        """By the one that runs."""
+        if self._card_allowed and isinstance(self._encoder, X264Encoder) and lies_on_card(frame):
+            self._card_allowed = nvenc_refusal() is None
+            if self._card_allowed:
+                self._change(NvencEncoder(self._settings))
+        if not isinstance(self._encoder, NvencEncoder):
+            return self._encoder.encode(frame)
+        try:
+            return self._encoder.encode(frame)
+        except Exception as error:  # whatever a driver says
+            log.warning("h264_nvenc failed, libx264 goes on: %s: %s", type(error).__name__, error)
+            self._card_allowed = False
+            self._change(X264Encoder(self._settings))
+            return self._encoder.encode(frame)
+
+    def request_keyframe(self) -> None:
+        """Honoured by the next frame."""
+        self._encoder.request_keyframe()
+
+    def configure(self, target: Target) -> None:
+        """Applied to whichever runs."""
+        self._target = target
+        self._encoder.configure(target)
+
+    def close(self) -> None:
+        """Let go of the card."""
+        self._encoder.close()
+
+    def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
+        """Of the one that runs."""
+        return self._encoder.describe(index, spec, size)
+
+    def _change(self, encoder: StreamEncoder) -> None:
+        self._encoder.abandon()
+        self._encoder = encoder
+        self.implementation = encoder.implementation
+        if self._target is not None:
+            encoder.configure(self._target)
+
+
+@cache
+def nvenc_refusal() -> str | None:
+    """Why h264_nvenc cannot be opened on this machine; None: it can. The answer is kept."""
+    try:
+        encoder = NvencEncoder(CodecSettings())
+        encoder.try_open((640, 480))
+        encoder.close()
+    except Exception as error:  # whatever a driver says
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+@cache
+def _takes_dlpack() -> bool:
+    import av
+    from av.codec import hwaccel
+
+    return hasattr(av.VideoFrame, "from_dlpack") and hasattr(hwaccel, "HWAccel")

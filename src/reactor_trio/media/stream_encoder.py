@@ -1,0 +1,189 @@
+"""What all encoders between frames have in common: FFmpeg's encoders by way of PyAV, one packet for each picture.
+
+A codec context is opened with the first frame, and anew for another size or when the plan of its bitrate says so; the frame
+it is opened with is a keyframe. All others are keyframes only on request.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media.bitrates import Opening, Plan, Target, full_bitrate
+from reactor_trio.media.conversion import Converter, Size, coded_size, scaled_size
+from reactor_trio.media.encoders import Encoded, Encoder
+from reactor_trio.media.frames import FrameHandle, to_host
+from reactor_trio.media.settings import CodecSettings
+from reactor_trio.protocol import Color, TrackInfo
+
+if TYPE_CHECKING:
+    import av
+
+log = logging.getLogger("reactor_trio.media")
+
+#: how the samples of every YUV codec mean colour, here and in the bitstream: 601 matrix, 709 primaries, sRGB's transfer
+YUV_COLOR = Color(matrix="smpte170m", primaries="bt709", transfer="iec61966-2-1", full_range=False)
+
+#: frames between keyframes that nobody asked for: none
+NEVER = 1 << 20
+
+MICROSECOND = Fraction(1, 1_000_000)
+
+
+class StreamEncoder(Encoder):
+    """Encodes with one of FFmpeg's encoders.
+
+    Attributes:
+        encoder_name: FFmpeg's name of it.
+        pixel_format: FFmpeg's name of what it is given.
+        color: what its samples mean.
+        least: of the coded width and height.
+    """
+
+    encoder_name: ClassVar[str]
+    pixel_format: ClassVar[str] = "yuv420p"
+    color: ClassVar[Color] = YUV_COLOR
+    least: ClassVar[int] = 16
+
+    def __init__(self, settings: CodecSettings, plan: Plan) -> None:
+        self.implementation = self.encoder_name
+        self.settings = settings
+        self._plan = plan
+        self._target: Target | None = None
+        self._keyframe_wanted = False
+        self._context: av.VideoCodecContext | None = None
+        self._given: tuple[Size, Size] | None = None
+        self._string: str | None = None
+        self._time = 0.0
+
+    # ---- what a codec says of itself ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def options(self, opening: Opening) -> dict[str, str]:
+        """FFmpeg's options for the encoder."""
+
+    @abstractmethod
+    def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
+        """The WebCodecs string of what was opened; `packet` is its first keyframe."""
+
+    def sizes(self, width: int, height: int, scale: float) -> tuple[Size, Size]:
+        """Of the picture that is sent, and as it is coded, for a frame of this size."""
+        size = scaled_size(width, height, scale)
+        return size, coded_size(size, self.least)
+
+    def prepare(self, size: Size, coded: Size) -> None:
+        """Frames of another size follow."""
+        self._converter = Converter(size, coded)
+
+    def picture(self, frame: FrameHandle) -> av.VideoFrame:
+        """The frame as the codec takes it; overwritten by the next one."""
+        return self._converter.convert(to_host(frame))
+
+    def create(self) -> av.VideoCodecContext:
+        """A context of the encoder, not yet opened."""
+        import av
+
+        return cast("av.VideoCodecContext", av.CodecContext.create(self.encoder_name, "w"))
+
+    # ---- Encoder ------------------------------------------------------------------------------------------------------
+
+    def configure(self, target: Target) -> None:
+        """Where the bitrate cannot be changed while the codec is open, or goes beyond its ceiling, a keyframe follows."""
+        self._target = target
+
+    def request_keyframe(self) -> None:
+        """Honoured by the next frame; one that is being encoded does not count."""
+        self._keyframe_wanted = True
+
+    def encode(self, frame: FrameHandle) -> Encoded:
+        """Convert, open if need be, encode."""
+        from av.video.frame import PictureType
+
+        keyframe, self._keyframe_wanted = self._keyframe_wanted, False
+        height, width = frame.shape[:2]
+        full = full_bitrate(self.codec, width, height, self._target.fps if self._target else 30, self.settings)
+        target = self._target or Target(full, 30)
+        size, coded = self.sizes(width, height, target.scale)
+        if (size, coded) != self._given:
+            self._plan.forget()
+            self.prepare(size, coded)
+            self._given = size, coded
+        opening = self._plan.decide(target, full)
+        if opening is not None:
+            self._open(coded, opening)
+        assert self._context is not None
+        live = self._plan.live(target)
+        if live is not None and opening is None and live != self._context.bit_rate:  # the first frame wants the ceiling
+            self._context.bit_rate = live
+        picture = self.picture(frame)
+        picture.pts, picture.time_base = round(self._time * 1e6), MICROSECOND
+        picture.pict_type = PictureType.I if keyframe or opening is not None else PictureType.NONE
+        self._time += 1 / target.fps
+        packets = self._context.encode(picture)
+        if len(packets) != 1:
+            raise RuntimeError(f"{self.implementation} gave {len(packets)} packets for a frame: please report this")
+        payload = memoryview(packets[0])
+        if opening is not None:
+            self._string = self.codec_string(payload, coded, opening)
+        return Encoded(payload, packets[0].is_keyframe, size)
+
+    def close(self) -> None:
+        """Encoders that are not told of their end complain."""
+        if self._context is not None:
+            context, self._context = self._context, None
+            context.encode(None)
+        self._given = None
+
+    def abandon(self) -> None:
+        """Close what may have failed, and so may its closing."""
+        try:
+            self.close()
+        except Exception as error:  # what FFmpeg says of it is of no more use to anybody
+            log.debug("closing %s: %s", self.implementation, error)
+
+    def try_open(self, size: Size) -> None:
+        """Open the encoder for a size and close it. Raises what FFmpeg raises if it cannot be opened."""
+        self._open(size, Opening(1_000_000, 30))
+        self.close()
+
+    def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
+        """Without `codec_string` until the first frame, since that says which profile and level it has."""
+        width, height = size or (None, None)
+        coded = self._given[1] if self._given is not None and size == self._given[0] else size
+        coded_width, coded_height = (None, None) if coded is None or coded == size else coded
+        return TrackInfo(
+            index, spec.name, "video", "out", self.codec, codec_string=self._string if size else None,
+            width=width, height=height, coded_width=coded_width, coded_height=coded_height,
+            pixel_format=self.pixel_format, color=self.color,
+        )  # fmt: skip
+
+    def _open(self, coded: Size, opening: Opening) -> None:
+        if self._context is not None:
+            old, self._context = self._context, None
+            old.encode(None)
+        context = self.create()
+        context.width, context.height = coded
+        context.pix_fmt = self.pixel_format
+        context.thread_count = 1
+        context.max_b_frames = 0
+        context.gop_size = NEVER
+        context.time_base = MICROSECOND
+        context.framerate = Fraction(opening.fps)
+        context.bit_rate = opening.bitrate
+        _tag(context, self.color)
+        context.options = self.options(opening)
+        context.open()
+        self._context = context
+
+
+def _tag(context: av.VideoCodecContext, color: Color) -> None:
+    """Write into the bitstream what the samples mean, in the numbers of ITU-T H.273."""
+    context.colorspace = {"smpte170m": 6, "rgb": 0}[color.matrix]
+    context.color_primaries = 1
+    context.color_trc = 13
+    context.color_range = 2 if color.full_range else 1
+
+

@@ -1,0 +1,74 @@
+"""VP8 and VP9 by libvpx, and AV1 by SVT-AV1: their bitrate is changed by opening them anew."""
+
+from __future__ import annotations
+
+import os
+
+from reactor_trio.media.bitrates import Opening, SteppedPlan
+from reactor_trio.media.codec_strings import av1_string, vp9_string
+from reactor_trio.media.conversion import Size
+from reactor_trio.media.settings import CodecSettings
+from reactor_trio.media.stream_encoder import StreamEncoder
+
+
+class _VpxEncoder(StreamEncoder):
+    def __init__(self, settings: CodecSettings) -> None:
+        super().__init__(settings, SteppedPlan(timed=True))
+
+    def options(self, opening: Opening) -> dict[str, str]:
+        """Constant bitrate without looking ahead; a keyframe has at most what a quarter of a second carries."""
+        rate = str(opening.bitrate)
+        return {
+            "deadline": "realtime", "lag-in-frames": "0", "minrate": rate, "maxrate": rate,
+            "bufsize": str(opening.bitrate // 2), "max-intra-rate": str(max(100, 25 * opening.fps)),
+        }  # fmt: skip
+
+
+class Vp8Encoder(_VpxEncoder):
+    """VP8."""
+
+    codec = "vp8"
+    encoder_name = "libvpx"
+
+    def options(self, opening: Opening) -> dict[str, str]:
+        """Of the quick ones the last that still looks well."""
+        return super().options(opening) | {"cpu-used": "12"}
+
+    def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str:
+        """It has neither profiles nor levels."""
+        return "vp8"
+
+
+class Vp9Encoder(_VpxEncoder):
+    """VP9, profile 0."""
+
+    codec = "vp9"
+    encoder_name = "libvpx-vp9"
+
+    def options(self, opening: Opening) -> dict[str, str]:
+        """The quickest that FFmpeg lets through."""
+        return super().options(opening) | {"cpu-used": "8", "row-mt": "0"}
+
+    def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str:
+        """By the tables."""
+        return vp9_string(coded, opening.fps, opening.bitrate)
+
+
+class Av1Encoder(StreamEncoder):
+    """AV1, Main profile; its work is done in a thread of its own."""
+
+    codec = "av1"
+    encoder_name = "libsvtav1"
+    least = 64
+
+    def __init__(self, settings: CodecSettings) -> None:
+        super().__init__(settings, SteppedPlan(timed=False))
+
+    def options(self, opening: Opening) -> dict[str, str]:
+        """Real time, one thread, constant bitrate, every frame from those before it."""
+        os.environ.setdefault("SVT_LOG", "1")  # or it writes its settings to standard error
+        return {"preset": "12", "svtav1-params": "rtc=1:lp=1:pred-struct=1:rc=2:scd=0"}
+
+    def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str:
+        """By the tables."""
+        return av1_string(coded, opening.fps, opening.bitrate)
