@@ -107,18 +107,22 @@ class LivePlan(Plan):
     It gives each frame `bitrate / fps` bits with the frame rate it was opened with, whatever the times of the frames say, so
     the bitrate it is told is that of the target at this rate. The ceiling also bounds a keyframe (a quarter of a second of
     it), so for a thin link the encoder is opened with a low one. Between "above the ceiling" and "below a quarter of it"
-    nothing is opened, and the new ceiling lies half above the target, so it does not flap.
+    nothing is opened, and a new ceiling leaves room on both sides of the target, so it does not flap.
     """
 
     ROOM = 1.5
+    ROOM_RISING = 2.0
 
     def _outgrown(self, opened: Opening, bitrate: float, fps: float) -> bool:
         wanted = bitrate * opened.fps / fps
         return not opened.bitrate / 4 <= wanted <= opened.bitrate * 1.1
 
     def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening:
-        full = max(full, bitrate)
-        ceiling = full if bitrate >= full / 4 else min(full, bitrate * self.ROOM)
+        full, opened = max(full, bitrate), self.opened
+        if opened is not None and bitrate * opened.fps / fps > opened.bitrate:
+            ceiling = min(full, bitrate * self.ROOM_RISING)
+        else:
+            ceiling = full if bitrate >= full / 4 else bitrate * self.ROOM
         return Opening(round(ceiling * nominal / fps), nominal)
 
     def live(self, target: Target) -> int | None:
@@ -152,7 +156,7 @@ class SteppedPlan(Plan):
 
     def _outgrown(self, opened: Opening, bitrate: float, fps: float) -> bool:
         ratio = (bitrate if self._timed else bitrate * opened.fps / fps) / opened.bitrate
-        return ratio < 0.5 or (self._elapsed >= self.PAUSE and not 0.87 <= ratio <= 1.15)
+        return ratio < 0.5 or (self._elapsed > self.PAUSE - 1e-6 and not 0.87 <= ratio <= 1.15)
 
     def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening:
         return Opening(round(bitrate if self._timed else bitrate * nominal / fps), nominal)

@@ -75,6 +75,8 @@ class Converter:
             import cv2
 
             cv2.cvtColor(rgb, cv2.COLOR_RGB2YUV_I420, dst=self._yuv)
+            if self.coded[1] % 4:
+                return self._copied()
             return av.VideoFrame.from_numpy_buffer(self._yuv, "yuv420p")
         from av.video.reformatter import ColorRange, Colorspace
 
@@ -91,6 +93,20 @@ class Converter:
         self._padded[:height, width:] = rgb[:, -1:]
         self._padded[height:] = self._padded[height - 1]
         return self._padded
+
+    def _copied(self) -> av.VideoFrame:
+        """PyAV takes a buffer of 4:2:0 for one of less rows unless their number divides by 4 (18.1)."""
+        import av
+
+        width, height = self.coded
+        frame = av.VideoFrame(width, height, "yuv420p")
+        samples, begin = self._yuv.reshape(-1), 0
+        for plane in frame.planes:
+            end = begin + plane.width * plane.height
+            rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
+            rows[:, : plane.width] = samples[begin:end].reshape(plane.height, plane.width)
+            begin = end
+        return frame
 
 
 _said_slow = False

@@ -43,6 +43,7 @@ class LosslessEncoder(StreamEncoder):
     codec = "lossless"
     encoder_name = "libx264rgb"
     pixel_format = "rgb24"
+    wire_format = "rgb24"
     color = Color()
 
     def __init__(self, settings: CodecSettings) -> None:

@@ -179,8 +179,11 @@ class H264Encoder(Encoder):
     def encode(self, frame: FrameHandle) -> Encoded:
         """By the one that runs."""
         if self._card_allowed and isinstance(self._encoder, X264Encoder) and lies_on_card(frame):
-            self._card_allowed = nvenc_refusal() is None
-            if self._card_allowed:
+            refusal = nvenc_refusal()
+            self._card_allowed = refusal is None
+            if refusal is not None:
+                _say_refused(refusal)
+            else:
                 self._change(NvencEncoder(self._settings))
         if not isinstance(self._encoder, NvencEncoder):
             return self._encoder.encode(frame)
@@ -227,6 +230,12 @@ def nvenc_refusal() -> str | None:
     except Exception as error:  # whatever a driver says
         return f"{type(error).__name__}: {error}"
     return None
+
+
+@cache
+def _say_refused(refusal: str) -> None:
+    """Once for a process: each encoder would say the same."""
+    log.warning("frames lie on a card whose encoder cannot be opened, libx264 encodes them: %s", refusal)
 
 
 @cache

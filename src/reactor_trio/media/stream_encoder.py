@@ -39,12 +39,14 @@ class StreamEncoder(Encoder):
     Attributes:
         encoder_name: FFmpeg's name of it.
         pixel_format: FFmpeg's name of what it is given.
+        wire_format: the samples that it codes, as a client is told.
         color: what its samples mean.
         least: of the coded width and height.
     """
 
     encoder_name: ClassVar[str]
     pixel_format: ClassVar[str] = "yuv420p"
+    wire_format: ClassVar[str] = "ycbcr420"
     color: ClassVar[Color] = YUV_COLOR
     least: ClassVar[int] = 16
 
@@ -157,7 +159,7 @@ class StreamEncoder(Encoder):
         return TrackInfo(
             index, spec.name, "video", "out", self.codec, codec_string=self._string if size else None,
             width=width, height=height, coded_width=coded_width, coded_height=coded_height,
-            pixel_format=self.pixel_format, color=self.color,
+            pixel_format=self.wire_format, color=self.color,
         )  # fmt: skip
 
     def _open(self, coded: Size, opening: Opening) -> None:

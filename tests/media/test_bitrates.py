@@ -1,0 +1,145 @@
+"""Bitrate plans and JPEG's quality, as arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+
+from reactor_trio.media.bitrates import FixedPlan, LivePlan, Opening, SteppedPlan, Target, full_bitrate, nominal_fps
+from reactor_trio.media.jpeg import JpegQuality
+from reactor_trio.media.settings import CodecSettings
+
+AUTO = CodecSettings()
+FULL = 2_000_000.0
+
+
+def test_full_quality_has_the_bitrates_that_are_documented() -> None:
+    for codec in ("h264", "vp8", "vp9", "av1"):
+        assert full_bitrate(codec, 640, 480, 30, AUTO) == pytest.approx(2e6)
+        assert full_bitrate(codec, 1280, 720, 30, AUTO) == pytest.approx(5e6, rel=0.01)
+        assert 1.5 < full_bitrate(codec, 640, 480, 60, AUTO) / 2e6 < 2
+        assert full_bitrate(codec, 640, 480, 30, CodecSettings(bitrate=700_000)) == 700_000
+    assert full_bitrate("raw", 640, 480, 30, AUTO) == 640 * 480 * 24 * 30
+    at_80, at_40 = (full_bitrate("jpeg", 640, 480, 30, CodecSettings(jpeg_quality=q)) for q in (80, 40))
+    assert 12e6 < at_80 < 24e6
+    assert at_40 < at_80 / 1.8
+    assert full_bitrate("jpeg", 640, 480, 30, CodecSettings(bitrate=700_000)) == 700_000
+    assert full_bitrate("jpeg", 640, 480, 30, CodecSettings(bitrate=100_000_000)) == at_80
+
+
+@pytest.mark.parametrize(("fps", "nominal"), [(0.2, 1), (7, 8), (29.97, 30), (30, 30), (30.4, 30), (31, 40), (59.94, 60)])
+def test_an_encoder_is_opened_with_an_even_rate(fps: float, nominal: int) -> None:
+    assert nominal_fps(fps) == nominal
+
+
+def test_a_live_plan_stays_between_a_quarter_of_its_ceiling_and_the_ceiling() -> None:
+    plan = LivePlan()
+    assert plan.decide(Target(FULL, 30), FULL) == Opening(2_000_000, 30)
+    for bitrate in (1_900_000, 500_001, 2_000_000, 2_190_000):
+        assert plan.decide(Target(bitrate, 30), FULL) is None
+        assert plan.live(Target(bitrate, 30)) == min(bitrate, 2_000_000)
+    assert plan.decide(Target(480_000, 30), FULL) == Opening(720_000, 30)
+
+
+def test_a_live_plan_does_not_flap() -> None:
+    """A target that swings by a third about any value opens the encoder at most once more."""
+    for middle in (60_000, 200_000, 500_000, 660_000, 2_000_000, 3_000_000):
+        plan, opened = LivePlan(), 0
+        for i in range(100):
+            opened += plan.decide(Target(middle * (1.33 if i % 2 else 0.75), 30), FULL) is not None
+        assert opened <= 2, middle
+
+
+def test_a_live_plan_comes_back_to_full_quality_in_few_steps() -> None:
+    plan, bitrate, opened = LivePlan(), 100_000.0, 0
+    while bitrate < FULL:
+        opened += plan.decide(Target(bitrate, 30), FULL) is not None
+        bitrate *= 1.1
+    opened += plan.decide(Target(FULL, 30), FULL) is not None
+    assert (plan.live(Target(FULL, 30)) or 0) >= 0.9 * FULL
+    assert opened <= 6
+
+
+def test_a_live_plan_gives_each_frame_its_share() -> None:
+    """The encoder counts frames, not time: at half the rate it is told twice the bitrate."""
+    plan = LivePlan()
+    plan.decide(Target(FULL, 60), FULL)
+    assert plan.decide(Target(FULL / 2, 30), FULL) is None
+    assert plan.live(Target(FULL / 2, 30)) == FULL
+    assert plan.decide(Target(FULL, 30), FULL) == Opening(2_000_000, 30)
+    assert plan.decide(Target(FULL, 60), FULL) == Opening(2_000_000, 60)  # the level must fit, too
+    assert plan.decide(Target(FULL, 58), FULL) is None
+    assert plan.live(Target(FULL, 58)) == 2_000_000
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_stepped_plan_opens_once_in_five_seconds_but_for_a_drop_below_half(timed: bool) -> None:
+    plan, log = SteppedPlan(timed), []
+    for i in range(600):
+        bitrate = 1_000_000 if i < 60 else 600_000 if i < 300 else 200_000 if i < 310 else 900_000
+        opening = plan.decide(Target(bitrate, 30), FULL)
+        if opening is not None:
+            log.append((i, opening.bitrate))
+    assert log == [(0, 1_000_000), (150, 600_000), (300, 200_000), (450, 900_000)]
+
+
+def test_a_stepped_plan_ignores_small_changes() -> None:
+    plan = SteppedPlan(True)
+    openings = [plan.decide(Target(1_000_000 * (1.12, 0.95, 1, 0.9)[i % 4], 30), FULL) for i in range(-2, 1000)]
+    assert [i for i, opening in enumerate(openings) if opening] == [0]
+
+
+def test_frame_rate_matters_to_a_plan_only_where_the_encoder_counts_frames() -> None:
+    for timed, log in ((True, [0]), (False, [0, 75])):
+        plan = SteppedPlan(timed)
+        fps = [30] + [15] * 200
+        openings = [plan.decide(Target(1_000_000, rate), FULL) for rate in fps]
+        assert [i for i, opening in enumerate(openings) if opening] == log
+    assert plan.opened == Opening(1_000_000, 15)
+
+
+def test_another_size_opens_in_any_case() -> None:
+    for plan in (LivePlan(), SteppedPlan(True), FixedPlan()):
+        assert plan.decide(Target(FULL, 30), FULL) is not None
+        assert plan.decide(Target(FULL, 30), FULL) is None
+        plan.forget()
+        assert plan.decide(Target(FULL, 30), FULL) is not None
+
+
+class Camera:
+    """JPEG as it might be: bytes fall with another power of the scale than is assumed, and flicker."""
+
+    def __init__(self, power: float, flicker: float) -> None:
+        self.power, self.flicker, self.number = power, flicker, 0
+
+    def size(self, quality: int) -> int:
+        self.number += 1
+        scale = 5000 / quality if quality < 50 else 200 - 2 * quality
+        return round(50_000 * (40 / scale) ** self.power * (1 + self.flicker * (-1) ** self.number))
+
+
+@pytest.mark.parametrize("power", [0.4, 0.6, 0.9])
+@pytest.mark.parametrize("wanted", [40_000, 30_000, 22_000])
+def test_jpegs_quality_settles_at_the_wanted_size(power: float, wanted: int) -> None:
+    control, camera, pixels = JpegQuality(80), Camera(power, 0.03), 640 * 480
+    qualities, sizes = [], []
+    for _ in range(120):
+        qualities.append(control.aim(pixels, wanted))
+        sizes.append(camera.size(qualities[-1]))
+        control.sent(pixels, sizes[-1])
+    settled = qualities[60:]
+    assert max(settled) - min(settled) == 0
+    reachable = camera.size(20) * 0.97 < wanted
+    assert (sum(sizes[60:]) / 60 == pytest.approx(wanted, rel=0.12)) if reachable else settled[0] == 20
+    rises = [b > a for a, b in zip(qualities[1:], qualities[2:], strict=False) if a != b]
+    assert sum(a != b for a, b in zip(rises, rises[1:], strict=False)) <= 1  # it goes too far once at most
+
+
+def test_jpegs_quality_is_as_declared_without_a_wish_and_never_above() -> None:
+    control = JpegQuality(80)
+    for wanted in (None, 10_000, None, 10_000_000):
+        control.sent(1000, 500)
+        quality = control.aim(1000, wanted and wanted / 1000)
+    assert quality == 80
+    low = JpegQuality(10)
+    low.sent(1000, 500)
+    assert low.aim(1000, 1) == 10

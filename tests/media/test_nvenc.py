@@ -1,0 +1,179 @@
+"""The choice between a card's encoder and x264, with a stand-in for the card that computes on the host.
+
+What this cannot show: that NVENC itself opens with these options and takes the frames where they lie.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import av
+import numpy as np
+import pytest
+import torch
+from codec_clips import VIDEO, Decoder, colour_bars, opened, psnr
+
+from reactor_trio.errors import ManifestError
+from reactor_trio.media import CodecSettings, Target, encoders, nvenc, open_encoder
+from reactor_trio.media.conversion import Converter
+from reactor_trio.media.devices import DeviceFrames
+from reactor_trio.media.h264 import X264Encoder
+from reactor_trio.media.nvenc import NvencEncoder, nvenc_refusal, rgb_to_nv12
+
+TARGET = Target(2_000_000, 30)
+
+
+class Card:
+    """Frames in the host's memory count as lying on it; it opens and encodes until it is told not to."""
+
+    def __init__(self) -> None:
+        self.refusal: str | None = None
+        self.broken: str | None = None
+        self.created = 0
+        self.fetched = 0
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> Card:
+    stand_in = Card()
+
+    class StandIn(NvencEncoder):
+        options = X264Encoder.options
+        least = 16
+
+        def create(self):
+            stand_in.created += 1
+            assert self._device == 0
+            return av.CodecContext.create("libx264", "w")
+
+        def encode(self, frame):
+            if stand_in.broken:
+                raise OSError(stand_in.broken)
+            return super().encode(frame)
+
+    host = DeviceFrames.host
+
+    def counted(frames: DeviceFrames) -> np.ndarray:
+        stand_in.fetched += 1
+        return host(frames)
+
+    monkeypatch.setattr(nvenc, "NvencEncoder", StandIn)
+    monkeypatch.setattr(nvenc, "lies_on_card", lambda frame: isinstance(frame, DeviceFrames))
+    monkeypatch.setattr(nvenc, "nvenc_refusal", lambda: stand_in.refusal)
+    monkeypatch.setattr(DeviceFrames, "host", counted)
+    nvenc._say_refused.cache_clear()
+    return stand_in
+
+
+def on_card(picture: np.ndarray) -> DeviceFrames:
+    return DeviceFrames.take(torch.from_numpy(picture.copy()))
+
+
+def test_frames_on_a_card_are_encoded_there_and_not_fetched(card: Card, caplog) -> None:
+    bars, decoder = colour_bars(320, 240), Decoder("h264")
+    encoder = opened("h264", TARGET)
+    assert encoder.implementation == "libx264"
+    packets = [encoder.encode(on_card(bars)) for _ in range(3)]
+    assert encoder.implementation == "h264_nvenc"
+    assert [packet.keyframe for packet in packets] == [True, False, False]
+    backs = [decoder.rgb(packet) for packet in packets]
+    assert psnr(backs[-1][:, 20:-20], bars[:, 20:-20]) > 28
+    assert (card.fetched, card.created) == (0, 1)
+    info = encoder.describe(0, VIDEO, packets[-1].size)
+    assert (info.codec, info.width, info.height, info.codec_string) == ("h264", 320, 240, "avc1.42C014")
+    assert caplog.records == []
+    encoder.close()
+
+
+def test_it_begins_on_the_card_with_a_keyframe_and_stays_there(card: Card) -> None:
+    """A black frame between two sessions lies in the host's memory."""
+    bars, encoder = colour_bars(160, 128), opened("h264", TARGET)
+    made = []
+    for frame in (bars, bars, on_card(bars), bars, on_card(bars)):
+        made.append((encoder.encode(frame).keyframe, encoder.implementation))
+    assert made == [(True, "libx264"), (False, "libx264")] + [(True, "h264_nvenc")] + [(False, "h264_nvenc")] * 2
+
+
+def test_what_fails_on_the_card_goes_on_with_x264_and_a_warning(card: Card, caplog) -> None:
+    bars, encoder, decoder = colour_bars(160, 128), opened("h264", TARGET), Decoder("h264")
+    assert encoder.encode(on_card(bars)).keyframe
+    card.broken = "the card has fallen off the bus"
+    with caplog.at_level(logging.WARNING, "reactor_trio.media"):
+        packet = encoder.encode(on_card(bars))
+    assert [record.getMessage() for record in caplog.records] == [
+        "h264_nvenc failed, libx264 goes on: OSError: the card has fallen off the bus"
+    ]
+    assert (packet.keyframe, encoder.implementation) == (True, "libx264")
+    assert psnr(decoder.rgb(packet)[:, 10:], bars[:, 10:]) > 18
+    card.broken = None
+    assert not encoder.encode(on_card(bars)).keyframe  # and it is not tried again
+    assert encoder.implementation == "libx264"
+
+
+def test_a_card_without_an_encoder_is_named_once(card: Card, caplog) -> None:
+    card.refusal = "no capable devices found"
+    for _ in range(2):
+        encoder = opened("h264", TARGET)
+        encoder.encode(on_card(colour_bars(160, 128)))
+        encoder.encode(on_card(colour_bars(160, 128)))
+        assert encoder.implementation == "libx264"
+    assert len(caplog.records) == 1
+    assert caplog.records[0].getMessage().endswith("no capable devices found")
+    assert card.created == 0
+
+
+def test_libx264_by_choice_leaves_the_card_alone(card: Card, caplog) -> None:
+    encoder = opened("h264", TARGET, CodecSettings(h264="libx264"))
+    encoder.encode(on_card(colour_bars(160, 128)))
+    assert (encoder.implementation, card.created, caplog.records) == ("libx264", 0, [])
+
+
+def test_keyframes_targets_and_odd_sizes_reach_the_card(card: Card) -> None:
+    bars, encoder, decoder = colour_bars(323, 241), opened("h264", TARGET), Decoder("h264")
+    encoder.encode(on_card(bars))
+    encoder.request_keyframe()
+    key = encoder.encode(on_card(bars))
+    info = encoder.describe(0, VIDEO, key.size)
+    assert (key.keyframe, key.size, info.coded_width, info.coded_height) == (True, (323, 241), 324, 242)
+    encoder.configure(Target(2_000_000, 30, 0.5))
+    half = encoder.encode(on_card(bars))
+    assert (half.keyframe, half.size) == (True, (162, 120))
+    back = decoder.rgb(half)
+    for i in range(8):
+        assert np.abs(back[60, i * 20 + 10].astype(int) - bars[60, i * 40 + 20]).max() <= 10
+
+
+@pytest.mark.parametrize(("size", "coded"), [((64, 48), (64, 48)), ((63, 47), (64, 48))])
+def test_the_cards_conversion_is_the_hosts(size: tuple[int, int], coded: tuple[int, int]) -> None:
+    picture = colour_bars(*size)
+    picture[: size[1] // 2] //= 3
+    out = torch.empty((coded[1] * 3 // 2, coded[0]), dtype=torch.uint8)
+    rgb = torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float()
+    rgb_to_nv12(rgb, torch.tensor(nvenc._BT601), size, coded, out)
+    want = Converter(size, coded).convert(picture).reformat(format="nv12").to_ndarray()
+    apart = np.abs(out.numpy().astype(int) - want)
+    assert apart[: coded[1]].max() <= 1
+    # where four pixels are alike, their mean is each of them
+    chroma = apart[coded[1] :, :].reshape(coded[1] // 2, coded[0] // 2, 2)
+    assert np.median(chroma) <= 1
+    assert (chroma.max(axis=2) <= 1).mean() > 0.75
+
+
+def test_an_explicit_choice_that_cannot_open_is_an_error_at_the_start(monkeypatch) -> None:
+    from reactor_trio.media import codecs
+
+    monkeypatch.setattr(codecs, "nvenc_refusal", lambda: "no capable devices found")
+    with pytest.raises(ManifestError, match=r"^runtime\.codec\.h264: h264_nvenc cannot be opened .* auto or libx264 \(no cap"):
+        encoders(CodecSettings(h264="h264_nvenc"))
+    assert encoders(CodecSettings())["h264"] == "libx264"
+    monkeypatch.setattr(codecs, "nvenc_refusal", lambda: None)
+    assert encoders(CodecSettings())["h264"] == "h264_nvenc for frames on a device, libx264 for others"
+    assert encoders(CodecSettings(h264="h264_nvenc"))["h264"] == "h264_nvenc"
+    assert encoders(CodecSettings(h264="libx264"))["h264"] == "libx264"
+    assert open_encoder(VIDEO, "h264", CodecSettings(h264="h264_nvenc")).implementation == "h264_nvenc"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card that may open it")
+def test_without_a_card_the_refusal_says_why() -> None:
+    assert nvenc_refusal() is not None
+    assert "h264_nvenc" in str(nvenc_refusal()) or "cuda" in str(nvenc_refusal()).lower()
