@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from reactor_trio.media.bitrates import FixedPlan, LivePlan, Opening, SteppedPlan, Target, full_bitrate, nominal_fps
@@ -130,8 +132,8 @@ def test_jpegs_quality_settles_at_the_wanted_size(power: float, wanted: int) -> 
     assert max(settled) - min(settled) == 0
     reachable = camera.size(20) * 0.97 < wanted
     assert (sum(sizes[60:]) / 60 == pytest.approx(wanted, rel=0.12)) if reachable else settled[0] == 20
-    rises = [b > a for a, b in zip(qualities[1:], qualities[2:], strict=False) if a != b]
-    assert sum(a != b for a, b in zip(rises, rises[1:], strict=False)) <= 1  # it goes too far once at most
+    rises = [b > a for a, b in pairwise(qualities[1:]) if a != b]
+    assert sum(a != b for a, b in pairwise(rises)) <= 1  # it goes too far once at most
 
 
 def test_jpegs_quality_is_as_declared_without_a_wish_and_never_above() -> None:

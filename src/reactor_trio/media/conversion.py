@@ -103,7 +103,7 @@ class Converter:
         samples, begin = self._yuv.reshape(-1), 0
         for plane in frame.planes:
             end = begin + plane.width * plane.height
-            rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
+            rows = np.asarray(memoryview(plane)).reshape(plane.height, plane.line_size)
             rows[:, : plane.width] = samples[begin:end].reshape(plane.height, plane.width)
             begin = end
         return frame
