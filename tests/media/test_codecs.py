@@ -21,7 +21,7 @@ import importlib.util
 find_spec = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in {blocked!r} else find_spec(name, *rest)
 import numpy as np
-from reactor_trio.media import CodecSettings, Target, choose_codec, encoders, open_encoder, video_codecs
+from reactor_trio.media import CodecSettings, Target, choose_codecs, encoders, open_encoder, video_codecs
 from reactor_trio.connection.hello import HelloRefused, parse_hello
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.tracks import TrackSpec
@@ -31,7 +31,7 @@ picture = np.zeros((480, 640, 3), np.uint8); picture[:, 320:] = (255, 128, 0)
 NOTHING = WITHOUT.format(blocked=("av", "cv2")) + """
 assert video_codecs() == ("jpeg", "raw")
 assert encoders(CodecSettings()) == {"jpeg": "simplejpeg", "raw": "none", "pcm_s16le": "none"}
-assert choose_codec(["h264", "vp8", "jpeg"]) == "jpeg"
+assert choose_codecs(["h264", "vp8", "jpeg"]) == ("jpeg",)
 encoder = open_encoder(TrackSpec("p", "video"), "jpeg", CodecSettings())
 encoder.configure(Target(1e6, 30, 0.5))
 assert encoder.encode(picture).size == (320, 240)

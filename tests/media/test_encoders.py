@@ -7,7 +7,7 @@ import pytest
 import simplejpeg
 
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, choose_codec, open_encoder
+from reactor_trio.media import CodecSettings, choose_codecs, open_encoder
 
 VIDEO = TrackSpec("picture", "video")
 AUDIO = TrackSpec("voice", "audio", sample_rate=16_000)
@@ -50,7 +50,7 @@ def test_descriptions_say_what_is_needed_to_decode() -> None:
     assert (voice.kind, voice.codec, voice.sample_rate) == ("audio", "pcm_s16le", 16_000)
 
 
-def test_the_first_codec_that_both_know_is_taken() -> None:
-    assert choose_codec(["mpeg2", "jpeg", "raw"]) == "jpeg"
-    assert choose_codec(["raw", "jpeg"]) == "raw"
-    assert choose_codec(["mpeg2", "hevc"]) is None
+def test_the_codecs_that_both_know_are_taken_in_the_clients_order() -> None:
+    assert choose_codecs(["mpeg2", "jpeg", "raw", "jpeg"]) == ("jpeg", "raw")
+    assert choose_codecs(["raw", "jpeg"]) == ("raw", "jpeg")
+    assert choose_codecs(["mpeg2", "hevc"]) == ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from reactor_trio.media import choose_codecs, missing_hint, video_codecs
+from reactor_trio.media import audio_codecs, choose_audio_codec, choose_codecs, missing_hint, video_codecs
 
 ROLES = ("control", "viewer")
 PCM = "pcm_s16le"
@@ -52,7 +52,8 @@ def parse_hello(query: Mapping[str, str], name: str) -> Hello:
         known = ", ".join(video_codecs())
         raise HelloRefused(400, f"video: this server encodes {known}, not {', '.join(wanted)}{missing_hint(wanted)}")
     audio = [codec.strip() for codec in query.get("audio", PCM).split(",")]
-    if audio != ["none"] and PCM not in audio:
-        raise HelloRefused(400, f"audio: this server encodes {PCM}, not {', '.join(audio)}")
-    sound = None if audio == ["none"] else PCM
+    sound = None if audio == ["none"] else choose_audio_codec(audio)
+    if sound is None and audio != ["none"]:
+        known = ", ".join(audio_codecs())
+        raise HelloRefused(400, f"audio: this server encodes {known}, not {', '.join(audio)}{missing_hint(audio)}")
     return Hello("viewer" if role == "viewer" else "control", video, sound, query.get("token") or None)
