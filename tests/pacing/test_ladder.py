@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactor_trio.pacing import Ladder, Quality, full_bitrate
+from reactor_trio.pacing import Ladder, Quality
+from reactor_trio.pacing.ladder import full_bitrate
 from reactor_trio.pacing.ladder import HYSTERESIS, LEAST_BITS_PER_PIXEL, ladder
 
 VGA = 640 * 480 * 30  # pixels per second

@@ -20,12 +20,14 @@ class Hello:
         video: the codecs that both sides know, best first; empty for control only.
         audio: the codec for sound, None for none.
         token: what it shows to be let in, None if nothing.
+        feedback: whether it says that it will acknowledge frames, so that it has a window from the first one on.
     """
 
     role: Literal["control", "viewer"]
     video: tuple[str, ...]
     audio: str | None = PCM
     token: str | None = None
+    feedback: bool = False
 
 
 class HelloRefused(Exception):
@@ -56,4 +58,5 @@ def parse_hello(query: Mapping[str, str], name: str) -> Hello:
     if sound is None and audio != ["none"]:
         known = ", ".join(audio_codecs())
         raise HelloRefused(400, f"audio: this server encodes {known}, not {', '.join(audio)}{missing_hint(audio)}")
-    return Hello("viewer" if role == "viewer" else "control", video, sound, query.get("token") or None)
+    token, feedback = query.get("token") or None, query.get("feedback") == "1"
+    return Hello("viewer" if role == "viewer" else "control", video, sound, token, feedback)

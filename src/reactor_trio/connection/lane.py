@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from reactor_trio.connection.tiers import Tier
 
 
+#: bits per second at full quality until the first frame says how large the pictures are
+_GUESS = 2_000_000.0
+
+
 @dataclass(frozen=True, slots=True)
 class DueFrame:
     """A frame that is shown now, not yet encoded: since `due` and for `duration`, in `trio.current_time()` seconds."""
@@ -83,6 +87,7 @@ class Lane:
 
     Args:
         codecs: what the viewer decodes, best first.
+        feedback: whether the viewer has said that it will acknowledge frames.
         wake: called when there is something to send, or room for it.
         dropped: counts frames dropped: place, reason, number.
         latency: told of parts of the time from a command to its picture: which, and seconds.
@@ -94,6 +99,7 @@ class Lane:
         index: int,
         spec: TrackSpec,
         codecs: tuple[str, ...],
+        feedback: bool,
         wake: Callable[[], None],
         dropped: Callable[[str, str, int], None],
         latency: Callable[[str, float], None],
@@ -108,9 +114,7 @@ class Lane:
         self.tier: Tier | None = None
         #: what the viewer has been told of the track
         self.info = TrackInfo(index, spec.name, "video", "out", self.codec)
-        self.link = LinkControl()
-        #: what its link carries; set by the tiers from `link`
-        self.wanted = Quality()
+        self.link = LinkControl(_GUESS, 30.0, expected=feedback)
         #: whether it has been offered a frame
         self.fresh = True
         self.gated = True
@@ -121,6 +125,11 @@ class Lane:
         self._queue: deque[CodedFrame] = deque()
         self._newest_command: int | None = None
         self._unconfirmed: _Unconfirmed | None = None
+
+    @property
+    def wanted(self) -> Quality:
+        """What its link carries."""
+        return self.link.quality
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -173,7 +182,7 @@ class Lane:
 
     def sent(self, coded: CodedFrame, now: float) -> None:
         """The packet is being written."""
-        self.link.sent(coded.seq, coded.size, now, keyframe=coded.keyframe)
+        self.link.sent(coded.seq, coded.size, now)
         origin = coded.origin
         if origin.command is None or origin.command == self._newest_command or origin.waited is None:
             return

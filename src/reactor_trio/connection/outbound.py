@@ -125,8 +125,9 @@ class Outbound:
                 continue
             elif spec.kind == "video":
                 self._lanes[spec.name] = Lane(
-                    index, spec, hello.video, self._bell.ring, services.dropped, services.latency, services.max_age
-                )
+                    index, spec, hello.video, hello.feedback, self._bell.ring, services.dropped, services.latency,
+                    services.max_age,
+                )  # fmt: skip
                 self._turns.append(self._lanes[spec.name])
             elif hello.audio is not None:
                 encoder = open_encoder(spec, hello.audio, services.codec)

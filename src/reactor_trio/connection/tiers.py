@@ -269,14 +269,13 @@ class Tiers:
         return len(self._tiers.get(track, ()))
 
     def _measure(self, lane: Lane, frame: DueFrame, now: float) -> None:
-        """Learn what full quality would be, and how much of it the lane's link carries."""
+        """Tell the lane's link what full quality is."""
         fps = 1 / frame.duration
         shape = self._shapes.get(lane)
         if shape is None or shape.size != frame.size or shape.codec != lane.codec or not 0.9 < fps / shape.fps < 1.1:
             shape = self._shapes[lane] = _Shape(lane.codec, frame.size, fps)
             full = full_bitrate(lane.codec, *frame.size, fps, self._settings)
             lane.link.describe(full, fps, lane.codec, *frame.size, now)
-        lane.wanted = lane.link.quality
 
     def _review(self, lane: Lane) -> None:
         """Keep the lane on its tier, change the tier's quality, or move the lane."""
@@ -312,7 +311,8 @@ class Tiers:
         """Put the lane on a tier that suits it; on a new one if there is none and room for it."""
         tiers = self._of(lane)
         same = [tier for tier in tiers if tier.codec == lane.codec]
-        suiting = [tier for tier in same if _near(tier.quality, lane.wanted)]
+        # How large its pictures are is not known before the first of them: until then the best tier will do.
+        suiting = [tier for tier in same if lane not in self._shapes or _near(tier.quality, lane.wanted)]
         if suiting:
             max(suiting, key=lambda tier: _rank(tier.quality)).join(lane)
             return

@@ -8,7 +8,6 @@ from reactor_trio.pacing.block_cadence import BlockCadence as BlockCadence
 from reactor_trio.pacing.cadence import Cadence as Cadence
 from reactor_trio.pacing.ladder import Ladder as Ladder
 from reactor_trio.pacing.ladder import Quality as Quality
-from reactor_trio.pacing.ladder import full_bitrate as full_bitrate
 from reactor_trio.pacing.link import LinkControl as LinkControl
 from reactor_trio.pacing.lookahead import Lookahead as Lookahead
 from reactor_trio.pacing.margin import Margin as Margin
