@@ -1,0 +1,99 @@
+"""A client in a process of its own: watches until its standard input ends, then prints what it saw as one JSON document."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from functools import partial
+from typing import Any
+
+import anyio
+import trio
+
+from benchmarks.pictures import age
+from reactor_trio.client import Client, open_websocket, running
+from reactor_trio.client.connecting import session_url
+from reactor_trio.errors import CommandError, SessionEnded
+from reactor_trio.protocol import decode_packet
+
+
+class _Counting:
+    """A transport that notes each packet's size and the time of its arrival."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self.packets: dict[int, tuple[int, float]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    async def receive(self) -> Any:
+        data = await self._transport.receive()
+        if not isinstance(data, str):
+            self.packets[decode_packet(data).seq] = (len(data), time.monotonic())
+        return data
+
+
+async def watch(url: str, codec: str, role: str, every: float) -> dict[str, Any]:
+    """What was seen: `frames` as [time, age, pts, seq, bytes, width, height], `commands` as [time, seconds or None]."""
+    frames: list[Any] = []
+    commands: list[list[float | None]] = []
+    transport = _Counting(await open_websocket(session_url(url, video=[codec], role=role)))
+    async with running(Client(transport)) as client, trio.open_nursery() as nursery:
+
+        async def command(number: int) -> None:
+            sent = time.monotonic()
+            commands.append(entry := [sent, None])
+            try:
+                await client.command("set_level", level=number % 100)
+                entry[1] = time.monotonic() - sent
+            except (CommandError, SessionEnded):
+                return
+
+        async def command_all() -> None:
+            number = 0
+            while True:
+                nursery.start_soon(command, number)
+                number += 1
+                await anyio.sleep(every)
+
+        async def take_all() -> None:
+            try:
+                async for frame in client.frames("main_video"):
+                    now = time.monotonic()
+                    size, arrived = transport.packets.pop(frame.seq, (0, now))
+                    height, width = frame.data.shape[:2]
+                    frames.append([now, age(frame.data, now), frame.pts, frame.seq, size, width, height, now - arrived])
+            except SessionEnded:
+                return
+
+        nursery.start_soon(take_all)
+        if role == "control" and every:
+            nursery.start_soon(command_all)
+        print("ready", flush=True)
+        await trio.to_thread.run_sync(_wait_for_end, abandon_on_cancel=True)
+        ended = client.ended
+        codec = next(track.codec or "" for track in client.tracks if track.name == "main_video")
+        nursery.cancel_scope.cancel()
+    return {"codec": codec, "frames": frames, "commands": commands, "ended": ended}
+
+
+def _wait_for_end() -> None:
+    with open(0, closefd=False) as given:
+        given.read()
+
+
+def main() -> None:
+    """As said above."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("codec")
+    parser.add_argument("role")
+    parser.add_argument("every", type=float)
+    options = parser.parse_args()
+    print(json.dumps(trio.run(partial(watch, options.url, options.codec, options.role, options.every))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
