@@ -36,6 +36,8 @@ DELAY = 0.020
 ADAPTING = 3.0
 STALL = 3.0
 COMMAND_EVERY = 0.25
+#: bytes on the wire for each of a packet: Ethernet, IP and TCP heads on full segments
+ON_THE_WIRE = 1514 / 1448
 
 MODEL = f'''
 import sys
@@ -205,7 +207,8 @@ def _report_links(report: Report, runs: list[Run]) -> None:
         end = one.unshaped_at if one.case.rate is not None else one.ended_at
         before = one.thin.between(one.shaped_at - 2, one.shaped_at)
         frames = one.thin.between(one.measured_from, end)
-        transmission = 8 * frames[:, 4] / one.case.rate if one.case.rate is not None else np.zeros(len(frames))
+        bits = 8 * ON_THE_WIRE * frames[:, 4]
+        transmission = bits / one.case.rate if one.case.rate is not None else np.zeros(len(frames))
         ages = _ages(one, frames)
         over = _ms(ages - transmission, 95) if len(frames) else float("inf")
         excesses.append((one.case.name, over))
@@ -244,8 +247,8 @@ def _commands(one: Run) -> list[Any]:
 
 
 def _gap(one: Run) -> float:
-    """The longest time without a picture, in ms, from the change of the link on."""
-    return float(np.diff(one.thin.between(one.shaped_at, one.ended_at)[:, 0]).max(initial=0)) * 1000
+    """The longest time without a picture, in ms, from just before the change of the link on."""
+    return float(np.diff(one.thin.between(one.shaped_at - 0.5, one.ended_at)[:, 0]).max(initial=0)) * 1000
 
 
 def _sizes(seen: Seen) -> str:
@@ -259,12 +262,14 @@ def _sizes(seen: Seen) -> str:
 
 
 def _recovery(one: Run) -> float:
-    """Seconds from the unshaping until the size is full, and frames and bits of the next second are 90 % of before."""
+    """Seconds from the unshaping until the size is full, and the next second has 90 % of the frames and 80 % of the bits
+    of before.
+    """
     fps, kbits = _rate_of(one.thin.between(one.shaped_at - 2, one.shaped_at), 2.0)
     full = one.thin.frames[:, 5].max()
     for at, width in one.thin.between(one.unshaped_at, one.ended_at - 1)[:, (0, 5)]:
         now_fps, now_kbits = _rate_of(one.thin.between(at, at + 1), 1.0)
-        if width == full and now_fps >= 0.9 * fps and now_kbits >= 0.9 * kbits:
+        if width == full and now_fps >= 0.9 * fps and now_kbits >= 0.8 * kbits:
             return float(at - one.unshaped_at)
     return float("inf")
 
