@@ -143,8 +143,7 @@ class _Proxy:
 
     async def serve(self) -> None:
         listener = trio.socket.socket()
-        for side in (trio.socket.SO_RCVBUF, trio.socket.SO_SNDBUF):
-            listener.setsockopt(trio.socket.SOL_SOCKET, side, BUFFER)
+        _set_small(listener)
         await listener.bind(("127.0.0.1", 0))
         listener.listen()
         print(listener.getsockname()[1], flush=True)
@@ -168,8 +167,7 @@ class _Proxy:
 
     async def _carry(self, client: trio.socket.SocketType) -> None:
         server = trio.socket.socket()
-        for side in (trio.socket.SO_RCVBUF, trio.socket.SO_SNDBUF):
-            server.setsockopt(trio.socket.SOL_SOCKET, side, BUFFER)
+        _set_small(server)
         for one in (client, server):
             one.setsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_NODELAY, 1)
         with client, server:
@@ -211,6 +209,13 @@ class _Proxy:
                     await trio.sleep_until(free)
                 under_way.append((trio.current_time() + self._delay, data))
                 more.release()
+
+
+def _set_small(socket: trio.socket.SocketType) -> None:
+    """Before it connects or listens. Segments as on a real network: the loopback's own would not fit the buffers."""
+    for side in (trio.socket.SO_RCVBUF, trio.socket.SO_SNDBUF):
+        socket.setsockopt(trio.socket.SOL_SOCKET, side, BUFFER)
+    socket.setsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_MAXSEG, 1448)
 
 
 def main() -> None:
