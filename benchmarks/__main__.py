@@ -7,11 +7,12 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import convert, cycles, links, overhead, pacing, push
+from benchmarks import convert, cycles, links, media, overhead, pacing, push
 from benchmarks.report import Report, machine
 
 BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "push": push, "links": links,
+    "media": media,
 }  # fmt: skip
 #: those that take `--codec`
 WITH_CODEC = ("links",)

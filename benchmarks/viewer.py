@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from functools import partial
 from typing import Any
 
 import anyio
@@ -35,8 +34,18 @@ class _Counting:
         return data
 
 
+async def count(url: str, codec: str) -> dict[str, Any]:
+    """Only receive, decoding nothing. `packets`: time and bytes."""
+    transport = _Counting(await open_websocket(session_url(url, video=[codec])))
+    async with running(Client(transport)) as client:
+        print("ready", flush=True)
+        await trio.to_thread.run_sync(_wait_for_end, abandon_on_cancel=True)
+        codec = next(track.codec or "" for track in client.tracks if track.direction == "out")
+    return {"codec": codec, "packets": [(at, size) for size, at in transport.packets.values()]}
+
+
 async def watch(url: str, codec: str, role: str, every: float) -> dict[str, Any]:
-    """What was seen: `frames` as [time, age, pts, seq, bytes, width, height], `commands` as [time, seconds or None]."""
+    """What was seen. `frames`: time, age, pts, seq, bytes, width, height, decoding; `commands`: time, seconds or None."""
     frames: list[Any] = []
     commands: list[list[float | None]] = []
     transport = _Counting(await open_websocket(session_url(url, video=[codec], role=role)))
@@ -90,9 +99,14 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("codec")
     parser.add_argument("role")
-    parser.add_argument("every", type=float)
-    options = parser.parse_args()
-    print(json.dumps(trio.run(partial(watch, options.url, options.codec, options.role, options.every))), flush=True)
+    parser.add_argument("every", type=float, help="seconds between two commands; 0 for none")
+    parser.add_argument("--count", action="store_true")
+    given = parser.parse_args()
+    if given.count:
+        seen = trio.run(count, given.url, given.codec)
+    else:
+        seen = trio.run(watch, given.url, given.codec, given.role, given.every)
+    print(json.dumps(seen), flush=True)
 
 
 if __name__ == "__main__":
