@@ -11,45 +11,41 @@ import anyio
 import trio
 
 from benchmarks.pictures import age
-from reactor_trio.client import Client, open_websocket, running
-from reactor_trio.client.connecting import session_url
+from reactor_trio.client import Client, connect
 from reactor_trio.errors import CommandError, SessionEnded
-from reactor_trio.protocol import decode_packet
 
 
-class _Counting:
-    """A transport that notes each packet's size and the time of its arrival."""
+class _Packets(dict[int, tuple[int, float]]):
+    """Each packet's size and the time of its arrival, by its number."""
 
-    def __init__(self, transport: Any) -> None:
-        self._transport = transport
-        self.packets: dict[int, tuple[int, float]] = {}
+    def __init__(self, client: Client) -> None:
+        conversation = client._conversation
+        receive = conversation.receive_packet
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+        def noting(data: Any, now: float) -> Any:
+            received = receive(data, now)
+            self[received.packet.seq] = (len(data), time.monotonic())
+            return received
 
-    async def receive(self) -> Any:
-        data = await self._transport.receive()
-        if not isinstance(data, str):
-            self.packets[decode_packet(data).seq] = (len(data), time.monotonic())
-        return data
+        conversation.receive_packet = noting  # type: ignore[method-assign]
 
 
 async def count(url: str, codec: str) -> dict[str, Any]:
     """Only receive, decoding nothing. `packets`: time and bytes."""
-    transport = _Counting(await open_websocket(session_url(url, video=[codec])))
-    async with running(Client(transport)) as client:
+    async with connect(url, video=[codec]) as client:
+        packets = _Packets(client)
         print("ready", flush=True)
         await trio.to_thread.run_sync(_wait_for_end, abandon_on_cancel=True)
         codec = next(track.codec or "" for track in client.tracks if track.direction == "out")
-    return {"codec": codec, "packets": [(at, size) for size, at in transport.packets.values()]}
+    return {"codec": codec, "packets": [(at, size) for size, at in packets.values()]}
 
 
-async def watch(url: str, codec: str, role: str, every: float) -> dict[str, Any]:
+async def watch(url: str, codec: str, role: Any, every: float) -> dict[str, Any]:
     """What was seen. `frames`: time, age, pts, seq, bytes, width, height, decoding; `commands`: time, seconds or None."""
     frames: list[Any] = []
     commands: list[list[float | None]] = []
-    transport = _Counting(await open_websocket(session_url(url, video=[codec], role=role)))
-    async with running(Client(transport)) as client, trio.open_nursery() as nursery:
+    async with connect(url, video=[codec], role=role) as client, trio.open_nursery() as nursery:
+        packets = _Packets(client)
 
         async def command(number: int) -> None:
             sent = time.monotonic()
@@ -71,7 +67,7 @@ async def watch(url: str, codec: str, role: str, every: float) -> dict[str, Any]
             try:
                 async for frame in client.frames("main_video"):
                     now = time.monotonic()
-                    size, arrived = transport.packets.pop(frame.seq, (0, now))
+                    size, arrived = packets.pop(frame.seq, (0, now))
                     height, width = frame.data.shape[:2]
                     frames.append([now, age(frame.data, now), frame.pts, frame.seq, size, width, height, now - arrived])
             except SessionEnded:
