@@ -27,8 +27,7 @@ from benchmarks.peers import ROOT, cpu_seconds, environment, reactor_run
 from benchmarks.pictures import clip
 from benchmarks.report import Report
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Encoder, choose_codecs, open_encoder
-from reactor_trio.media.encoders import CodecSettings, Target, full_bitrate
+from reactor_trio.media import CodecSettings, Encoder, Target, choose_codecs, full_bitrate, open_encoder
 
 SIZE = (1280, 720)
 FPS = 30
