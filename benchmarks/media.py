@@ -5,8 +5,6 @@ The two take turns in one run. Served: the server's processor time from `/proc`,
 nobody watches, for each frame that the client received. It contains the model's generator, which yields pictures made
 before, pacing, conversion, encoding, and sending. The client decodes nothing. Alone: a process that encodes the clip at the
 same rate by the same encoder at the bitrate that a viewer with a good link gets, its whole processor time for each frame.
-
-Not measured here: the page (send to drawn, share of frames drawn).
 """
 
 from __future__ import annotations
