@@ -7,10 +7,15 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import convert, cycles, overhead, pacing, push
+from benchmarks import convert, cycles, links, media, overhead, pacing, page, push
 from benchmarks.report import Report, machine
 
-BENCHMARKS = {"pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "push": push}
+BENCHMARKS = {
+    "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "push": push, "links": links,
+    "media": media, "page": page,
+}  # fmt: skip
+#: those that take `--codec`
+WITH_CODEC = ("links",)
 
 
 def main() -> int:
@@ -19,6 +24,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "all", []], metavar="|".join([*BENCHMARKS, "all"]))
     parser.add_argument("--json", type=Path, metavar="F", help="write machine and figures to this file, too")
     parser.add_argument("--quick", action="store_true", help="a tenth of the samples: to see that it works, not to compare")
+    parser.add_argument("--codec", default="h264", help=f"for {', '.join(WITH_CODEC)} (default: %(default)s)")
     options = parser.parse_args()
     chosen = list(BENCHMARKS) if not options.names or "all" in options.names else options.names
     facts = machine()
@@ -26,7 +32,8 @@ def main() -> int:
     reports: list[Report] = []
     for name in chosen:
         report = Report(name)
-        BENCHMARKS[name].run(report, quick=options.quick)
+        given = {"codec": options.codec} if name in WITH_CODEC else {}
+        BENCHMARKS[name].run(report, quick=options.quick, **given)
         reports.append(report)
     if options.json is not None:
         document = {"machine": facts, "quick": options.quick, "benchmarks": [report.as_dict() for report in reports]}

@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -235,15 +235,18 @@ class ReactorProcess:
 
 
 @contextmanager
-def reactor_run(folder: Path, model: str, *arguments: str, ready: bool = True, **runtime: Any) -> Iterator[ReactorProcess]:
+def reactor_run(
+    folder: Path, model: str, *arguments: str, ready: bool = True, prefix: Sequence[str] = (), **runtime: Any
+) -> Iterator[ReactorProcess]:
     """Serve the source `model`, whose class is `Model`, from `folder` until the block ends; then it is killed.
 
     `runtime` is the section of that name in `reactor.yaml`. Unless `ready`, the block starts before the model is loaded.
+    `prefix` is a command that runs the server's, in its own process.
     """
     (folder / "model.py").write_text(model)
     (folder / "reactor.yaml").write_text(json.dumps({"model": "model:Model", "name": "faulty", "runtime": runtime}))
     log = folder / "log"
-    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(folder), *(arguments or ("--port", "0"))]
+    command = [*prefix, sys.executable, "-m", "reactor_trio", "run", "--path", str(folder), *(arguments or ("--port", "0"))]
     with (
         log.open("w") as stderr,
         subprocess.Popen(

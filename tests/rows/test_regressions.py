@@ -11,6 +11,7 @@ import pytest
 import trio
 from row_models import Picture, in_all_placements, picture, raw_session, shown
 
+from reactor_trio.client import available
 from reactor_trio.errors import CommandError, SessionEnded
 from reactor_trio.interface import (
     Idle,
@@ -22,7 +23,8 @@ from reactor_trio.interface import (
     disconnected,
     event,
 )
-from reactor_trio.testing import open_server, open_session
+from reactor_trio.media import choose_codecs
+from reactor_trio.testing import Link, open_server, open_session
 from reactor_trio.testing.memory import MemoryLink, MemoryMessages, Stall
 from reactor_trio.transport import Request
 
@@ -62,6 +64,7 @@ def gaps(frames):
 
 
 async def test_regression_01_29_frames_at_once_into_ten_places_lose_nothing(autojump_clock):
+    """Regression 1: a batch larger than the queue loses nothing."""
     class Chunks(ReactorPipeline):
         output: Picture
         fps = 25
@@ -80,6 +83,7 @@ async def test_regression_01_29_frames_at_once_into_ten_places_lose_nothing(auto
 
 
 async def test_regression_02_a_flush_in_mid_batch_leaves_no_old_frame(autojump_clock):
+    """Regression 2: after a flush in mid-batch no old frame is shown."""
     class Scenes(ReactorModel):
         output: Picture
         fps = 10
@@ -107,6 +111,7 @@ async def test_regression_02_a_flush_in_mid_batch_leaves_no_old_frame(autojump_c
 
 @pytest.mark.parametrize("role", ["viewer", "control"])
 async def test_regression_03_a_handshake_that_ends_after_the_session_or_the_server_is_refused(autojump_clock, role):
+    """Regression 3: a connection whose handshake ends after the session did is refused."""
     async with open_server(Steady) as server:
         request = Request(
             method="GET", path="/ws", query={"role": role, "video": "raw"}, host="127.0.0.1", authority="127.0.0.1",
@@ -129,6 +134,7 @@ async def test_regression_03_a_handshake_that_ends_after_the_session_or_the_serv
 
 @in_all_placements
 async def test_regression_04_a_model_that_crashes_while_it_streams_tells_its_clients(autojump_clock, placement):
+    """Regression 4: a model that crashes while it streams: its clients are told, and health says what is true."""
     class Crashes(Steady):
         def inference(self):
             yield picture(1)
@@ -149,6 +155,7 @@ async def test_regression_04_a_model_that_crashes_while_it_streams_tells_its_cli
 
 @in_all_placements
 async def test_regression_05_a_slow_reader_costs_no_memory_and_no_other_client(autojump_clock, placement):
+    """Regression 5: a slow reader: memory stays flat and other clients notice nothing."""
     alive = []
 
     class Promises(Steady):
@@ -172,8 +179,46 @@ async def test_regression_05_a_slow_reader_costs_no_memory_and_no_other_client(a
             assert server.runtime.metrics.drops()["lane", "superseded"] >= 90
 
 
+class Wide(Steady):
+    """Pictures of 10 000 bytes: 800 kbit/s."""
+
+    def inference(self):
+        while True:
+            yield np.full((50, 66, 3), self.state.level, np.uint8)
+
+
+@pytest.mark.parametrize("thread", [False, True])
+async def test_regression_05_on_a_thin_link(autojump_clock, thread):
+    """Regression 5: on a link that carries a third of the video and stalls: memory flat, the others notice nothing."""
+    alive = []
+
+    class Promises(Wide):
+        def inference(self):
+            for frame in super().inference():
+                frame.flags.writeable = False
+                alive.append(weakref.ref(frame))
+                yield frame
+                del frame
+
+    async with open_server(Promises, step_cost=0.01, thread=thread) as server, server.connect() as client:
+        async with server.connect(role="viewer", link=Link(250_000, delay=0.02)) as slow:
+            for stalled in (False, True, False):
+                (slow.link.stall if stalled else slow.link.resume)()
+                began = trio.current_time()
+                frames = await client.take(100)
+                assert gaps(frames) == pytest.approx(0.1, abs=2e-6)
+                assert trio.current_time() - began == pytest.approx(10, abs=0.2)
+                gc.collect()
+                assert sum(ref() is not None for ref in alive) <= 6
+            slow.link.set(bits_per_second=None)
+            await client.take(20)
+            assert gaps(await slow.take(80))[-10:] == pytest.approx(0.1, abs=2e-6), "and it comes back"
+        assert [frame.seq for frame in await client.take(10)] == list(range(320, 330))
+
+
 @pytest.mark.parametrize("websocket", [False, True])
 async def test_regression_06_a_dead_reader_is_freed_within_its_bound(autojump_clock, websocket):
+    """Regression 6: a dead reader is freed within a bound."""
     async with open_server(Steady, websocket=websocket) as server:
         async with server.connect() as client:
             await client.take(1)
@@ -189,6 +234,7 @@ async def test_regression_06_a_dead_reader_is_freed_within_its_bound(autojump_cl
 
 @in_all_placements
 async def test_regression_07_what_a_long_step_made_for_a_client_that_left_is_discarded(autojump_clock, placement):
+    """Regression 7: a client leaves during a long step: the result is discarded, and the state released exactly once."""
     async with open_server(Steady, step_cost=10, **placement) as server:
         async with server.connect() as client:
             await client.command("set_level", level=99)
@@ -207,6 +253,7 @@ async def test_regression_07_what_a_long_step_made_for_a_client_that_left_is_dis
 
 @in_all_placements
 async def test_regression_08_a_minute_at_30_fps_drifts_by_less_than_a_frame(autojump_clock, placement):
+    """Regression 8: long runs do not drift; an hour of it is in tests/soak."""
     class Film(Steady):
         fps = 30
 
@@ -217,6 +264,7 @@ async def test_regression_08_a_minute_at_30_fps_drifts_by_less_than_a_frame(auto
 
 
 async def test_regression_09_the_rate_of_a_bursty_model_is_steady_and_does_not_spiral_down(autojump_clock):
+    """Regression 9: a bursty model: the estimate of the rate is steady and does not spiral down."""
     class Bursty(ReactorPipeline):
         output: Picture
 
@@ -239,6 +287,7 @@ async def test_regression_09_the_rate_of_a_bursty_model_is_steady_and_does_not_s
 
 
 async def test_regression_10_a_stall_of_200_ms_is_one_late_frame_and_no_fast_forward(autojump_clock):
+    """Regression 10: a stall of 200 ms is one late frame, and nothing is played faster to catch up."""
     class Camera(ReactorModel):
         output: Picture
         fps = 20
@@ -260,7 +309,52 @@ async def test_regression_10_a_stall_of_200_ms_is_one_late_frame_and_no_fast_for
 
 
 @in_all_placements
+@pytest.mark.parametrize("step_cost", [0.01, 1.0])
+@pytest.mark.parametrize("first", ["close", "new"])
+async def test_regression_11_of_close_and_new_at_one_instant_the_latest_wins(autojump_clock, placement, step_cost, first):
+    """Regression 11: a close and a new client in one batch of events, in either order: the new one is served."""
+    async with open_server(Steady, step_cost=step_cost, **placement) as server:
+        async with server.connect() as old, trio.open_nursery() as nursery:
+            await old.take(2)
+            await trio.sleep_until(4.5)
+            frames = []
+
+            async def new():
+                async with server.connect() as client:
+                    frames.extend(await client.take(3))
+                    assert server.model.connected.is_set()
+                    assert server.model.log == ["connected", "disconnected", "closed", "connected"]
+
+            for event_ in (old.aclose, new) if first == "close" else (new, old.aclose):
+                nursery.start_soon(event_)
+        await server.sessions[-1].ended.wait()
+        assert len(server.sessions) == 2
+        assert [frame.seq for frame in frames] == [0, 1, 2]
+        assert server.model.log == ["connected", "disconnected", "closed"] * 2
+        assert not server.model.connected.is_set()
+
+
+@in_all_placements
+async def test_regression_11_a_client_that_came_and_went_at_one_instant_is_gone(autojump_clock, placement):
+    """Regression 11: close, new and close again in one batch of events: nobody is there, and nothing is left."""
+    async with open_server(Steady, step_cost=1.0, **placement) as server:
+        async with server.connect() as old:
+            await old.take(1)
+            await old.aclose()
+            with trio.move_on_after(0):
+                async with server.connect():
+                    pytest.fail("it cannot have got in: a step runs")
+        await server.sessions[0].ended.wait()
+        await trio.sleep(5)
+        assert (len(server.sessions), server.runtime.present) == (1, 0)
+        assert not server.model.connected.is_set()
+        async with server.connect() as client:
+            assert shown(await client.take(1)) == [1]
+
+
+@in_all_placements
 async def test_regression_12_in_a_storm_of_parameters_the_last_wins_and_each_is_answered(autojump_clock, placement):
+    """Regression 12: a storm of parameters: the last wins, none is lost, each is answered."""
     async with open_server(Steady, step_cost=0.25, **placement) as server, server.connect() as client:
         await client.take(1)
         async with trio.open_nursery() as nursery:
@@ -279,6 +373,7 @@ async def test_regression_12_in_a_storm_of_parameters_the_last_wins_and_each_is_
 
 
 async def test_regression_12_in_the_order_of_the_wire(autojump_clock):
+    """Regression 12: a storm of parameters: the last wins, none is lost, each is answered."""
     async with open_server(Steady, step_cost=0.25) as server, raw_session(server) as peer:
         await trio.sleep(0.1)
         for number in range(150):
@@ -290,19 +385,34 @@ async def test_regression_12_in_the_order_of_the_wire(autojump_clock):
         assert server.model.state.level == 149
 
 
-@pytest.mark.parametrize("codec", ["raw", "jpeg"])
+CODECS = ("raw", "jpeg", "h264", "vp8", "vp9", "av1")
+
+
+@pytest.mark.parametrize("codec", CODECS)
 async def test_regression_13_a_late_joiner_starts_on_a_key_frame(autojump_clock, codec):
-    async with open_server(Steady, step_cost=0.01) as server, server.connect() as client:
+    """Regression 13: who joins late starts on a key frame."""
+    if not choose_codecs([codec]) or codec not in available():
+        pytest.skip(f"{codec} is not installed")
+
+    class Large(Steady):
+        def inference(self):
+            while True:
+                yield np.full((48, 64, 3), 60 + self.state.level, np.uint8)
+
+    async with open_server(Large, step_cost=0.01) as server, server.connect(video=[codec]) as client:
         await client.take(10)
-        async with server.connect(role="viewer", video=[codec]) as viewer:
-            (frame,) = await viewer.take(1)
-            assert frame.keyframe
-            assert frame.seq >= 9
-            assert viewer.tracks[0].width == 2, "its size was told before it"
+        for _ in range(2):  # the second one joins what is already shared
+            async with server.connect(role="viewer", video=[codec]) as viewer:
+                frames = await viewer.take(3)
+                assert frames[0].keyframe
+                assert frames[0].seq >= 9
+                assert (viewer.tracks[0].codec, viewer.tracks[0].width) == (codec, 64), "its size was told before it"
+                assert all(np.abs(frame.data.astype(int) - 61).max() <= 4 for frame in frames), "and it is the picture"
 
 
 @pytest.mark.parametrize("websocket", [False, True])
 async def test_regression_14_malformed_and_deeply_nested_messages_are_refused_by_type(autojump_clock, websocket):
+    """Regression 14: oversized, malformed and deeply nested messages: a refusal by type, the connection's policy kept."""
     async with open_server(Steady, step_cost=0.01, websocket=websocket) as server, server.connect() as client:
         await client.take(1)
         deep = '{"type": "set_level", "data": {"level": ' + "[" * 50_000 + "]" * 50_000 + "}}"
@@ -316,6 +426,7 @@ async def test_regression_14_malformed_and_deeply_nested_messages_are_refused_by
 
 
 async def test_regression_14_an_oversized_message_closes_with_too_big(autojump_clock):
+    """Regression 14: oversized, malformed and deeply nested messages: a refusal by type, the connection's policy kept."""
     async with open_server(Steady, step_cost=0.01, websocket=True) as server, server.connect() as client:
         await client.take(1)
         await client._transport.send('{"type": "set_level", "data": {"level": ' + "1" * 300 * 1024 + "}}")
@@ -328,6 +439,7 @@ async def test_regression_14_an_oversized_message_closes_with_too_big(autojump_c
 
 @in_all_placements
 async def test_regression_15_idle_yields_do_not_lower_the_rate(autojump_clock, placement):
+    """Regression 15: idle yields do not lower the rate."""
     class Waits(ReactorPipeline):
         output: Picture
 
@@ -348,6 +460,7 @@ async def test_regression_15_idle_yields_do_not_lower_the_rate(autojump_clock, p
 
 @pytest.mark.parametrize("websocket", [False, True])
 async def test_regression_16_congested_video_never_costs_an_answer(autojump_clock, websocket):
+    """Regression 16: congested video never costs the answer to a command."""
     async with open_server(Steady, step_cost=0.01, websocket=websocket) as server, server.connect() as client:
         await client.take(1)
         client.stall()
@@ -367,3 +480,58 @@ async def test_regression_16_congested_video_never_costs_an_answer(autojump_cloc
         assert [number for number, _ in answered] == list(range(50))
         assert {at for _, at in answered} == {resumed}
         assert server.runtime.metrics.drops()["lane", "superseded"] > 30
+
+
+@pytest.mark.parametrize("rate", [1_000_000, 300_000, 100_000])
+async def test_regression_16_on_a_thin_link_each_answer_comes_within_what_the_link_holds(autojump_clock, rate):
+    """Regression 16: video takes all of the link and more, it stalls, and each command is answered once, in order."""
+    delay, frame, buffer = 0.02, 8 * 10_000, 8 * 16_384
+    async with open_server(Wide, step_cost=0.01) as server:
+        async with server.connect(link=Link(rate, delay=delay)) as client:
+            await client.take(3)
+            answered = []
+
+            async def change(number):
+                asked = trio.current_time()
+                await client.command("set_level", level=number)
+                answered.append((number, trio.current_time() - asked))
+
+            async with trio.open_nursery() as nursery:
+                for number in range(40):
+                    nursery.start_soon(change, number)
+                    await trio.sleep(0.1)
+            assert [number for number, _ in answered] == list(range(40))
+            # there and back, a frame's time until the step, what is in the buffer, and the frame on its way into it
+            bound = 2 * delay + 0.1 + (buffer + frame + 40 * 8 * 100) / rate
+            assert max(took for _, took in answered) <= bound
+            answered.clear()
+            client.link.stall()
+            async with trio.open_nursery() as nursery:
+                for number in range(40, 60):
+                    nursery.start_soon(change, number)
+                    await trio.sleep(0.1)
+                await trio.sleep(1)
+                assert len(answered) <= 1, "what had passed before the stall"
+                client.link.resume()
+            assert [number for number, _ in answered] == list(range(40, 60))
+            assert server.sessions[0].reason is None
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+@pytest.mark.parametrize("websocket", [False, True])
+async def test_regression_17_a_client_as_it_comes_takes_a_large_raw_frame(autojump_clock, size, websocket):
+    """Regression 17: a client with no option set receives raw 720p, whatever a WebSocket library's own limit is."""
+    width, height = size
+    image = np.random.default_rng(1).integers(0, 256, (height, width, 3), np.uint8)
+
+    class Big(ReactorPipeline):
+        output: Picture
+        fps = 10
+
+        def inference(self):
+            while True:
+                yield image
+
+    async with open_session(Big, step_cost=0.01, websocket=websocket) as client:
+        for frame in await client.take(3):
+            assert np.array_equal(frame.data, image)

@@ -11,6 +11,7 @@ See `docs/testing.md`.
 from reactor_trio.testing.client import SessionClient as SessionClient
 from reactor_trio.testing.executor import PipelineExecutor as PipelineExecutor
 from reactor_trio.testing.executor import StepResult as StepResult
+from reactor_trio.testing.link import Link as Link
 from reactor_trio.testing.server import TestServer as TestServer
 from reactor_trio.testing.server import assert_nothing_left as assert_nothing_left
 from reactor_trio.testing.server import open_server as open_server

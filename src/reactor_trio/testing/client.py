@@ -15,6 +15,7 @@ from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.transport import Transport
 from reactor_trio.client.uploads import Post, Source, Upload
 from reactor_trio.errors import SessionEnded
+from reactor_trio.testing.link import Link
 from reactor_trio.testing.memory import Stall
 
 if TYPE_CHECKING:
@@ -38,13 +39,22 @@ class SessionClient(Client):
         vanish: Callable[[], Awaitable[None]],
         on_queued: Callable[[int, int], object] | None,
         post: Post,
+        link: Link | None = None,
     ) -> None:
         super().__init__(transport, on_queued=on_queued, post=post)
         self.server = server
         self._stall = stall
         self._vanish = vanish
+        self._link = link
         self._taking: dict[str | None, FrameStream] = {}
         self._reading: MessageStream | None = None
+
+    @property
+    def link(self) -> Link:
+        """The link that it was connected with."""
+        if self._link is None:
+            raise TypeError("this client has no link to shape: connect it with link=Link(...)")
+        return self._link
 
     async def take(self, count: int = 1, track: str | None = None, *, within: float = 86_400.0) -> list[Frame]:
         """The next `count` frames of a track, none left out.

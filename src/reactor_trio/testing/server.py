@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -29,6 +29,7 @@ from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
 from reactor_trio.session import Session
 from reactor_trio.testing.client import SessionClient
+from reactor_trio.testing.link import Link, LinkTransport
 from reactor_trio.testing.memory import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
 from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost, virtual_sleep
 from reactor_trio.transport import Refused, Request, serve_http
@@ -77,17 +78,24 @@ class TestServer:
         role: Literal["control", "viewer"] = "control",
         model: str | None = None,
         on_queued: Callable[[int, int], object] | None = None,
+        link: Link | None = None,
     ) -> AsyncGenerator[SessionClient, None]:
         """Connect a client; enters once its session has begun, which in a full server means to wait.
 
-        Leaving the block closes politely. Raises ConnectionRefused or SessionEnded as the real client does.
+        `link` gives the connection a rate, a delay and a buffer. Leaving the block closes politely. Raises
+        ConnectionRefused or SessionEnded as the real client does.
         """
+        if link is not None and self._websocket:
+            raise TypeError("link= shapes whole messages: use a server without websocket=True")
         stall = Stall()
         open_link = self._open_websocket if self._websocket else self._open_memory
         url = session_url(f"ws://{_HOST}/ws", video=video, role=role, model=model)
-        transport, vanish = await open_link(url, stall)
+        if link is not None:
+            transport, vanish, stall = self._open_shaped(url, link)
+        else:
+            transport, vanish = await open_link(url, stall)
         post: Post = HttpPost(url, stream=self._open_stream) if self._websocket else self._post
-        client = SessionClient(transport, self, stall, vanish, on_queued, post)
+        client = SessionClient(transport, self, stall, vanish, on_queued, post, link)
         async with running(client):
             yield client
 
@@ -137,20 +145,30 @@ class TestServer:
             self.failure = failure
 
     async def _open_memory(self, url: str, stall: Stall) -> tuple[Transport, Any]:
+        request = self._admitted(url)
+        link = MemoryLink(stall, self.runtime.settings.limits.stall)
+        transport = MemoryTransport(link)
+        self._nursery.start_soon(self._site.converse, request, MemoryMessages(link, self._peer()))
+        return transport, _vanishing(transport)
+
+    def _open_shaped(self, url: str, link: Link) -> tuple[Transport, Any, Stall]:
+        request = self._admitted(url)
+        messages, transport, stall = link._open(self.runtime.settings.limits.stall, self._peer())
+        self._nursery.start_soon(self._site.converse, request, messages)
+        return transport, _vanishing(transport), stall
+
+    def _admitted(self, url: str) -> Request:
+        """A request for a WebSocket. Raises ConnectionRefused."""
         request = _request(url, "GET", None)
         refusal = self._site.admit(request)
         if refusal is not None:
             after = refusal.headers.get("retry-after")
             raise ConnectionRefused(refusal.status, refusal.body.decode().strip(), float(after) if after else None)
+        return request
+
+    def _peer(self) -> str:
         self._peers += 1
-        link = MemoryLink(stall, self.runtime.settings.limits.stall)
-        transport = MemoryTransport(link)
-
-        async def vanish() -> None:
-            transport.vanish()
-
-        self._nursery.start_soon(self._site.converse, request, MemoryMessages(link, f"memory:{self._peers}"))
-        return transport, vanish
+        return f"memory:{self._peers}"
 
     async def _open_websocket(self, url: str, stall: Stall) -> tuple[Transport, Any]:
         stream = await self._open_stream(stall)
@@ -240,10 +258,10 @@ async def open_server(
 
 @asynccontextmanager
 async def open_session(
-    model: type[Model], *, video: Iterable[str] = ("raw",), **options: Any
+    model: type[Model], *, video: Iterable[str] = ("raw",), link: Link | None = None, **options: Any
 ) -> AsyncGenerator[SessionClient, None]:
-    """One client of a server of its own; `options` are those of `open_server`."""
-    async with open_server(model, **options) as server, server.connect(video=video) as client:
+    """One client of a server of its own; `video` and `link` as for `connect`, `options` are those of `open_server`."""
+    async with open_server(model, **options) as server, server.connect(video=video, link=link) as client:
         yield client
 
 
@@ -253,6 +271,13 @@ def assert_nothing_left(server: TestServer) -> None:
     if not server.runtime.host.live_calls:
         left += [f"thread {t.name}" for t in threading.enumerate() if t is server.runtime.host.thread and t.is_alive()]
     assert not left, "left behind: " + "; ".join(left)
+
+
+def _vanishing(transport: MemoryTransport | LinkTransport) -> Callable[[], Awaitable[None]]:
+    async def vanish() -> None:
+        transport.vanish()
+
+    return vanish
 
 
 async def _here(function: Callable[[A], R], argument: A, /) -> R:

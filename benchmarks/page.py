@@ -1,0 +1,280 @@
+"""What the page and the server add between an encoded frame and its picture: 1280x720 at 60 fps, H.264, in Chromium.
+
+Two servers take turns in one browser: ours with its own page, whose smoothing is off, and a bare loop: trio-websocket, the
+same encoder with the same settings, and a page of thirty lines that decodes by WebCodecs and draws. From the call that sends
+a frame, in the server, to the return of the `drawImage` that shows it; both clocks are the machine's wall clock. A frame
+that was sent and not drawn counts as lost, wherever it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import trio
+import trio_websocket
+
+from benchmarks.peers import ROOT, environment, reactor_run
+from benchmarks.pictures import clip
+from benchmarks.report import SPREAD, Report, spread
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media import CodecSettings, Target, choose_codecs, full_bitrate, open_encoder
+from reactor_trio.protocol import Color, decode_packet
+
+SIZE = (1280, 720)
+FPS = 60
+CODEC = "h264"
+WARM_UP = 3.0
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+
+MODEL = f'''
+import json, sys, time
+sys.path.insert(0, {str(ROOT)!r})
+from benchmarks.pictures import clip
+from reactor_trio import *
+from reactor_trio.transport.websocket import WebSocketStream
+
+class Picture(Output):
+    main_video: Video
+
+sent = []
+send_packet = WebSocketStream.send_packet
+
+async def noting(self, head, payload):
+    sent.append((bytes(head).hex(), len(payload), time.time()))
+    await send_packet(self, head, payload)
+
+WebSocketStream.send_packet = noting
+
+class Model(ReactorPipeline):
+    output: Picture
+    fps = {FPS}
+
+    def load(self, config):
+        self.clip = clip({SIZE[0]}, {SIZE[1]})
+
+    @connected
+    def begin(self):
+        sent.clear()
+
+    @disconnected
+    def end(self):
+        with open("sent.json.new", "w") as file:
+            json.dump(sent, file)
+        import os
+        os.rename("sent.json.new", "sent.json")
+
+    def inference(self):
+        while True:
+            for picture in self.clip:
+                yield picture
+'''
+
+#: notes which frame was drawn when, in a window or a worker
+NOTING = """(() => {
+  self.drawn = [];
+  for (const kind of ["CanvasRenderingContext2D", "OffscreenCanvasRenderingContext2D"]) {
+    const prototype = self[kind]?.prototype;
+    if (!prototype) continue;
+    const draw = prototype.drawImage;
+    prototype.drawImage = function (image, ...where) {
+      const stamp = image.timestamp;
+      draw.call(this, image, ...where);
+      if (stamp !== undefined) self.drawn.push([stamp, performance.timeOrigin + performance.now()]);
+    };
+  }
+})()"""
+
+BARE_PAGE = """<!doctype html><canvas id="picture"></canvas><script type="module">
+const canvas = document.getElementById("picture");
+const context = canvas.getContext("2d", {alpha: false});
+let decoder = null;
+const socket = new WebSocket(`ws://${location.host}/ws`);
+socket.binaryType = "arraybuffer";
+socket.onmessage = ({data}) => {
+  if (typeof data === "string") {
+    decoder = new VideoDecoder({
+      output(frame) {
+        if (canvas.width !== frame.displayWidth) {
+          canvas.width = frame.displayWidth;
+          canvas.height = frame.displayHeight;
+        }
+        context.drawImage(frame, 0, 0);
+        frame.close();
+      },
+      error(error) { console.error(error.message); },
+    });
+    decoder.configure({...JSON.parse(data), optimizeForLatency: true});
+    return;
+  }
+  const head = new DataView(data);
+  decoder.decode(new EncodedVideoChunk({
+    timestamp: Number(head.getBigUint64(0)), type: head.getUint8(8) ? "key" : "delta", data: new Uint8Array(data, 9),
+  }));
+};
+</script>"""
+
+#: of each frame: its timestamp, and when it was sent or drawn, in seconds of the wall clock
+Times = dict[int, float]
+
+
+def run(report: Report, *, quick: bool) -> None:
+    """Turns of the two."""
+    for what, there in (("Playwright", importlib.util.find_spec("playwright")), ("Chromium", shutil.which("chromium"))):
+        if not there:
+            report.note(f"not measured: {what} is not installed")
+            return
+    if not choose_codecs([CODEC]):
+        report.note(f'not measured: {CODEC} is not installed; pip install "reactor-trio[video]"')
+        return
+    turns, seconds = (2, 5.0) if quick else (5, 10.0)
+    from playwright.sync_api import sync_playwright
+
+    ours: list[tuple[Times, Times]] = []
+    bare: list[tuple[Times, Times]] = []
+    with sync_playwright() as playwright, playwright.chromium.launch(
+        executable_path=shutil.which("chromium"), args=FLAGS
+    ) as browser:
+        for _ in range(turns):
+            ours.append(_play_ours(browser, seconds))
+            bare.append(_play_bare(browser, seconds))
+    rows, p95 = [], {}
+    for name, played in (("reactor-trio", ours), ("bare loop", bare)):
+        took = [[drawn[at] - sent[at] for at in sent if at in drawn] for sent, drawn in played]
+        p95[name] = median(float(np.percentile(turn, 95)) for turn in took)
+        frames = sum(len(sent) for sent, _ in played)
+        lost = 100 * (1 - sum(map(len, took)) / frames)
+        rows.append([name, frames / turns / seconds, lost, *spread([one for turn in took for one in turn])])
+    report.table(
+        f"send to drawn, ms ({CODEC}, {SIZE[0]}x{SIZE[1]} at {FPS} fps, {turns} turns of {seconds:g} s)",
+        ["server", "fps", "lost %", *SPREAD], rows,
+    )  # fmt: skip
+    report.bar("p95 of a turn (median) to that of the bare loop", p95["reactor-trio"] / p95["bare loop"], 1.25, "times")
+    report.bar("frames not drawn", rows[0][2], 1, "%")
+
+
+def _play_ours(browser: Any, seconds: float) -> tuple[Times, Times]:
+    with tempfile.TemporaryDirectory() as folder, reactor_run(Path(folder), MODEL) as server:
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
+        page = context.new_page()
+        page.add_init_script(NOTING)
+        page.on("worker", lambda worker: worker.evaluate(NOTING))
+        page.goto(f"http://127.0.0.1:{server.port}/?video={CODEC}&lead=off")
+        began, drawn = _watch(page, seconds)
+        context.close()
+        log = Path(folder) / "sent.json"
+        until = time.monotonic() + 10
+        while not log.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        entries = json.loads(log.read_text())
+    sent = {decode_packet(bytes.fromhex(head) + bytes(size)).pts_us: at for head, size, at in entries}
+    return _within(sent, began, seconds), drawn
+
+
+def _play_bare(browser: Any, seconds: float) -> tuple[Times, Times]:
+    with _bare() as (port, end):
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
+        page = context.new_page()
+        page.add_init_script(NOTING)
+        page.route(
+            f"http://127.0.0.1:{port}/", lambda route: route.fulfill(body=BARE_PAGE, content_type="text/html")
+        )
+        page.goto(f"http://127.0.0.1:{port}/")
+        began, drawn = _watch(page, seconds)
+        context.close()
+        sent = {int(stamp): at for stamp, at in end()}
+    return _within(sent, began, seconds), drawn
+
+
+def _watch(page: Any, seconds: float) -> tuple[float, Times]:
+    """From when on it counts, and what was drawn, by the page or its worker."""
+    page.wait_for_timeout(1000 * WARM_UP)
+    began = time.time()
+    page.wait_for_timeout(1000 * (seconds + 1))  # what is sent last has a second to be drawn
+    drawn = page.evaluate("self.drawn")
+    for worker in page.workers:
+        drawn += worker.evaluate("self.drawn ?? []")
+    assert drawn, "nothing was drawn"
+    return began, {round(stamp): at / 1000 for stamp, at in drawn}
+
+
+def _within(sent: Times, began: float, seconds: float) -> Times:
+    return {stamp: at for stamp, at in sent.items() if began <= at < began + seconds}
+
+
+# ---- the bare loop ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _bare() -> Iterator[tuple[int, Any]]:
+    command = [sys.executable, "-m", "benchmarks.page"]
+    with subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def end() -> list[tuple[int, float]]:
+            return json.loads(process.communicate(timeout=30)[0])
+
+        try:
+            assert process.stdout is not None
+            yield int(process.stdout.readline()), end
+        finally:
+            process.kill()
+
+
+async def _serve_bare() -> None:
+    """One client gets the clip; when standard input ends, what was sent is printed."""
+    pictures, settings, sent = clip(*SIZE), CodecSettings(), []
+    spec = TrackSpec("main_video", "video", "out")
+
+    async def play(request: trio_websocket.WebSocketRequest) -> None:
+        socket = await request.accept()
+        encoder = open_encoder(spec, CODEC, settings)
+        encoder.configure(Target(full_bitrate(CODEC, *SIZE, FPS, settings), FPS))
+        began, number = trio.current_time(), 0
+        try:
+            while True:
+                encoded = await trio.to_thread.run_sync(encoder.encode, pictures[number % len(pictures)])
+                if number == 0:
+                    await socket.send_message(json.dumps(_decoder_config(encoder.describe(0, spec, encoded.size))))
+                stamp = round(number * 1e6 / FPS)
+                message = stamp.to_bytes(8, "big") + bytes([encoded.keyframe]) + bytes(encoded.payload)
+                sent.append((stamp, time.time()))
+                await socket.send_message(message)
+                number += 1
+                await trio.sleep_until(began + number / FPS)
+        except trio_websocket.ConnectionClosed:
+            encoder.close()
+
+    async with trio.open_nursery() as nursery:
+        server = await nursery.start(partial(trio_websocket.serve_websocket, play, "127.0.0.1", 0, None))
+        print(server.port, flush=True)
+        await trio.to_thread.run_sync(sys.stdin.read)
+        nursery.cancel_scope.cancel()
+    print(json.dumps(sent), flush=True)
+
+
+def _decoder_config(info: Any) -> dict[str, Any]:
+    color: Color = info.color
+    return {
+        "codec": info.codec_string,
+        "colorSpace": {
+            "matrix": color.matrix, "primaries": color.primaries, "transfer": color.transfer, "fullRange": color.full_range,
+        },
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    argparse.ArgumentParser().parse_args()
+    trio.run(_serve_bare)
