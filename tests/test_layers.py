@@ -25,6 +25,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "protocol": ("errors", "msgspec"),
     "interface": ("errors", "msgspec numpy torch trio"),
+    "decoding": ("", "av cv2 numpy"),
     "pacing": ("", ""),
     "admission": ("", ""),
     "media": ("errors protocol interface", "msgspec numpy simplejpeg torch"),
@@ -36,7 +37,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol interface pacing admission media model_host session transport connection",
         "msgspec outcome prometheus_client trio yaml",
     ),
-    "client": ("errors protocol", "anyio h11 msgspec numpy simplejpeg wsproto"),
+    "client": ("errors protocol decoding", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
         "errors protocol interface pacing media model_host session transport server client",
         "anyio msgspec numpy trio",
