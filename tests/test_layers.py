@@ -28,7 +28,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "decoding": ("", "av cv2 numpy"),
     "pacing": ("", ""),
     "admission": ("", ""),
-    "media": ("errors protocol interface", "msgspec numpy simplejpeg torch"),
+    "media": ("errors protocol interface decoding", "msgspec numpy simplejpeg torch"),
     "model_host": ("errors", "outcome trio"),
     "session": ("errors protocol interface pacing media model_host", "outcome trio"),
     "transport": ("protocol", "h11 trio trio_websocket wsproto"),

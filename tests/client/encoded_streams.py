@@ -9,7 +9,10 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace
 
 _ENCODERS = {
-    "h264": ("libx264", {"preset": "superfast", "tune": "zerolatency", "profile": "baseline", "forced-idr": "1", "sc_threshold": "0"}),
+    "h264": (
+        "libx264",
+        {"preset": "superfast", "tune": "zerolatency", "profile": "baseline", "forced-idr": "1", "sc_threshold": "0"},
+    ),
     "vp8": ("libvpx", {"deadline": "realtime", "cpu-used": "12", "lag-in-frames": "0"}),
     "vp9": ("libvpx-vp9", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0"}),
     "av1": ("libsvtav1", {"preset": "10", "crf": "20", "svtav1-params": "rtc=1:lp=1:pred-struct=1"}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 
 import anyio
@@ -223,8 +225,6 @@ def test_cancelling_at_any_point_loses_no_frame(backend):
 
 def test_a_task_that_asyncio_cancels_while_a_thread_decodes():
     """Its own cancellation does not wait for the thread, as anyio's does."""
-    import asyncio
-
     async def story(client, server):
         frames = client.frames()
         server.send_stream(stream()[:40])
@@ -234,10 +234,8 @@ def test_a_task_that_asyncio_cancels_while_a_thread_decodes():
             for _ in range(turn % 7):
                 await asyncio.sleep(0)
             task.cancel()
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 got += await task
-            except asyncio.CancelledError:
-                pass
             if len(got) == 40:
                 break
             if turn > 300:

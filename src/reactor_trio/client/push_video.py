@@ -21,7 +21,10 @@ BITS_PER_PIXEL = 3.6
 FPS = 30
 
 _ENCODERS: dict[str, tuple[str, dict[str, str]]] = {
-    "h264": ("libx264", {"preset": "superfast", "tune": "zerolatency", "profile": "baseline", "forced-idr": "1", "sc_threshold": "0"}),
+    "h264": (
+        "libx264",
+        {"preset": "superfast", "tune": "zerolatency", "profile": "baseline", "forced-idr": "1", "sc_threshold": "0"},
+    ),
     "vp8": ("libvpx", {"deadline": "realtime", "cpu-used": "12", "lag-in-frames": "0"}),
     "vp9": ("libvpx-vp9", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0"}),
 }

@@ -1,7 +1,8 @@
 """Frames: from what a model yields to bundles (`frames`), to a packet's payload (`encoders`), and from one (`decoders`)."""
 
+from reactor_trio.media.decoders import InputDecoder as InputDecoder
 from reactor_trio.media.decoders import Undecodable as Undecodable
-from reactor_trio.media.decoders import decode_input as decode_input
+from reactor_trio.media.decoders import input_codecs as input_codecs
 from reactor_trio.media.encoders import CodecSettings as CodecSettings
 from reactor_trio.media.encoders import Encoded as Encoded
 from reactor_trio.media.encoders import Encoder as Encoder
