@@ -127,7 +127,11 @@ async def test_the_python_client_answers_with_a_keyframe(autojump_clock):
 async def test_what_was_encoded_and_not_sent_is_followed_by_a_keyframe(autojump_clock):
     async with open_server(Model, step_cost=0.01) as server, server.connect() as client:
         await client.push("camera", picture(60), codec="h264")
-        send_bytes, client._send_bytes = client._send_bytes, lambda data: trio.sleep_forever()
+
+        async def stuck(data):
+            await trio.sleep_forever()
+
+        send_bytes, client._send_bytes = client._send_bytes, stuck
         with trio.move_on_after(0.1):
             await client.push_video("camera", picture(70), codec="h264")
         client._send_bytes = send_bytes
