@@ -51,6 +51,7 @@ class Session:
         self.query: dict[str, list[str]] = {}
         self.closed_with: int | None = None
         self.pong_came = False
+        self.said: list[tuple[str, dict]] = []
 
     def __call__(self, connection: ServerConnection) -> None:
         self.query = parse_qs(urlsplit(connection.request.path).query)
@@ -71,6 +72,9 @@ class Session:
         connection.send([whole[:10], whole[10:1_000_000], whole[1_000_000:]])
         for text in connection:
             command = json.loads(text)
+            self.said.append((command["type"], command["data"]))
+            if command["type"].startswith("reactor."):
+                continue
             self.pong_came = pong.wait(0)
             if command["type"] == "vanish":
                 connection.socket.shutdown(socket.SHUT_RDWR)
@@ -84,7 +88,7 @@ def test_a_session_over_a_real_socket(backend):
     async def main(port):
         queued = []
         url = f"http://127.0.0.1:{port}/"
-        async with connect(url, video=["h264", "raw"], on_queued=lambda *at: queued.append(at)) as client:
+        async with connect(url, video=["h266", "raw"], on_queued=lambda *at: queued.append(at)) as client:
             assert queued == [(1, 1)]
             frames = client.frames()
             for seq in range(2):
@@ -102,6 +106,9 @@ def test_a_session_over_a_real_socket(backend):
     assert session.query == {"video": ["raw"], "role": ["control"]}
     assert session.pong_came
     assert session.closed_with == 1000
+    seqs = [data["seq"] for type_, data in session.said if type_ == "reactor.feedback"]
+    assert seqs == sorted(set(seqs))  # of frames that came at once only the newest is told
+    assert seqs[-1] >= 1
 
 
 @every_backend
@@ -201,10 +208,15 @@ def test_the_url_asks_for_the_session():
     url = session_url("wss://h/a/ws?resume=r", token="t&?", model="my model")
     assert urlsplit(url).path == "/a/ws"
     assert parse_qs(urlsplit(url).query) == {
-        "resume": ["r"], "video": ["jpeg,raw"], "role": ["control"], "token": ["t&?"], "model": ["my model"],
+        "resume": ["r"], "video": ["jpeg,h264,vp8,vp9,av1"], "role": ["control"], "token": ["t&?"], "model": ["my model"],
     }  # fmt: skip
-    with pytest.raises(ValueError, match="video=av1 cannot be decoded here"):
-        session_url("ws://h", video=["av1"])
+    with pytest.raises(ValueError, match="video=h266 cannot be decoded here"):
+        session_url("ws://h", video=["h266"])
+    url = session_url("ws://h", video="h264,jpeg", audio=["opus", "pcm_s16le"])
+    assert parse_qs(urlsplit(url).query) == {"video": ["h264,jpeg"], "audio": ["opus,pcm_s16le"], "role": ["control"]}
+    assert "audio=none" in session_url("ws://h", audio=[])
+    with pytest.raises(ValueError, match="audio=mp3 cannot be decoded here; available: opus, pcm_s16le"):
+        session_url("ws://h", audio=["mp3"])
 
 
 @every_backend

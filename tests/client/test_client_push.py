@@ -145,7 +145,7 @@ def test_what_cannot_be_pushed(backend):
             await client.push_video("main_video", GREY)
         with pytest.raises(ValueError, match="no audio input track 'camera'"):
             await client.push_audio("camera", np.zeros(4, np.int16))
-        with pytest.raises(ValueError, match="codec: expected jpeg or raw"):
+        with pytest.raises(ValueError, match="codec: expected one of jpeg, raw, h264, vp8, vp9, got 'gif'"):
             await client.push_video("camera", GREY, codec="gif")
         with pytest.raises(ValueError, match="pts"):
             await client.push_video("camera", GREY, -1)

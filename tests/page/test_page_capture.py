@@ -71,6 +71,22 @@ def test_the_camera_is_sent_as_jpeg_packets_with_growing_times(server: FakeServe
     expect(card(page, "camera").locator(".input-status")).to_have_text(re.compile(r"^sending \d+ fps"))
 
 
+def test_a_keyframe_comes_first_and_when_the_server_asks(server: FakeServer, page: Page) -> None:
+    peer = begin(page, server, camera_track(codecs=["h264", "vp8", "jpeg", "raw"]))
+    card(page, "camera").get_by_role("button", name="Start camera").click()
+    packets = [peer.pushed() for _ in range(5)]
+    assert [packet.flags for packet in packets] == [1, 0, 0, 0, 0]
+    assert packets[0].payload[:5] == b"\0\0\0\1\x67"  # Annex B, with its parameter set
+    assert all(packet.meta["codec"] == "h264" for packet in packets)
+    assert (packets[0].meta["width"], packets[0].meta["height"]) == (640, 480)
+    assert packets[0].meta["matrix"] == "smpte170m"
+    peer.say("reactor.keyframe", {"track": 7})  # another one's
+    assert [peer.pushed().flags for _ in range(10)] == [0] * 10
+    peer.say("reactor.keyframe", {"track": 1})
+    flags = [peer.pushed().flags for _ in range(20)]
+    assert flags.count(1) == 1
+
+
 def test_size_and_rate_can_be_chosen_also_while_it_is_live(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, camera_track())
     camera = card(page, "camera")

@@ -180,6 +180,46 @@ def test_the_camera_comes_back_as_the_model_changed_it(url: str, page: Page) -> 
     expect(page.get_by_role("button", name="Start camera")).to_be_visible()
 
 
+SENDING = "[data-input=camera] .input-status"
+
+
+@pytest.mark.parametrize(
+    ("without", "codec"),
+    [
+        ("", "h264"),
+        # a browser without an encoder for H.264
+        ("""const supported = VideoEncoder.isConfigSupported.bind(VideoEncoder);
+            VideoEncoder.isConfigSupported = async (config) =>
+                config.codec.startsWith("avc1") ? { supported: false, config } : supported(config);""", "vp8"),
+        # one whose encoder breaks at its second picture, and which has no other
+        ("""const supported = VideoEncoder.isConfigSupported.bind(VideoEncoder);
+            VideoEncoder.isConfigSupported = async (config) =>
+                config.codec === "vp8" ? { supported: false, config } : supported(config);
+            const encode = VideoEncoder.prototype.encode;
+            let pictures = 0;
+            VideoEncoder.prototype.encode = function (...frame) {
+                if ((pictures += 1) === 2) throw new Error("broken");
+                return encode.apply(this, frame);
+            };""", ""),
+        ("delete window.VideoEncoder;", ""),
+    ],
+    ids=["h264", "vp8", "broken", "jpeg"],
+)  # fmt: skip
+def test_the_camera_is_encoded_by_the_browser_where_it_can(url: str, page: Page, without: str, codec: str) -> None:
+    page.set_default_timeout(30_000)
+    page.add_init_script(without)
+    mirror(page, url)
+    page.get_by_role("button", name="Start camera").click()
+    page.wait_for_function(IS_INVERTED_CAMERA)
+    page.wait_for_function(MOVES)
+    words = rf"sending [1-9]\d* fps of {codec}" if codec else r"sending [1-9]\d* fps(, |$)"
+    expect(page.locator(SENDING)).to_have_text(re.compile(words), timeout=30_000)
+    # Another size begins a new stream in the same track.
+    page.locator("[data-input=camera]").get_by_label("Size").select_option("320×240")
+    page.wait_for_function("() => document.querySelector('canvas[data-track=main_video]').width === 320")
+    assert messages(page).get_by_text("not used").count() == 0
+
+
 def test_the_model_hears_the_microphone_beside_the_camera(url: str, page: Page) -> None:
     mirror(page, url)
     page.get_by_role("button", name="Start camera").click()

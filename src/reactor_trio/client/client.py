@@ -8,8 +8,9 @@ that reason, and does not make up its own.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import anyio
@@ -17,16 +18,20 @@ import anyio.to_thread
 from numpy.typing import ArrayLike
 
 from reactor_trio.client.conversation import Conversation
-from reactor_trio.client.push import Payload, PushTrack, checked_picture, encode_picture, encode_sound
+from reactor_trio.client.decoders import wanted
+from reactor_trio.client.push import Payload, PushTrack, check_codec, checked_picture, encode_sound
 from reactor_trio.client.receiver import Answer, Receiver
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.transport import Transport, TransportClosed
 from reactor_trio.client.uploads import Post, Source, Upload, upload
 from reactor_trio.errors import UploadRefused
-from reactor_trio.protocol import TrackInfo, Welcome, encode_client_text
+from reactor_trio.protocol import TrackInfo, Welcome
 
 FRAMES_QUEUED = 64
+
+T = TypeVar("T")
+
 
 class Client:
     """One session. `connect()` makes one that is ready; `running()` makes one of any Transport ready.
@@ -35,6 +40,7 @@ class Client:
         transport: how messages travel; the client closes it.
         on_queued: called with `(position, total)` when the server has no room yet, and again at each change.
         post: how uploads travel; without it there are none.
+        feedback: whether the server is told of each video frame that comes.
     """
 
     #: frames that a consumer's queue holds
@@ -46,11 +52,14 @@ class Client:
         *,
         on_queued: Callable[[int, int], object] | None = None,
         post: Post | None = None,
+        feedback: bool = False,
     ) -> None:
         self._transport = transport
         self._post = post
         self._conversation = Conversation()
-        self._receiver = Receiver(transport, self._conversation, on_queued, self.frames_queued)
+        self._receiver = Receiver(
+            transport, self._conversation, on_queued, self.frames_queued, feedback, self._keyframe_wanted
+        )
         self._pushes: dict[int, PushTrack] = {}
         self._first_push: float | None = None
 
@@ -137,20 +146,35 @@ class Client:
         return await upload(self._post, token, source, name, mime_type)
 
     def frames(self, track: str | None = None, *, latest: bool = False) -> FrameStream:
-        """An async iterator over a track's frames, in order, decoded as they are taken.
+        """An async iterator over a track's frames, in order, decoded as they are taken, on a worker thread if that costs.
 
-        Its queue holds 64 frames; of a slower consumer's the oldest are dropped and counted in `statistics()`. Several
-        iterators each get every frame. The first one of a track also gets up to 64 frames that came before it.
+        Its queue holds 64 frames; of a slower consumer's the oldest are dropped and counted in `statistics()`, with those
+        that cannot be decoded without them; then the server is asked for a keyframe, as after a frame that is damaged and
+        for an iterator that begins in mid-stream. Several iterators each get every frame. The first one of a track also
+        gets up to 64 frames that came before it.
 
         Args:
             track: a name in `tracks`; by default the first output video track.
-            latest: keep the newest frame only.
+            latest: give the newest frame only. Of a codec between frames the others are decoded, but not converted.
 
         Raises ValueError if there is no such track. Iterating ends when the session ends politely (closed here, `done`,
         `client_left`) and raises SessionEnded if it ends otherwise, ProtocolError if a frame cannot be decoded.
         Cancelling it loses no frame.
         """
-        return FrameStream(self._receiver.frames[self._find_track(track).index].subscribe(latest=latest))
+        reader = self._receiver.frames[self._find_track(track).index].subscribe(latest=latest)
+        return FrameStream(
+            reader, self._away, lambda received: self._conversation.given(received, anyio.current_time())
+        )
+
+    async def request_video(self, codecs: Iterable[str]) -> None:
+        """Ask for other codecs from now on, best first; `[]` for no video until the next call.
+
+        The server changes at its next frame. Raises ValueError if none of them can be decoded here, SessionEnded.
+        """
+        text = self._conversation.request_video(wanted(codecs))
+        self._receiver.check_alive()
+        await self._send(text)
+        self._receiver.check_alive()
 
     def messages(self) -> MessageStream:
         """An async iterator over the model's messages; ends as `frames()` does.
@@ -177,21 +201,23 @@ class Client:
             track: a name in `tracks`; None: the first input video track.
             frame: `(H, W, 3)` uint8 RGB; not to be changed until this returns.
             pts: when it was captured, in seconds from the first one; by default now.
-            codec: `"jpeg"`, encoded on a worker thread, or `"raw"` for the exact pixels. A packet larger than the server's
-                limit (4 MiB) closes the connection.
+            codec: `"jpeg"`, encoded on a worker thread, `"raw"` for the exact pixels, or `"h264"`, `"vp8"`, `"vp9"` by the
+                extra `reactor-trio[video]`, if the server has it too. A packet larger than the server's limit (4 MiB) closes
+                the connection.
             quality: of the JPEG, 1 to 100.
 
-        Raises ValueError if there is no such track or this is no picture, SessionEnded when the session is over. What the
-        server cannot use it says in a message of type `reactor.error`. Cancelled before it was sent, nothing is.
+        Raises ValueError if there is no such track, this is no picture or the codec is not there, SessionEnded when the
+        session is over. What the server cannot use it says in a message of type `reactor.error`. Cancelled before it was
+        sent, nothing is.
         """
         self._receiver.check_alive()
         way, picture = self._find_input(track, "video"), checked_picture(frame)
+        check_codec(codec)
         captured = self._captured(pts)
 
         async def encode() -> Payload:
-            if codec == "raw":
-                return encode_picture(picture, codec, quality)
-            return await self._encode(encode_picture, picture, codec, quality)
+            work = partial(way.encode, picture, captured, codec, quality)
+            return work() if codec == "raw" else await self._away(work)
 
         return await way.push_newest(captured, encode, self._send_bytes)
 
@@ -212,9 +238,7 @@ class Client:
     async def feedback(self, track: str | None, seq: int) -> None:
         """Tell the server the newest frame shown of `track` (a name; None as in `frames()`). Raises SessionEnded."""
         self._receiver.check_alive()
-        await self._send(
-            encode_client_text("reactor.feedback", {"track": self._find_track(track).index, "seq": seq})
-        )
+        await self._send(self._conversation.feedback(self._find_track(track).index, seq))
         self._receiver.check_alive()
 
     async def aclose(self) -> None:
@@ -253,8 +277,13 @@ class Client:
             raise ValueError(f"pts: expected seconds, 0 or more, got {pts!r}")
         return pts
 
-    async def _encode(self, encode: Callable[..., Payload], /, *args: Any) -> Payload:
-        return await anyio.to_thread.run_sync(encode, *args)
+    async def _away(self, work: Callable[[], T]) -> T:
+        """What `work` returns, off the loop."""
+        return await anyio.to_thread.run_sync(work)
+
+    def _keyframe_wanted(self, track: int) -> None:
+        if (way := self._pushes.get(track)) is not None:
+            way.request_keyframe()
 
     async def _send_bytes(self, data: bytes) -> None:
         try:
@@ -292,6 +321,7 @@ async def running(client: C) -> AsyncIterator[C]:
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client._receiver.receive_all)
+            tasks.start_soon(client._receiver.tell_all)
             try:
                 yield client
             except anyio.get_cancelled_exc_class():

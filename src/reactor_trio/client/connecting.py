@@ -22,10 +22,12 @@ async def connect(
     url: str,
     *,
     video: Iterable[str] | None = None,
+    audio: Iterable[str] | None = None,
     role: Literal["control", "viewer"] = "control",
     token: str | None = None,
     model: str | None = None,
     on_queued: Callable[[int, int], object] | None = None,
+    feedback: bool = True,
     max_message_size: int = MAX_MESSAGE_SIZE,
     timeout: float = 10.0,
     ssl_context: ssl.SSLContext | None = None,
@@ -34,12 +36,14 @@ async def connect(
 
     Args:
         url: `ws://HOST:PORT/ws` (`wss` for TLS). The address that the server prints (`http://HOST:PORT/`) works too.
-        video: codecs, best first; those that cannot be decoded here are left out. By default all that can, `[]` for
-            control only.
+        video: codecs, best first; those that cannot be decoded here are left out. By default jpeg, h264, vp8, vp9 and av1,
+            `[]` for control only.
+        audio: codecs for sound, likewise, of opus and pcm_s16le; `[]` for none. By default pcm_s16le.
         role: `"control"`, or `"viewer"` to watch a session that another client controls.
         token: the server's access token, if it wants one.
         model: refuse to talk to a server that serves a model of another name.
         on_queued: called with `(position, total)` while the server has no room.
+        feedback: tell the server of each frame that comes, so that it sends no more than the link carries.
         max_message_size: bytes of the largest message that will be taken.
         timeout: seconds for TCP and the handshakes. Waiting in the server's queue has no limit.
         ssl_context: for `wss`; by default one that checks the server's certificate.
@@ -48,11 +52,11 @@ async def connect(
         ConnectionRefused: the server refused with an HTTP status; `retry_after` says when to try again, if it knows.
         SessionEnded: the server ended the session before it began.
         OSError: no connection; TimeoutError is one of them.
-        ValueError: `url` is none, or no codec in `video` can be decoded here.
+        ValueError: `url` is none, or no codec in `video` or `audio` can be decoded here.
 
     An exception of the block comes out as it is, on both loops. Cancelled at any point, it leaves nothing open.
     """
-    address = session_url(url, video=video, role=role, token=token, model=model)
+    address = session_url(url, video=video, audio=audio, role=role, token=token, model=model, feedback=feedback)
     transport = await open_websocket(
         address,
         ssl_context=ssl_context,
@@ -60,7 +64,7 @@ async def connect(
         timeout=timeout,
     )
     post = HttpPost(address, ssl_context=ssl_context, timeout=timeout)
-    async with running(Client(transport, on_queued=on_queued, post=post)) as client:
+    async with running(Client(transport, on_queued=on_queued, post=post, feedback=feedback)) as client:
         yield client
 
 
@@ -68,13 +72,22 @@ def session_url(
     url: str,
     *,
     video: Iterable[str] | None = None,
+    audio: Iterable[str] | None = None,
     role: str = "control",
     token: str | None = None,
     model: str | None = None,
+    feedback: bool = False,
 ) -> str:
-    """The WebSocket URL that asks for such a session. Raises ValueError if no codec in `video` can be decoded here."""
+    """The WebSocket URL that asks for such a session. Raises ValueError if none of the codecs named can be decoded here."""
     parts = urlsplit(url)
-    query = {"video": ",".join(wanted(video)) or "none", "role": role, "token": token, "model": model}
+    query = {
+        "video": ",".join(wanted(video)) or "none",
+        "audio": None if audio is None else ",".join(wanted(audio, "audio")) or "none",
+        "role": role,
+        "token": token,
+        "model": model,
+        "feedback": "1" if feedback else None,
+    }
     given = {key for key, _value in parse_qsl(parts.query, keep_blank_values=True)}
     added = urlencode({key: value for key, value in query.items() if value is not None and key not in given}, safe=",")
     return urlunsplit(

@@ -7,13 +7,13 @@ waiting caller, hand a frame to its consumers) is the Client's business.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
-from reactor_trio.client.statistics import CommandMeter, Statistics, TrackMeter, spread
+from reactor_trio.client.statistics import CommandMeter, LatencyMeter, Statistics, TrackMeter, spread
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import (
     PROTOCOL,
@@ -52,6 +52,12 @@ class TrackChanged(msgspec.Struct, frozen=True):
     track: TrackInfo
 
 
+class KeyframeWanted(msgspec.Struct, frozen=True):
+    """The server cannot go on decoding an input track without a keyframe."""
+
+    track: int
+
+
 class Bye(msgspec.Struct, frozen=True):
     """The server ends the session."""
 
@@ -78,7 +84,7 @@ class Received(msgspec.Struct, frozen=True):
     received_at: float
 
 
-TextEvent = Queued | Welcomed | Answered | TrackChanged | Bye | Message
+TextEvent = Queued | Welcomed | Answered | TrackChanged | KeyframeWanted | Bye | Message
 
 
 class _Ack(msgspec.Struct):
@@ -107,6 +113,7 @@ class Conversation:
         self.tracks: dict[int, TrackInfo] = {}
         self._last_id = 0
         self._commands = CommandMeter()
+        self._latency = LatencyMeter()
         self._meters: dict[int, TrackMeter] = {}
 
     def command(self, name: str, arguments: Mapping[str, Any], now: float) -> tuple[int, str]:
@@ -124,6 +131,21 @@ class Conversation:
     def forget(self, id: int) -> None:  # noqa: A002 - the wire's word
         """Nobody waits for command `id` any more, or it was never sent: leave it out of the figures."""
         self._commands.forget(id)
+
+    @staticmethod
+    def feedback(track: int, seq: int) -> str:
+        """The text that says that frame `seq` of a track, and all before it, have come."""
+        return encode_client_text("reactor.feedback", {"track": track, "seq": seq})
+
+    @staticmethod
+    def request_keyframe(track: int) -> str:
+        """The text that asks for a frame that can be decoded without those before it."""
+        return encode_client_text("reactor.keyframe", {"track": track})
+
+    @staticmethod
+    def request_video(codecs: Sequence[str]) -> str:
+        """The text that says which codecs are decoded from now on, best first; none for no video."""
+        return encode_client_text("reactor.video", {"video": list(codecs) or ["none"]})
 
     def receive_text(self, text: str, now: float) -> TextEvent | None:
         """What the server's text means; None for a runtime message that this version does not know.
@@ -149,6 +171,8 @@ class Conversation:
                 return Answered(message.id, error=CommandError(error.code, error.message))
             case "reactor.track":
                 return TrackChanged(self._describe(_data(message, TrackInfo)))
+            case "reactor.keyframe":
+                return _data(message, KeyframeWanted)
             case "reactor.queued":
                 return _data(message, Queued)
             case "reactor.bye":
@@ -171,8 +195,14 @@ class Conversation:
             raise ProtocolError(f"a packet of track {packet.track}, which was never described")
         self._meters[track.index].add(packet, len(data), now)
         if track.kind == "video" and packet.command is not None:
-            self._commands.pictured(packet.command, now)
+            sent_at = self._commands.pictured(packet.command, now)
+            if sent_at is not None:
+                self._latency.arrived(track.index, packet.seq, packet.meta.get("timing"), sent_at, now)
         return Received(packet, track, now)
+
+    def given(self, received: Received, now: float) -> None:
+        """The frame in `received` was decoded and given to its consumer."""
+        self._latency.given(received.track.index, received.packet.seq, now)
 
     def statistics(
         self, now: float, lost: Mapping[int, tuple[int, int]] | None = None, messages_dropped: int = 0
@@ -188,6 +218,7 @@ class Conversation:
             spread(self._commands.to_ack),
             spread(self._commands.to_picture),
             messages_dropped,
+            self._latency.statistics(),
         )
 
     def _welcomed(self, welcome: Welcome) -> Welcome:

@@ -2,7 +2,8 @@
 
 A decoder may keep state from one payload to the next and may give no frame or several for one payload, as inter-frame
 codecs do; a new description (another size or codec) starts a new decoder. Codecs are looked up in one table, in the
-order in which we ask a server for them: JPEG before raw, because only who asks for it wants 83 MB/s of raw 720p.
+order in which we ask a server for them. JPEG is first: decoded in 2 ms, without a package more, and any frame of it may be
+left out. The exact ones, 83 MB/s of raw 720p, are only for who names them.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from reactor_trio.decoding import INSTALL, DecodeError, OpusDecoder, VideoDecoder
 from reactor_trio.errors import ProtocolError
-from reactor_trio.protocol import TrackInfo
+from reactor_trio.protocol import Packet, TrackInfo
 
 
 class Decoder(Protocol):
-    """Decodes one track's payloads in order."""
+    """Decodes one track's payloads in order, one at a time."""
 
-    def decode(self, payload: memoryview, flags: int) -> list[NDArray[Any]]:
-        """The frames that `payload` completes. Raises ProtocolError if it is none of this codec."""
+    def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
+        """The frames that `packet` completes; none if not `give`, which costs less.
+
+        Raises ProtocolError if it is none of this codec, and DecodeError where the next keyframe may mend it: with another
+        decoder, since this one is of no more use.
+        """
         ...
 
 
@@ -32,9 +38,9 @@ class RawDecoder:
     def __init__(self, track: TrackInfo) -> None:
         self._track = track
 
-    def decode(self, payload: memoryview, flags: int) -> list[NDArray[Any]]:
+    def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """As `Decoder.decode`."""
-        height, width = self._track.height, self._track.width
+        payload, height, width = packet.payload, self._track.height, self._track.width
         if height is None or width is None:
             raise ProtocolError(f"track {self._track.name}: a raw frame came before the track's size")
         if payload.nbytes != height * width * 3:
@@ -56,10 +62,10 @@ class JpegDecoder:
         self._track = track
         self._decode = simplejpeg.decode_jpeg
 
-    def decode(self, payload: memoryview, flags: int) -> list[NDArray[Any]]:
+    def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """As `Decoder.decode`."""
         try:
-            return [self._decode(payload, colorspace="RGB")]
+            return [self._decode(packet.payload, colorspace="RGB")]
         except ValueError as error:
             raise ProtocolError(f"track {self._track.name}: not a JPEG picture: {error}") from None
 
@@ -70,8 +76,9 @@ class PcmDecoder:
     def __init__(self, track: TrackInfo) -> None:
         self._track = track
 
-    def decode(self, payload: memoryview, flags: int) -> list[NDArray[Any]]:
+    def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """As `Decoder.decode`."""
+        payload = packet.payload
         if payload.nbytes % 2:
             raise ProtocolError(f"track {self._track.name}: half a 16-bit sample in {payload.nbytes} bytes")
         samples = np.frombuffer(payload, "<i2").reshape(1, -1)
@@ -79,44 +86,120 @@ class PcmDecoder:
         return [samples]
 
 
+class StreamDecoder:
+    """A codec between frames to `(H, W, 3)` uint8: the picture at the top left of what its codec gives."""
+
+    def __init__(self, track: TrackInfo) -> None:
+        assert track.codec is not None
+        self._track = track
+        colour = track.color
+        self._decoder = VideoDecoder(
+            track.codec,
+            matrix=None if colour is None else colour.matrix,
+            full_range=None if colour is None else colour.full_range,
+        )
+
+    def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
+        """As `Decoder.decode`."""
+        return [self._cropped(picture) for picture in self._decoder.decode(packet.payload, give)]
+
+    def _cropped(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        height, width = self._track.height or picture.shape[0], self._track.width or picture.shape[1]
+        if picture.shape[:2] == (height, width):
+            return picture
+        if picture.shape[0] < height or picture.shape[1] < width:
+            raise DecodeError(f"expected a picture of {width}x{height}, got {picture.shape[1]}x{picture.shape[0]}")
+        return np.ascontiguousarray(picture[:height, :width])
+
+
+class OpusStreamDecoder:
+    """The Opus packets of one block to `(1, M)` int16 at 48 kHz; their sizes stand in `meta`."""
+
+    def __init__(self, track: TrackInfo) -> None:
+        self._track = track
+        self._decoder = OpusDecoder()
+
+    def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
+        """As `Decoder.decode`; nothing where no Opus packet ended in the block."""
+        sizes = packet.meta.get("sizes")
+        if not isinstance(sizes, list) or not all(type(size) is int and size > 0 for size in sizes):
+            raise ProtocolError(f"track {self._track.name}: an Opus block without the sizes of its packets")
+        if sum(sizes) != packet.payload.nbytes:
+            raise ProtocolError(
+                f"track {self._track.name}: Opus packets of {sum(sizes)} bytes in a payload of {packet.payload.nbytes}"
+            )
+        blocks, begin = [], 0
+        for size in sizes:
+            blocks.append(self._decoder.decode(packet.payload[begin : begin + size]))
+            begin += size
+        return [np.concatenate(blocks, axis=1)] if blocks and give else []
+
+
 class Codec(NamedTuple):
-    """One row of the table: what makes its decoder, and the package that this needs."""
+    """One row of the table.
+
+    Attributes:
+        make: makes its decoder.
+        package: what that needs.
+        unnamed: whether we ask for it when none is named.
+        blocking: whether decoding costs enough to leave the loop for a worker thread.
+    """
 
     kind: str
     make: Callable[[TrackInfo], Decoder]
     package: str = "numpy"
+    unnamed: bool = True
+    blocking: bool = True
 
 
 CODECS: dict[str, Codec] = {
     "jpeg": Codec("video", JpegDecoder, "simplejpeg"),
-    "raw": Codec("video", RawDecoder),
-    "pcm_s16le": Codec("audio", PcmDecoder),
+    "h264": Codec("video", StreamDecoder, "av"),
+    "vp8": Codec("video", StreamDecoder, "av"),
+    "vp9": Codec("video", StreamDecoder, "av"),
+    "av1": Codec("video", StreamDecoder, "av"),
+    "lossless": Codec("video", StreamDecoder, "av", unnamed=False),
+    "raw": Codec("video", RawDecoder, unnamed=False, blocking=False),
+    "opus": Codec("audio", OpusStreamDecoder, "av", unnamed=False),
+    "pcm_s16le": Codec("audio", PcmDecoder, blocking=False),
 }
 
 
-def available() -> tuple[str, ...]:
-    """The video codecs that can be decoded here, best first."""
-    return tuple(name for name, codec in CODECS.items() if codec.kind == "video" and find_spec(codec.package))
+def available(kind: str = "video") -> tuple[str, ...]:
+    """The codecs of a kind, `video` or `audio`, that can be decoded here, best first."""
+    return tuple(name for name, codec in CODECS.items() if codec.kind == kind and find_spec(codec.package))
 
 
-def wanted(video: Iterable[str] | None) -> tuple[str, ...]:
-    """The codecs to ask a server for: `video` without those that cannot be decoded here, all available ones if None.
+def wanted(codecs: Iterable[str] | None, kind: str = "video") -> tuple[str, ...]:
+    """The codecs to ask a server for: `codecs` without those that cannot be decoded here. None: jpeg, h264, vp8, vp9 and
+    av1 for video, pcm_s16le for audio, as far as they can.
 
     Raises ValueError if codecs are named and none of them can be decoded here.
     """
-    if video is None:
-        return available()
-    named = tuple(video.split(",") if isinstance(video, str) else video)
+    usable = available(kind)
+    if codecs is None:
+        return tuple(name for name in usable if CODECS[name].unnamed) or usable
+    named = tuple(codecs.split(",") if isinstance(codecs, str) else codecs)
     if named in ((), ("none",)):
         return ()
-    usable = tuple(name for name in named if name in available())
-    if not usable:
-        raise ValueError(f"video={','.join(named)} cannot be decoded here; available: {', '.join(available())}")
-    return usable
+    asked = tuple(name for name in named if name in usable)
+    if not asked:
+        hint = f"; {INSTALL} brings more" if any(name in CODECS for name in named) else ""
+        raise ValueError(f"{kind}={','.join(named)} cannot be decoded here; available: {', '.join(usable)}{hint}")
+    return asked
 
 
 def make_decoder(track: TrackInfo) -> Decoder:
     """A new decoder for `track`. Raises ProtocolError if its codec is not one that we asked for."""
-    if track.codec not in CODECS:
+    codec = CODECS.get(track.codec or "")
+    if codec is None:
         raise ProtocolError(f"track {track.name}: codec {track.codec} cannot be decoded here")
-    return CODECS[track.codec].make(track)
+    if not find_spec(codec.package):
+        raise ProtocolError(f"track {track.name}: codec {track.codec} cannot be decoded here; {INSTALL}")
+    return codec.make(track)
+
+
+def blocking(track: TrackInfo) -> bool:
+    """Whether decoding `track`, or making its decoder, is better done by a worker thread."""
+    codec = CODECS.get(track.codec or "")
+    return codec is not None and codec.blocking

@@ -72,6 +72,9 @@ def figures(statistics: Statistics) -> str:
         parts.append(f"ack {_ms(ack.p50)}, p95 {_ms(ack.p95)}")
     if picture.count:
         parts.append(f"picture {_ms(picture.p50)}, p95 {_ms(picture.p95)}")
+    if (latency := statistics.latency) is not None:
+        shares = ((name, getattr(latency, name)) for name in latency.__struct_fields__)
+        parts.append("p50/p95 " + ", ".join(f"{name} {_ms(share.p50)[:-3]}/{_ms(share.p95)}" for name, share in shares))
     return " | ".join(parts)
 
 

@@ -3,22 +3,33 @@
 A push ends when its packet is on its way. While one picture of a track is encoded or waits for the socket, of those pushed
 meanwhile the newest alone is kept, not yet encoded: what the model gets is never older than the link makes it. Sound waits
 its turn and is all sent.
+
+A picture of a codec between frames that was encoded and not sent is followed by a keyframe, and so is the server's word that
+it wants one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reactor_trio.client.push_video import CODECS, StreamEncoder
+from reactor_trio.decoding import INSTALL, available
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, encode_packet
 
-#: encoded payload and meta of a packet
-Payload = tuple[bytes, dict[str, Any]]
 Send = Callable[[bytes], Awaitable[None]]
+
+
+class Payload(NamedTuple):
+    """What a packet carries."""
+
+    data: bytes
+    meta: dict[str, Any]
+    keyframe: bool = True
 
 
 class _Turn:
@@ -37,6 +48,24 @@ class PushTrack:
         self._seq = 0
         self._busy = False
         self._next: _Turn | None = None
+        self._encoder: StreamEncoder | None = None
+        self._keyframe = False
+
+    def request_keyframe(self) -> None:
+        """Make the next picture decodable without those before it."""
+        self._keyframe = True
+
+    def encode(self, picture: NDArray[np.uint8], pts: float, codec: str, quality: int) -> Payload:
+        """Blocks for as long as it takes: 1 ms for a JPEG of 640x480, 2 ms for H.264. Raises ValueError."""
+        if codec not in CODECS:
+            self._encoder = None
+            return encode_picture(picture, codec, quality)
+        height, width = picture.shape[:2]
+        if self._encoder is None or (self._encoder.codec, self._encoder.size) != (codec, (width, height)):
+            self._encoder = StreamEncoder(codec, width, height)
+        wanted, self._keyframe = self._keyframe, False
+        data, keyframe = self._encoder.encode(picture, pts, wanted)
+        return Payload(data, {"codec": codec, "width": width, "height": height}, keyframe)
 
     async def push_newest(self, pts: float, encode: Callable[[], Awaitable[Payload]], send: Send) -> bool:
         """Encode and send when it is this picture's turn; False if a newer one came before that."""
@@ -45,6 +74,9 @@ class PushTrack:
             return False
         try:
             await send(self._packet(seq, pts, await encode()))
+        except BaseException:
+            self.request_keyframe()  # what was encoded has not been sent
+            raise
         finally:
             self._pass_on()
         return True
@@ -82,8 +114,18 @@ class PushTrack:
             turn.come.set()
 
     def _packet(self, seq: int, pts: float, payload: Payload) -> bytes:
-        data, meta = payload
-        return encode_packet(Packet(self.info.index, seq, round(pts * 1e6), KEYFRAME, None, 0, meta, memoryview(data)))
+        data, meta, keyframe = payload
+        flags = KEYFRAME if keyframe else 0
+        return encode_packet(Packet(self.info.index, seq, round(pts * 1e6), flags, None, 0, meta, memoryview(data)))
+
+
+def check_codec(codec: str) -> None:
+    """Raise ValueError unless pictures can be encoded so here."""
+    known = ("jpeg", "raw", *CODECS)
+    if codec not in known:
+        raise ValueError(f"codec: expected one of {', '.join(known)}, got {codec!r}")
+    if codec in CODECS and not available():
+        raise ValueError(f"codec: {codec} needs PyAV, {INSTALL}")
 
 
 def checked_picture(frame: ArrayLike) -> NDArray[np.uint8]:
@@ -95,17 +137,15 @@ def checked_picture(frame: ArrayLike) -> NDArray[np.uint8]:
 
 
 def encode_picture(picture: NDArray[np.uint8], codec: str, quality: int) -> Payload:
-    """Blocks for as long as it takes: a JPEG of 640x480 about 1 ms. Raises ValueError for an unknown codec."""
+    """As raw pixels or, by any other name, as a JPEG."""
     picture = np.ascontiguousarray(picture)
     if codec == "raw":
         height, width = picture.shape[:2]
-        return picture.tobytes(), {"codec": "raw", "width": width, "height": height}
-    if codec != "jpeg":
-        raise ValueError(f"codec: expected jpeg or raw, got {codec!r}")
+        return Payload(picture.tobytes(), {"codec": "raw", "width": width, "height": height})
     import simplejpeg
 
     data: bytes = simplejpeg.encode_jpeg(picture, quality=quality, colorspace="RGB", colorsubsampling="420")
-    return data, {"codec": "jpeg"}
+    return Payload(data, {"codec": "jpeg"})
 
 
 def encode_sound(samples: ArrayLike) -> Payload:
@@ -113,4 +153,4 @@ def encode_sound(samples: ArrayLike) -> Payload:
     array = np.asarray(samples)
     if array.dtype != np.int16 or array.size == 0 or not (array.ndim == 1 or (array.ndim == 2 and array.shape[0] == 1)):
         raise ValueError(f"expected sound, int16 (M,) or (1, M), got {array.dtype} {array.shape}")
-    return array.astype("<i2").tobytes(), {"codec": "pcm_s16le"}
+    return Payload(array.astype("<i2").tobytes(), {"codec": "pcm_s16le"})

@@ -3,6 +3,9 @@
 One task receives and never waits for a consumer: answers wake their callers, frames and messages go to bounded queues
 (`broadcast.py`), still encoded; they are decoded where they are taken (`streams.py`).
 
+What it has to tell the server by itself, that frames have come or that a keyframe is missing, is sent by a second task, the
+newest for each track alone: a link that takes nothing does not hold up what comes.
+
 A session ends once, for one reason: our own close, the server's `reactor.bye`, or what the transport says. After a
 polite end the iterators simply stop; after any other they raise SessionEnded, once what had arrived is taken.
 """
@@ -10,6 +13,7 @@ polite end the iterators simply stop; after any other they raise SessionEnded, o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -19,6 +23,7 @@ from reactor_trio.client.conversation import (
     Answered,
     Bye,
     Conversation,
+    KeyframeWanted,
     Message,
     Queued,
     Received,
@@ -30,6 +35,9 @@ from reactor_trio.errors import ProtocolError, SessionEnded
 from reactor_trio.protocol import TrackInfo
 
 MESSAGES_QUEUED = 1024
+
+#: seconds between two requests for a keyframe of a track
+KEYFRAME_FLOOR = 0.5
 
 _POLITE = ("client_left", "done")
 #: What a close without a `reactor.bye` means; any other code is a lost link.
@@ -59,6 +67,8 @@ class Receiver:
         conversation: reads it; whoever sends uses the same one.
         on_queued: called with `(position, total)` while there is no room.
         frames_queued: frames that a consumer's queue holds.
+        feedback: whether the server is told of each video frame.
+        on_keyframe: called with the index of the input track of which the server wants a keyframe.
     """
 
     def __init__(
@@ -67,12 +77,19 @@ class Receiver:
         conversation: Conversation,
         on_queued: Callable[[int, int], object] | None,
         frames_queued: int,
+        feedback: bool = False,
+        on_keyframe: Callable[[int], object] = lambda _: None,
     ) -> None:
         self._transport = transport
         self._conversation = conversation
         self._on_queued = on_queued
         self._frames_queued = frames_queued
+        self._feedback = feedback
+        self._on_keyframe = on_keyframe
         self._end_message = ""
+        self._to_tell: dict[tuple[str, int], str] = {}
+        self._asked: dict[int, float] = {}
+        self._something_to_tell = anyio.Event()
         #: place in the server's queue, from 1; None if there is none or no more
         self.position: int | None = None
         #: who waits for an answer, by the command's number
@@ -96,6 +113,24 @@ class Receiver:
         """Receive until the session has ended."""
         while await self._receive():
             pass
+
+    async def tell_all(self) -> None:
+        """Send what this side has to say by itself, until the connection takes no more."""
+        try:
+            while True:
+                await self._something_to_tell.wait()
+                self._something_to_tell = anyio.Event()
+                while self._to_tell:
+                    await self._transport.send(self._to_tell.pop(next(iter(self._to_tell))))
+        except TransportClosed:  # the receiving task learns why
+            return
+
+    def ask_keyframe(self, track: int) -> None:
+        """Ask for a keyframe of an output track, unless that was done just now."""
+        now = anyio.current_time()
+        if now - self._asked.get(track, -KEYFRAME_FLOOR) >= KEYFRAME_FLOOR:
+            self._asked[track] = now
+            self._tell("keyframe", track, self._conversation.request_keyframe(track))
 
     def finish(self, reason: str, message: str = "") -> None:
         """The session is over; only the first reason counts."""
@@ -144,6 +179,8 @@ class Receiver:
                     self._open_track(track)
             case TrackChanged(track):
                 self._open_track(track)
+            case KeyframeWanted(index):
+                self._on_keyframe(index)
             case Answered(number, reply, error):
                 # None: its caller was cancelled.
                 if (answer := self.answers.get(number)) is not None:
@@ -157,11 +194,21 @@ class Receiver:
         received = self._conversation.receive_packet(data, anyio.current_time())
         if received.track.direction != "out":
             raise ProtocolError(f"a packet of the input track {received.track.name}")
-        self.frames[received.track.index].put(received)
+        index = received.track.index
+        self.frames[index].put(received)
+        if self._feedback and received.track.kind == "video":
+            self._tell("feedback", index, self._conversation.feedback(index, received.packet.seq))
 
     def _open_track(self, track: TrackInfo) -> None:
         if track.index not in self.frames:
-            self.frames[track.index] = Broadcast(self._frames_queued)
+            self.frames[track.index] = Broadcast(
+                self._frames_queued, lambda received: received.packet.keyframe, partial(self.ask_keyframe, track.index)
+            )
+
+    def _tell(self, what: str, track: int, text: str) -> None:
+        """Have `text` sent, in place of what was not yet said of the same."""
+        self._to_tell[what, track] = text
+        self._something_to_tell.set()
 
     def _session_ended(self) -> SessionEnded:
         assert self.ended is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,6 +21,8 @@ WINDOW = 2.0
 #: How many newest samples a distribution is made of.
 SAMPLES = 300
 _WAITING = 1024
+#: frames whose decoding is waited for
+_TO_DECODE = 64
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -53,6 +56,28 @@ class TrackStatistics(msgspec.Struct, frozen=True):
     skipped: int = 0
 
 
+class Latency(msgspec.Struct, frozen=True):
+    """Where the time from a command to its picture went, over the last 300 commands whose frames say it.
+
+    Attributes:
+        wait: from the command's arrival at the model to the step that saw it.
+        step: that step.
+        queue: from its end to the frame's turn to be encoded.
+        encode: encoding it.
+        network: what is left between sending the command and the arrival of its frame.
+        decode: from that until the frame was decoded and taken, its time in the client's own queue included.
+        total: from sending the command until then.
+    """
+
+    wait: Spread
+    step: Spread
+    queue: Spread
+    encode: Spread
+    network: Spread
+    decode: Spread
+    total: Spread
+
+
 class Statistics(msgspec.Struct, frozen=True):
     """One session as this client saw it.
 
@@ -61,12 +86,14 @@ class Statistics(msgspec.Struct, frozen=True):
         command_to_ack: seconds from sending a command to its ack, over the last 300.
         command_to_picture: seconds from sending a command to the arrival of the first frame made with it.
         messages_dropped: model messages lost here because nobody took them.
+        latency: the way from a command to its picture in the program's hands, split; None without a server that says it.
     """
 
     tracks: dict[str, TrackStatistics]
     command_to_ack: Spread
     command_to_picture: Spread
     messages_dropped: int = 0
+    latency: Latency | None = None
 
 
 def spread(samples: Sequence[float]) -> Spread:
@@ -156,7 +183,53 @@ class CommandMeter:
         elif sent_at is not None:
             self.to_ack.append(now - sent_at)
 
-    def pictured(self, newest: int, now: float) -> None:
-        """A frame arrived that was made with the commands up to `newest`."""
+    def pictured(self, newest: int, now: float) -> float | None:
+        """A frame arrived that was made with the commands up to `newest`: when that one was sent, if it is the first."""
+        sent_at = None
         while self._unseen and (id_ := next(iter(self._unseen))) <= newest:
-            self.to_picture.append(now - self._unseen.pop(id_))
+            sent_at = self._unseen.pop(id_)
+            self.to_picture.append(now - sent_at)
+            if id_ != newest:
+                sent_at = None
+        return sent_at
+
+
+class _Shares(NamedTuple):
+    """One command's seconds."""
+
+    wait: float
+    step: float
+    queue: float
+    encode: float
+    network: float
+    decode: float
+    total: float
+
+
+class LatencyMeter:
+    """Splits the time from a command to its picture by what the server says in `meta.timing`."""
+
+    def __init__(self) -> None:
+        self._arrived: deque[tuple[int, int, tuple[float, float, float, float], float, float]] = deque(maxlen=_TO_DECODE)
+        self._samples: deque[_Shares] = deque(maxlen=SAMPLES)
+
+    def arrived(self, track: int, seq: int, timing: object, sent_at: float, now: float) -> None:
+        """The first frame made with a command arrived; nothing is counted if `timing` is not four times."""
+        if not isinstance(timing, list) or len(timing) != 4 or not all(type(part) is int and part >= 0 for part in timing):
+            return
+        wait, step, queue, encode = (part / 1e6 for part in timing)
+        self._arrived.append((track, seq, (wait, step, queue, encode), sent_at, now))
+
+    def given(self, track: int, seq: int, now: float) -> None:
+        """Frame `seq` was taken, decoded; a command whose first frame was dropped shows in it too."""
+        for sample in [sample for sample in self._arrived if sample[0] == track and sample[1] <= seq]:
+            self._arrived.remove(sample)
+            _, _, shares, sent_at, arrived_at = sample
+            network = max(0.0, arrived_at - sent_at - sum(shares))
+            self._samples.append(_Shares(*shares, network, now - arrived_at, now - sent_at))
+
+    def statistics(self) -> Latency | None:
+        """The distributions; None if there is no sample."""
+        if not self._samples:
+            return None
+        return Latency(*(spread(shares) for shares in zip(*self._samples, strict=True)))

@@ -1,17 +1,28 @@
-"""What a consumer iterates over; a frame is decoded in the task that takes it, so that a dropped one costs nothing."""
+"""What a consumer iterates over; a frame is decoded when it is taken, so that a dropped one costs nothing.
+
+Decoding that costs something runs on a worker thread. What has been taken from the queue and not yet decoded stays with the
+stream, so that cancelling an iteration at any point loses no frame and never has two threads in one decoder.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from reactor_trio.client.broadcast import Reader
 from reactor_trio.client.conversation import Message, Received
-from reactor_trio.client.decoders import Decoder, make_decoder
+from reactor_trio.client.decoders import Decoder, blocking, make_decoder
+from reactor_trio.decoding import DecodeError
+from reactor_trio.errors import ProtocolError
 from reactor_trio.protocol import TrackInfo
+
+#: keyframes in a row that cannot be decoded before the stream gives up
+PATIENCE = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,38 +53,122 @@ class Frame:
 
 
 class FrameStream:
-    """The async iterator of `Client.frames()`; for one task at a time. Dropping it is enough to end it."""
+    """The async iterator of `Client.frames()`; for one task at a time. Dropping it is enough to end it.
 
-    def __init__(self, reader: Reader[Received]) -> None:
+    Args:
+        reader: the track's packets.
+        away: runs a function on a worker thread.
+        given: told of the packet of each frame that is given out.
+    """
+
+    def __init__(
+        self,
+        reader: Reader[Received],
+        away: Callable[[Callable[[], None]], Awaitable[None]],
+        given: Callable[[Received], object],
+    ) -> None:
         self._reader = reader
-        self._track: TrackInfo | None = None
-        self._decoder: Decoder
-        self._decoded: deque[Frame] = deque()
+        self._away = away
+        self._given = given
+        self._work = _Work(reader.latest)
+        self._failures = 0
 
     def __aiter__(self) -> FrameStream:
         return self
 
     async def __anext__(self) -> Frame:
-        while not self._decoded:
-            received = await self._reader.get()
-            packet = received.packet
+        work, reader = self._work, self._reader
+        while True:
+            while work.outcomes:
+                outcome = work.outcomes.popleft()
+                if (frame := self._settle(outcome)) is not None:
+                    self._given(outcome.received)
+                    return frame
+            if not work.waiting:
+                await reader.wait()
+                work.waiting.append(reader.pop())
+            if reader.latest:
+                work.waiting.extend(reader.take())
+            if blocking(work.waiting[0].track):
+                await self._away(work)
+            else:
+                work()
+
+    def _settle(self, outcome: _Outcome) -> Frame | None:
+        """The frame to give out, if any; what was lost or passed over is counted."""
+        received, error = outcome.received, outcome.error
+        if error is None:
+            self._failures = 0
+            self._reader.skip(outcome.passed)
+            return _frame(received, outcome.data) if outcome.data is not None else None
+        if isinstance(error, ProtocolError):
+            raise error
+        self._reader.drop(1)
+        if received.packet.keyframe:
+            self._failures += 1
+            if self._failures == PATIENCE:
+                raise ProtocolError(f"track {received.track.name}: {PATIENCE} keyframes could not be decoded: {error}")
+        self._reader.rebegin()
+        return None
+
+
+class _Outcome(NamedTuple):
+    """What became of one packet."""
+
+    received: Received
+    data: NDArray[Any] | None = None
+    passed: bool = False
+    error: DecodeError | ProtocolError | None = None
+
+
+class _Work:
+    """One consumer's decoder. Called, on whatever thread, it decodes what waits."""
+
+    def __init__(self, latest: bool) -> None:
+        self.waiting: deque[Received] = deque()
+        self.outcomes: deque[_Outcome] = deque()
+        self._latest = latest
+        self._track: TrackInfo | None = None
+        self._decoder: Decoder | None = None
+        # asyncio can cancel the task that waits for a thread, and the next call comes while it still runs
+        self._one_at_a_time = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._one_at_a_time:
+            while self.waiting:
+                received = self.waiting.popleft()
+                self.outcomes.append(self._decode(received, give=not (self._latest and self.waiting)))
+
+    def _decode(self, received: Received, give: bool) -> _Outcome:
+        try:
             if received.track is not self._track:
-                self._decoder, self._track = make_decoder(received.track), received.track
-            self._decoded.extend(
-                Frame(
-                    data,
-                    packet.seq,
-                    packet.pts_us / 1e6,
-                    packet.command,
-                    packet.step,
-                    packet.keyframe,
-                    received.track.name,
-                    packet.meta,
-                    received.received_at,
-                )
-                for data in self._decoder.decode(packet.payload, packet.flags)
-            )
-        return self._decoded.popleft()
+                self._track, self._decoder = received.track, None
+            if self._decoder is None:
+                if not received.packet.keyframe:
+                    return _Outcome(received, error=DecodeError("it needs packets that are not there"))
+                self._decoder = make_decoder(received.track)
+            blocks = self._decoder.decode(received.packet, give)
+        except DecodeError as error:
+            self._decoder = None
+            return _Outcome(received, error=error)
+        except ProtocolError as error:
+            return _Outcome(received, error=error)
+        return _Outcome(received, blocks[-1] if blocks else None, passed=not give)
+
+
+def _frame(received: Received, data: NDArray[Any]) -> Frame:
+    packet = received.packet
+    return Frame(
+        data,
+        packet.seq,
+        packet.pts_us / 1e6,
+        packet.command,
+        packet.step,
+        packet.keyframe,
+        received.track.name,
+        packet.meta,
+        received.received_at,
+    )
 
 
 class MessageStream:

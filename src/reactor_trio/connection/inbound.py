@@ -3,7 +3,9 @@
 Intake never waits, so a disconnect is noticed while a picture is decoded; of pictures that wait for it the oldest are
 dropped and counted. Sound costs nothing to decode and is handed on at once: a burst of pictures must not cost samples.
 
-A packet that cannot be used changes nothing. The client is told once a second and track, since it may send thousands.
+A packet that cannot be used changes nothing. The client is told once a second and track, since it may send thousands. Of a
+codec between frames such a packet, and one that was dropped here, takes those after it along until the next keyframe, for
+which the client is asked.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ import trio
 from reactor_trio.errors import ProtocolError
 from reactor_trio.interface.input import InputFrame
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Undecodable, Worker, decode_input
+from reactor_trio.media import InputDecoder, Undecodable, Worker
+from reactor_trio.media.decoders import STREAMS
 from reactor_trio.protocol import Packet, decode_packet
 from reactor_trio.session.bell import Bell
 
@@ -27,6 +30,8 @@ from reactor_trio.session.bell import Bell
 WAITING = 8
 #: seconds between two errors for one track
 QUIET = 1.0
+#: seconds between two requests for a keyframe of one track
+KEYFRAME_FLOOR = 0.5
 
 _MAX_PTS_US = 2**53  # what a float holds exactly
 
@@ -39,6 +44,7 @@ class Inbound:
         worker: runs a decoder away from the loop.
         dropped: counts frames dropped: place, reason, number.
         refuse: tells the client that a packet was not used.
+        ask: asks the client for a keyframe of the track of an index.
     """
 
     def __init__(
@@ -47,11 +53,16 @@ class Inbound:
         worker: Worker,
         dropped: Callable[[str, str, int], None],
         refuse: Callable[[str, str], None],
+        ask: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._tracks = {index: track for index, track in enumerate(tracks) if track.direction == "in"}
         self._worker = worker
         self._dropped = dropped
         self._refuse = refuse
+        self._ask = ask
+        self._decoders = {index: InputDecoder(track) for index, track in self._tracks.items()}
+        self._gaps: set[int] = set()
+        self._asked: dict[int, float] = {}
         self._waiting: deque[tuple[TrackSpec, Packet, Callable[[str, InputFrame], None]]] = deque()
         self._bell = Bell()
         self._told: dict[int | None, float] = {}
@@ -74,14 +85,15 @@ class Inbound:
             if not 0 <= packet.pts_us < _MAX_PTS_US:
                 raise Undecodable("pts_us: expected microseconds, 0 or more")
             if spec.kind == "audio":
-                deliver(spec.name, _frame(packet, decode_input(spec, packet.meta, packet.payload)))
+                deliver(spec.name, _frame(packet, self._decoders[index].decode(packet.meta, packet.payload)))
                 return
         except (ProtocolError, Undecodable) as error:
             self._not_used(index, str(error))
             return
         self._waiting.append((spec, packet, deliver))
         if len(self._waiting) > WAITING:
-            self._waiting.popleft()
+            _, lost, _ = self._waiting.popleft()
+            self._gaps.add(lost.track)
             self._dropped("input", "overflow", 1)
         self._bell.ring()
 
@@ -101,15 +113,32 @@ class Inbound:
                     continue
                 under_way = 1
                 spec, packet, deliver = self._waiting.popleft()
+                decoder = self._decoders[packet.track]
+                if packet.track in self._gaps:  # what was dropped lay before all that waits
+                    self._gaps.remove(packet.track)
+                    decoder.lose()
+                if not decoder.wants(packet.meta, packet.keyframe):
+                    self._dropped("input", "no_keyframe", 1)
+                    self._ask_keyframe(packet.track)
+                    await trio.lowlevel.checkpoint()
+                    continue
                 try:
-                    data = await self._worker(partial(decode_input, spec, packet.meta), packet.payload)
+                    data = await self._worker(partial(decoder.decode, packet.meta), packet.payload)
                 except Undecodable as error:
                     self._not_used(packet.track, f"track {spec.name}: {error}")
+                    if packet.meta.get("codec") in STREAMS:
+                        self._ask_keyframe(packet.track)
                 else:
                     deliver(spec.name, _frame(packet, data))
         finally:
             if left := len(self._waiting) + under_way:
                 self._dropped("input", "client_left", left)
+
+    def _ask_keyframe(self, index: int) -> None:
+        now = trio.current_time()
+        if now - self._asked.get(index, -KEYFRAME_FLOOR) >= KEYFRAME_FLOOR:
+            self._asked[index] = now
+            self._ask(index)
 
     def _not_used(self, index: int | None, message: str) -> None:
         self._dropped("input", "refused", 1)

@@ -1,6 +1,7 @@
 """From the payload of a packet that a client sent to what the model reads; bounded before anything is decoded.
 
-Each packet names its codec, so a client may change it, or the size, from one frame to the next.
+Each packet names its codec, so a client may change it, or the size, from one frame to the next. A packet of a codec between
+frames is of use only after the ones before it: where one is missing or damaged, nothing is given until the next keyframe.
 """
 
 from __future__ import annotations
@@ -12,31 +13,95 @@ import numpy as np
 import numpy.typing as npt
 import simplejpeg
 
+from reactor_trio.decoding import INSTALL, DecodeError, VideoDecoder, available
 from reactor_trio.interface.tracks import TrackSpec
 
 #: pixels of a side of an input picture
 MAX_SIDE = 4096
+#: codecs between frames that an input track takes where PyAV is installed
+STREAMS = ("h264", "vp8", "vp9")
 
 
 class Undecodable(Exception):
     """The payload is not what its packet says, or not what the track takes; the text is for the client."""
 
 
-def decode_input(spec: TrackSpec, meta: Mapping[str, Any], payload: memoryview) -> npt.NDArray[Any]:
-    """What the model reads: a picture `(H, W, 3)` uint8 RGB or sound `(1, M)` int16, an array of its own.
+def input_codecs(kind: str) -> tuple[str, ...]:
+    """The codecs that an input track of this kind takes here, best first."""
+    if kind == "audio":
+        return ("pcm_s16le",)
+    return (*(STREAMS if available() else ()), "jpeg", "raw")
 
-    A JPEG of 640x480 takes about 1 ms, so not for a loop. Raises Undecodable.
-    """
-    codec = meta.get("codec")
-    if spec.kind == "audio":
-        if codec != "pcm_s16le":
-            raise Undecodable(f"codec: expected pcm_s16le, got {codec!r:.40}")
-        return _sound(spec, meta, payload)
-    if codec == "jpeg":
-        return _jpeg(payload)
-    if codec == "raw":
-        return _raw(meta, payload)
-    raise Undecodable(f"codec: expected jpeg or raw, got {codec!r:.40}")
+
+class InputDecoder:
+    """Decodes the packets of one input track in order, one at a time."""
+
+    def __init__(self, spec: TrackSpec) -> None:
+        self._spec = spec
+        self._stream: VideoDecoder | None = None
+        self._made_for: tuple[object, ...] = ()
+
+    def wants(self, meta: Mapping[str, Any], keyframe: bool) -> bool:
+        """Whether such a packet is of use; if not, a keyframe is missing."""
+        return keyframe or meta.get("codec") not in STREAMS or (self._stream is not None and self._fits(meta))
+
+    def lose(self) -> None:
+        """A packet was left out."""
+        self._stream = None
+
+    def decode(self, meta: Mapping[str, Any], payload: memoryview) -> npt.NDArray[Any]:
+        """What the model reads: a picture `(H, W, 3)` uint8 RGB or sound `(1, M)` int16, an array of its own.
+
+        Of 640x480 a JPEG takes about 1 ms, so not for a loop. Raises Undecodable; what a codec between frames refers to is
+        then gone.
+        """
+        codec = meta.get("codec")
+        if self._spec.kind == "audio":
+            if codec != "pcm_s16le":
+                raise Undecodable(f"codec: expected pcm_s16le, got {codec!r:.40}")
+            return _sound(self._spec, meta, payload)
+        if codec in STREAMS:
+            return self._next_of_stream(meta, payload)
+        self._stream = None
+        if codec == "jpeg":
+            return _jpeg(payload)
+        if codec == "raw":
+            return _raw(meta, payload)
+        raise Undecodable(f"codec: expected one of {', '.join(input_codecs('video'))}, got {codec!r:.40}")
+
+    def _fits(self, meta: Mapping[str, Any]) -> bool:
+        return self._made_for == (meta.get("codec"), *_colour(meta))
+
+    def _next_of_stream(self, meta: Mapping[str, Any], payload: memoryview) -> npt.NDArray[np.uint8]:
+        codec, (matrix, full_range) = meta["codec"], _colour(meta)
+        if not available():
+            raise Undecodable(f"codec: {codec} needs PyAV on the server, {INSTALL}")
+        if self._stream is None or not self._fits(meta):
+            self._stream = VideoDecoder(codec, max_side=MAX_SIDE, matrix=matrix, full_range=full_range)
+            self._made_for = codec, matrix, full_range
+        try:
+            pictures = self._stream.decode(payload)
+            if not pictures:
+                raise DecodeError("it gives no picture; an encoder must not hold pictures back")
+            return _cropped(pictures[-1], meta)
+        except (DecodeError, Undecodable) as error:
+            self._stream = None
+            raise Undecodable(f"not a packet of {codec}: {error}") from None
+
+
+def _colour(meta: Mapping[str, Any]) -> tuple[str | None, bool | None]:
+    """Matrix and range, where the client says them."""
+    matrix, full_range = meta.get("matrix"), meta.get("full_range")
+    return matrix if isinstance(matrix, str) else None, full_range if isinstance(full_range, bool) else None
+
+
+def _cropped(picture: npt.NDArray[np.uint8], meta: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
+    width, height = meta.get("width", picture.shape[1]), meta.get("height", picture.shape[0])
+    if type(width) is not int or type(height) is not int:
+        raise Undecodable("width and height: expected numbers")
+    if not (1 <= width <= picture.shape[1] and 1 <= height <= picture.shape[0]):
+        raise Undecodable(f"expected a picture of {width}x{height}, got {picture.shape[1]}x{picture.shape[0]}"[:100])
+    return np.ascontiguousarray(picture[:height, :width])
 
 
 def _sound(spec: TrackSpec, meta: Mapping[str, Any], payload: memoryview) -> npt.NDArray[np.int16]:

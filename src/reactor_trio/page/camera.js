@@ -1,48 +1,69 @@
-/** The camera as JPEG frames: one being encoded at a time, and none kept waiting. */
+/** The camera as a stream of the browser's video encoder, or as JPEG pictures; none is kept waiting to be encoded. */
 import { Rate, crop, openStream } from "./capture.js";
+import { StreamEncoder, chooseEncoder } from "./stream-encoder.js";
 
 const QUALITY = 0.8;
 
 /**
  * Shows the camera in the element `preview` and gives `sink` its pictures until `signal` aborts. `sink` has
- * `next()`, the number of the next picture, or null if it is to be skipped, `deliver(number, at, meta, payload)` with
- * `at` the time of capture in milliseconds of the page's clock, and `ended(error)`.
+ * `next(busy)`, the number of the next picture, or null if it is to be skipped, `takeKeyframe()`, whether a keyframe was asked
+ * for since the last call, `deliver(number, at, meta, payload, key)` with `at` the time of capture in milliseconds of the page's
+ * clock, and `ended(error)`. `codecs` are those that the server takes, best first; where no encoder is left it is JPEG.
  */
-export async function startCamera({ width, height, rate, deviceId }, preview, sink, signal) {
+export async function startCamera({ width, height, rate, deviceId, codecs }, preview, sink, signal) {
   const video = {
     width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: rate },
     ...(deviceId ? { deviceId: { exact: deviceId } } : { facingMode: "user" }),
   };
-  const stream = await openStream({ video }, signal, () => sink.ended(new Error("it was disconnected.")));
+  const camera = await openStream({ video }, signal, () => sink.ended(new Error("it was disconnected.")));
   signal.addEventListener("abort", () => { preview.srcObject = null; });
-  preview.srcObject = stream;
+  preview.srcObject = camera;
   await preview.play();
   signal.throwIfAborted();
 
   const canvas = new OffscreenCanvas(width, height);
   const context = canvas.getContext("2d", { alpha: false });
   const wanted = new Rate(rate);
+  const draw = () => context.drawImage(
+    preview, ...crop(preview.videoWidth, preview.videoHeight, width, height), 0, 0, width, height);
   let encoding = false;
+  let stream = null;
+  signal.addEventListener("abort", () => stream?.close());
 
-  async function take(at) {
-    const number = sink.next(encoding);
+  /** Goes on with the first codec of `left` that there is an encoder for, after it with the next one. */
+  async function openEncoder(left) {
+    const chosen = await chooseEncoder(left, width, height, rate);
+    if (signal.aborted) return;
+    const deliver = (...picture) => { if (!signal.aborted) sink.deliver(...picture); };
+    const next = () => { stream = null; openEncoder(left.slice(left.indexOf(chosen.codec) + 1)); };
+    stream = chosen && new StreamEncoder(chosen, deliver, next);
+  }
+
+  async function take(now, at) {
+    const number = sink.next(stream ? stream.busy(now) : encoding);
     if (number === null) return;
+    if (stream) {
+      draw();
+      stream.encode(canvas, number, at, sink.takeKeyframe());
+      return;
+    }
     encoding = true;
     try {
-      context.drawImage(preview, ...crop(preview.videoWidth, preview.videoHeight, width, height), 0, 0, width, height);
+      draw();
       const blob = await canvas.convertToBlob({ type: "image/jpeg", quality: QUALITY });
       const payload = new Uint8Array(await blob.arrayBuffer());
-      if (!signal.aborted) sink.deliver(number, at, { codec: "jpeg" }, payload);
+      if (!signal.aborted) sink.deliver(number, at, { codec: "jpeg" }, payload, true);
     } catch (error) {
       if (!signal.aborted) sink.ended(error);
     }
     encoding = false;
   }
 
+  await openEncoder(codecs);
   eachFrame(preview, signal, (now, at) => {
-    if (wanted.wants(now)) take(at);
+    if (wanted.wants(now)) take(now, at);
   });
-  return stream;
+  return camera;
 }
 
 /** Calls `call(now, at)` for each picture of the element; `at` is when it was captured, as far as the browser knows. */

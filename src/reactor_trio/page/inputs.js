@@ -8,6 +8,7 @@ import { startCamera } from "./camera.js";
 import { CaptureClock, describeRefusal } from "./capture.js";
 import { element, refusalLine } from "./dom.js";
 import { startMicrophone } from "./microphone.js";
+import { KEYFRAME } from "./protocol.js";
 
 const SIZES = ["320×240", "640×480", "1280×720"];
 const RATES = [10, 15, 24, 30];
@@ -49,11 +50,14 @@ class InputCard {
   #skipped = 0;
   #parts;
   #refusal = refusalLine();
+  #keyframe = false;
+  #codec = null;
 
   constructor(track, session, clock) {
     this.#track = track;
     this.#session = session;
     this.#clock = clock;
+    session.addEventListener("keyframe", ({ detail }) => { this.#keyframe ||= detail.track === track.index; });
     const { name, kind } = track;
     const video = kind === "video";
     const title = video ? "Camera" : "Microphone";
@@ -101,7 +105,8 @@ class InputCard {
     button.textContent = "Cancel";
     const sink = {
       next: (busy) => this.#next(busy),
-      deliver: (number, at, meta, payload) => this.#deliver(number, at, meta, payload),
+      takeKeyframe: () => this.#takeKeyframe(),
+      deliver: (number, at, meta, payload, key = true) => this.#deliver(number, at, meta, payload, key),
       ended: (error) => this.#fail(run, error),
     };
     try {
@@ -130,8 +135,10 @@ class InputCard {
     const deviceId = source.value;
     if (this.#track.kind === "video") {
       const [width, height] = size.value.split("×").map(Number);
+      const codecs = this.#track.codecs ?? [];
       preview.style.aspectRatio = `${width} / ${height}`;
-      return startCamera({ width, height, rate: parseInt(rate.value, 10), deviceId }, preview, sink, signal);
+      const wanted = { width, height, rate: parseInt(rate.value, 10), deviceId, codecs };
+      return startCamera(wanted, preview, sink, signal);
     }
     return startMicrophone({ sampleRate: this.#sampleRate, deviceId }, (value) => { level.value = value; }, sink, signal);
   }
@@ -151,7 +158,8 @@ class InputCard {
       const now = performance.now();
       const skipped = this.#skipped ? `, ${this.#skipped} skipped` : "";
       const pictures = ((this.#sent - sent) * 1000) / (now - since);
-      const rate = this.#track.kind === "video" ? `${pictures.toFixed(0)} fps` : `${this.#sampleRate / 1000} kHz`;
+      const codec = this.#codec && this.#codec !== "jpeg" ? ` of ${this.#codec}` : "";
+      const rate = this.#track.kind === "video" ? `${pictures.toFixed(0)} fps${codec}` : `${this.#sampleRate / 1000} kHz`;
       status.textContent = `sending ${rate}${skipped}`;
       [sent, since] = [this.#sent, now];
     };
@@ -166,9 +174,17 @@ class InputCard {
     return null;
   }
 
-  #deliver(seq, at, meta, payload) {
+  #takeKeyframe() {
+    const wanted = this.#keyframe;
+    this.#keyframe = false;
+    return wanted;
+  }
+
+  #deliver(seq, at, meta, payload, key) {
     const { index } = this.#track;
-    if (this.#session.push({ track: index, seq, ptsUs: this.#clock.pts(index, at), meta, payload })) this.#sent += 1;
+    this.#codec = meta.codec;
+    const packet = { track: index, seq, ptsUs: this.#clock.pts(index, at), flags: key ? KEYFRAME : 0, meta, payload };
+    if (this.#session.push(packet)) this.#sent += 1;
   }
 }
 

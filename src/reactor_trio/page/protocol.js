@@ -41,6 +41,7 @@ export function connect({ url, video = "jpeg", audio, role, model, token, WebSoc
  *   welcome  the data of the welcome   the session has begun; `session.welcome` and `session.tracks` are set
  *   track    a track description       size or codec changed, before the first frame of it
  *   frame    {track, seq, ptsUs, flags, command, step, meta, payload}   payload is a view, valid as long as it is kept
+ *   keyframe {track}                   the server cannot decode an input track further without a keyframe
  *   message  {type, data, n}           a message of the model
  *   sent     {id, type}                a command has left
  *   error    {code, message}           an error that answers no command of ours, or something that is no message
@@ -157,6 +158,9 @@ export class Session extends EventTarget {
       case "reactor.track":
         this.#tracks.set(data.index, data);
         this.#tell("track", data);
+        break;
+      case "reactor.keyframe":
+        this.#tell("keyframe", data);
         break;
       case "reactor.ack":
         this.#answer(id)?.resolve({ id, step: data.step, reply: data.reply });

@@ -63,7 +63,9 @@ _FROM_SERVER: tuple[tuple[str, str, type], ...] = (
 )
 _FROM_CLIENT: tuple[tuple[str, str, type], ...] = (
     ("reactor.feedback", "The newest frame that was shown.", _Feedback),
-    ("reactor.keyframe", "Asks for a picture that can be decoded by itself.", _Keyframe),
+)
+_FROM_BOTH: tuple[tuple[str, str, type], ...] = (
+    ("reactor.keyframe", "Asks the sender of a track for a picture that can be decoded by itself.", _Keyframe),
 )
 _ANSWERS = ("reactor.ack", "reactor.error")
 
@@ -91,10 +93,11 @@ class _Document:
             self._command(command)
         own = [self._text(name, about, _schema_of(data), "server") for name, about, data in _FROM_SERVER]
         theirs = [self._text(name, about, _schema_of(data), "client") for name, about, data in _FROM_CLIENT]
+        either = [self._text(name, about, _schema_of(data), "server") for name, about, data in _FROM_BOTH]
         told = [self._text(m["name"], m["schema"].get("description", ""), m["schema"], "server", prefix="message.")
                 for m in self._schema["messages"]]  # fmt: skip
-        self._operation("runtime", "send", own, "What the runtime tells its clients.")
-        self._operation("client", "receive", theirs, "What clients tell the runtime.")
+        self._operation("runtime", "send", own + either, "What the runtime tells its clients.")
+        self._operation("client", "receive", theirs + either, "What clients tell the runtime.")
         if told:
             self._operation("messages", "send", told, "What the model tells its clients.")
         directions = {track["direction"] for track in self._schema["tracks"]}

@@ -59,7 +59,7 @@ class TrackInfo(msgspec.Struct, frozen=True):
     """All that is needed to decode a track without guessing; sizes are null until the first frame is known.
 
     `coded_width` and `coded_height` are what a decoder gives where that is more than the picture: the picture lies at the
-    top left of it.
+    top left of it. Packets of an input track name their codec themselves, one of `codecs`, best first.
     """
 
     index: int
@@ -75,6 +75,7 @@ class TrackInfo(msgspec.Struct, frozen=True):
     pixel_format: str | None = None
     color: Color | None = None
     sample_rate: int | None = None
+    codecs: tuple[str, ...] | None = None
 
 
 class Welcome(msgspec.Struct):

@@ -21,6 +21,7 @@ DROPS = (
     ("input", "not_taken"),
     ("input", "refused"),
     ("input", "overflow"),
+    ("input", "no_keyframe"),
     ("input", "client_left"),
     ("input", "evicted"),
     ("input", "superseded"),

@@ -18,6 +18,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import trio
+from msgspec.structs import replace
 
 from reactor_trio.admission import Admission, Journal
 from reactor_trio.connection import Hello, Inbound, Outbound, OutboundServices, Tiers
@@ -25,7 +26,7 @@ from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
 from reactor_trio.interface.blocking import VideoModel, instantiate
 from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
 from reactor_trio.interface.model import Model, ReactorModel
-from reactor_trio.media import Worker, encoders
+from reactor_trio.media import Worker, encoders, input_codecs
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
@@ -213,6 +214,7 @@ class Runtime:
         return Inbound(
             self.declaration.tracks, self._worker, self.metrics.dropped,
             lambda code, message: outbound.say("reactor.error", {"code": code, "message": message}),
+            lambda track: outbound.say("reactor.keyframe", {"track": track}),
         )  # fmt: skip
 
     def enter(self, outbound: Outbound) -> Place:
@@ -275,7 +277,11 @@ class Runtime:
             session_id=session.id, protocol=PROTOCOL, name=self.name, role=hello.role,
             heartbeat=self.settings.limits.ping_interval, resume_token=None,
             upload_token=session.uploads.token if session.uploads is not None and hello.role == "control" else None,
-            schema=self.schema or {}, tracks=outbound.track_infos,
+            schema=self.schema or {},
+            tracks=[
+                replace(track, codecs=input_codecs(track.kind)) if track.direction == "in" else track
+                for track in outbound.track_infos
+            ],
             share_token=self._stages[session].share_token if hello.role == "control" else None,
         )  # fmt: skip
 

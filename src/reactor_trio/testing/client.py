@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 import trio.testing
 
 from reactor_trio.client import Client, Frame, Message
-from reactor_trio.client.push import Payload
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.transport import Transport
 from reactor_trio.client.uploads import Post, Source, Upload
@@ -20,6 +19,9 @@ from reactor_trio.testing.memory import Stall
 
 if TYPE_CHECKING:
     from reactor_trio.testing.server import TestServer
+
+
+T = TypeVar("T")
 
 
 class SessionClient(Client):
@@ -40,8 +42,9 @@ class SessionClient(Client):
         on_queued: Callable[[int, int], object] | None,
         post: Post,
         link: Link | None = None,
+        feedback: bool = False,
     ) -> None:
-        super().__init__(transport, on_queued=on_queued, post=post)
+        super().__init__(transport, on_queued=on_queued, post=post, feedback=feedback)
         self.server = server
         self._stall = stall
         self._vanish = vanish
@@ -123,9 +126,9 @@ class SessionClient(Client):
         """Read again."""
         self._stall.resume()
 
-    async def _encode(self, encode: Callable[..., Payload], /, *args: Any) -> Payload:
+    async def _away(self, work: Callable[[], T]) -> T:
         """Here: a worker thread would run beside the virtual clock."""
-        return encode(*args)
+        return work()
 
     def _find_kind(self, name: str) -> str | None:
         return next((track.kind for track in self.tracks if track.direction == "in" and track.name == name), None)

@@ -75,10 +75,12 @@ class TestServer:
         self,
         *,
         video: Iterable[str] = ("raw",),
+        audio: Iterable[str] | None = None,
         role: Literal["control", "viewer"] = "control",
         model: str | None = None,
         on_queued: Callable[[int, int], object] | None = None,
         link: Link | None = None,
+        feedback: bool = False,
     ) -> AsyncGenerator[SessionClient, None]:
         """Connect a client; enters once its session has begun, which in a full server means to wait.
 
@@ -89,13 +91,13 @@ class TestServer:
             raise TypeError("link= shapes whole messages: use a server without websocket=True")
         stall = Stall()
         open_link = self._open_websocket if self._websocket else self._open_memory
-        url = session_url(f"ws://{_HOST}/ws", video=video, role=role, model=model)
+        url = session_url(f"ws://{_HOST}/ws", video=video, audio=audio, role=role, model=model, feedback=feedback)
         if link is not None:
             transport, vanish, stall = self._open_shaped(url, link)
         else:
             transport, vanish = await open_link(url, stall)
         post: Post = HttpPost(url, stream=self._open_stream) if self._websocket else self._post
-        client = SessionClient(transport, self, stall, vanish, on_queued, post, link)
+        client = SessionClient(transport, self, stall, vanish, on_queued, post, link, feedback)
         async with running(client):
             yield client
 

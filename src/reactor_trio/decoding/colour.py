@@ -1,0 +1,58 @@
+"""From a decoder's planes to RGB, by the matrix that the picture was made with."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import av
+    from numpy.typing import NDArray
+
+#: FFmpeg's number of a matrix -> its name in WebCodecs; any other is taken for smpte170m
+_NAMED = {1: "bt709"}
+_JPEG_RANGE = 2
+
+
+def to_rgb(frame: av.VideoFrame, matrix: str | None = None, full_range: bool | None = None) -> NDArray[np.uint8]:
+    """The picture as `(H, W, 3)` uint8, in row order. `matrix` and `full_range` go before what the frame says itself."""
+    if frame.format.name == "gbrp":
+        return _from_planes(frame)
+    if full_range is None:
+        full_range = frame.format.name.startswith("yuvj") or frame.color_range == _JPEG_RANGE
+    if matrix is None:
+        matrix = _NAMED.get(frame.colorspace, "smpte170m")
+    even = frame.width % 2 == 0 and frame.height % 2 == 0
+    if frame.format.name == "yuv420p" and even and matrix in ("smpte170m", "bt470bg") and not full_range and _has_cv2():
+        import cv2
+
+        return np.asarray(cv2.cvtColor(frame.to_ndarray(), cv2.COLOR_YUV2RGB_I420), np.uint8)
+    return _reformatted(frame, matrix, full_range)
+
+
+def _reformatted(frame: av.VideoFrame, matrix: str, full_range: bool) -> NDArray[np.uint8]:
+    from av.video.reformatter import ColorRange, Colorspace
+
+    rgb = frame.reformat(
+        format="rgb24",
+        src_colorspace=Colorspace.ITU709 if matrix == "bt709" else Colorspace.ITU601,
+        src_color_range=ColorRange.JPEG if full_range else ColorRange.MPEG,
+        dst_color_range=ColorRange.JPEG,
+    )
+    return np.ascontiguousarray(rgb.to_ndarray())
+
+
+def _from_planes(frame: av.VideoFrame) -> NDArray[np.uint8]:
+    green, blue, red = (
+        np.frombuffer(memoryview(plane), np.uint8).reshape(frame.height, plane.line_size)[:, : frame.width]
+        for plane in frame.planes
+    )
+    return np.stack((red, green, blue), axis=2)
+
+
+@cache
+def _has_cv2() -> bool:
+    return find_spec("cv2") is not None

@@ -1,0 +1,101 @@
+/** The page's encoder for input tracks under Node, with a VideoEncoder that the test plays. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StreamEncoder, chooseEncoder, configOf } from "../../src/reactor_trio/page/stream-encoder.js";
+
+class Frame {
+  constructor(canvas, { timestamp }) {
+    Object.assign(this, { canvas, timestamp });
+  }
+  close() {}
+}
+
+class Encoder {
+  static supported = ["vp8", "avc1"];
+  static made = [];
+  static async isConfigSupported(config) {
+    if (config.width > 8000) throw new TypeError("too wide");
+    return { supported: this.supported.some((name) => config.codec.startsWith(name)) };
+  }
+  encodeQueueSize = 0;
+  state = "configured";
+  encoded = [];
+  constructor(callbacks) {
+    Object.assign(this, callbacks);
+    Encoder.made.push(this);
+  }
+  configure(config) {
+    this.config = config;
+  }
+  encode(frame, options) {
+    if (frame.canvas === "broken") throw new Error("broken");
+    this.encoded.push({ ...frame, ...options });
+  }
+  close() {
+    this.state = "closed";
+  }
+  give(timestamp, type, metadata) {
+    const chunk = { timestamp, type, byteLength: 2, copyTo: (bytes) => bytes.set([1, 2]) };
+    this.output(chunk, metadata);
+  }
+}
+
+function open() {
+  const told = [];
+  let failed = 0;
+  const stream = new StreamEncoder(
+    { codec: "vp8", config: configOf("vp8", 64, 48, 30) },
+    (number, at, meta, payload, key) => told.push({ number, at, meta, bytes: [...payload], key }),
+    () => { failed += 1; },
+    Encoder,
+  );
+  return { stream, told, encoder: Encoder.made.at(-1), failures: () => failed };
+}
+
+test("the first codec that the server takes and the browser encodes", async () => {
+  const chosen = async (codecs, width = 640, height = 480) => (await chooseEncoder(codecs, width, height, 30, Encoder))?.codec;
+  assert.equal(await chosen(["h264", "vp8", "jpeg"]), "h264");
+  assert.equal(await chosen(["vp8", "h264"]), "vp8");
+  assert.equal(await chosen(["h264", "vp8"], 65, 49), "vp8"); // an odd size
+  assert.equal(await chosen(["vp9", "jpeg", "raw"]), undefined);
+  assert.equal(await chosen(["vp8"], 9000), undefined);
+  assert.equal(await chooseEncoder(["vp8"], 640, 480, 30, undefined), null);
+  const { config } = await chooseEncoder(["h264"], 1920, 1080, 30, Encoder);
+  assert.deepEqual([config.codec, config.avc.format, config.latencyMode], ["avc1.42E033", "annexb", "realtime"]);
+});
+
+test("what comes out has its number, time, colours and kind, and what was left out is not waited for", () => {
+  const { stream, told, encoder } = open();
+  stream.encode("a", 4, 10, true, Frame);
+  stream.encode("b", 5, 10, false, Frame); // the same time: times grow all the same
+  stream.encode("c", 7, 50.5, false, Frame);
+  assert.deepEqual(encoder.encoded.map(({ timestamp, keyFrame }) => [timestamp, keyFrame]), [[10000, true], [10001, false], [50500, false]]);
+  assert.equal(stream.busy(0), true);
+  encoder.give(10000, "key", { decoderConfig: { colorSpace: { matrix: "bt709", fullRange: false } } });
+  encoder.give(50500, "delta");
+  assert.equal(stream.busy(1), false);
+  const meta = { codec: "vp8", width: 64, height: 48, matrix: "bt709", full_range: false };
+  assert.deepEqual(told, [
+    { number: 4, at: 10, meta, bytes: [1, 2], key: true },
+    { number: 7, at: 50.5, meta, bytes: [1, 2], key: false },
+  ]);
+});
+
+test("an encoder that stops, breaks or throws has failed, once", () => {
+  for (const fail of [
+    ({ stream }) => { for (const at of [1, 2, 3]) stream.encode("a", at, at, false, Frame); stream.busy(0); stream.busy(2001); },
+    ({ encoder }) => encoder.error(new Error("gone")),
+    ({ stream }) => stream.encode("broken", 0, 0, true, Frame),
+  ]) {
+    const opened = open();
+    fail(opened);
+    assert.equal(opened.failures(), 1);
+    assert.equal(opened.encoder.state, "closed");
+    opened.encoder.error(new Error("again"));
+    assert.equal(opened.failures(), 1);
+  }
+  const { stream, encoder, failures } = open();
+  stream.close();
+  encoder.error(new Error("late"));
+  assert.equal(failures(), 0);
+});
