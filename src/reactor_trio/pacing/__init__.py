@@ -1,12 +1,14 @@
 """Pure arithmetic of pacing: how fast (`Cadence`), when the next frame is due (`Schedule`), how far ahead (`Lookahead`),
-how long before need (`Margin`).
+how long before need (`Margin`), how much of it one viewer's link carries (`LinkControl`, `Ladder`).
 
 Nothing here knows a loop or reads a clock; `now` is an argument, in seconds.
 """
 
 from reactor_trio.pacing.block_cadence import BlockCadence as BlockCadence
 from reactor_trio.pacing.cadence import Cadence as Cadence
+from reactor_trio.pacing.ladder import Ladder as Ladder
 from reactor_trio.pacing.ladder import Quality as Quality
+from reactor_trio.pacing.ladder import full_bitrate as full_bitrate
 from reactor_trio.pacing.link import LinkControl as LinkControl
 from reactor_trio.pacing.lookahead import Lookahead as Lookahead
 from reactor_trio.pacing.margin import Margin as Margin

@@ -1,37 +1,198 @@
-"""Placeholder until rate control lands."""
+"""How much may be under way to one viewer, and what quality its link carries.
 
-from reactor_trio.pacing.ladder import Quality
+The server writes into a socket; between it and the viewer lie buffers that hold seconds of video: the kernel's, proxies',
+routers'. Nothing that the server can see tells how full they are, except what the viewer says: `reactor.feedback` names the
+newest frame that it has decoded. So the *window* alone bounds latency: no more is under way than one round trip and one
+frame. What cannot go yet is replaced by what is newer before it is encoded.
+
+* In frames: the round trip in intervals, rounded up, and one. It opens by one for each acknowledgement that came in time,
+  since the first ones of a slow link carry a keyframe's transmission in what looks like its round trip.
+* In bits, once the link's limit is known: what the link carries in a round trip and an interval, and one frame. A
+  keyframe, several times a frame, so shuts the window until it is through.
+
+The *round trip* is the least delay from send to acknowledgement of the last `FLOOR_SECONDS`: transmission and decoding
+of a small frame are in it. It is a sliding minimum, so another route is learned; sooner if sending less and less makes no
+difference to the delay. An acknowledgement is *late* if its delay exceeds the round trip and the frame's own transmission by
+half an interval and `TOLERANCE`. What follows from that is in `rate`, and what it means for the picture in `ladder`.
+
+A viewer that never acknowledges has no window. One that stops must not be shut out for ever: a frame lost by a broken
+decoder is never acknowledged. So one frame goes out all the same 2, 4, then 8 seconds after the one before, at which an
+idle connection costs nothing and a live one shows itself.
+
+A viewer may lie. It can only acknowledge what was sent, each frame once, and at best is treated as one that acknowledges
+nothing: no target exceeds full quality.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from reactor_trio.pacing.ladder import Ladder, Quality
+from reactor_trio.pacing.rate import IN_VAIN, RateControl
+
+#: frames under way that any window allows, and that are remembered where there is none
+MOST_FRAMES = 32
+FEWEST_FRAMES = 2
+FLOOR_SECONDS = 10.0
+TOLERANCE = 0.020  # seconds
+FIRST_PROBE, LAST_PROBE = 2.0, 8.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    seq: int
+    bits: float
+    sent_at: float
+
+
+class _SlidingMinimum:
+    """The least of the values of the last `FLOOR_SECONDS`, the newest of which always counts."""
+
+    def __init__(self) -> None:
+        self._values: deque[tuple[float, float]] = deque()  # when and what, both rising
+
+    def add(self, value: float, now: float) -> float:
+        while self._values and self._values[-1][1] >= value:
+            self._values.pop()
+        self._values.append((now, value))
+        while self._values[0][0] < now - FLOOR_SECONDS:
+            self._values.popleft()
+        return self._values[0][1]
+
+    def forget(self) -> None:
+        self._values.clear()
 
 
 class LinkControl:
-    """A window of two frames."""
+    """Window and quality for one video track to one viewer.
 
-    def __init__(self) -> None:
-        self.quality = Quality()
+    Args:
+        full: bits per second of full quality.
+        fps: frames per second that the track nominally has.
+        expected: the viewer is known to acknowledge, so the window holds from the first frame on. Otherwise there is none
+            until the first acknowledgement, and a slow link's buffers are filled meanwhile.
+    """
+
+    def __init__(self, full: float, fps: float, *, expected: bool = False) -> None:
+        #: whether feedback has come
         self.active = False
-        self._sent = self._acked = -1
-        self._flight: list[int] = []
+        #: the least recent delay in seconds, 0 while none is known
+        self.round_trip = 0.0
+        self._expected = expected
+        self._fps = fps
+        self._ladder: Ladder | None = None
+        self._description: tuple[object, ...] = (full, fps, None, 0, 0)
+        self._rate = RateControl(full)
+        self._floor = _SlidingMinimum()
+        self._flights: deque[_Flight] = deque()
+        self._bits = 0.0
+        self._allowed = FEWEST_FRAMES
+        self._newest = -1
+        self._acknowledged_at = -math.inf
+        self._sent_at = -math.inf
+        self._probe = FIRST_PROBE
+        self._quality = Quality(full)
 
-    def describe(self, full: float, fps: float, codec: str, width: int, height: int, now: float) -> None:
-        """Full quality."""
-        self.quality = Quality(full)
+    def describe(
+        self, full: float, fps: float, codec: str | None = None, width: int = 0, height: int = 0, now: float = 0.0
+    ) -> None:
+        """The track is so from now on; the same again changes nothing.
 
-    def sent(self, seq: int, size: int, now: float, keyframe: bool = False) -> None:
-        """Sent."""
-        self._flight.append(seq)
+        Args:
+            full, fps: as at the start.
+            codec, width, height: at full quality. None: only the bitrate is adapted.
+        """
+        description = (full, fps, codec, width, height)
+        if description == self._description:
+            return
+        self._description = description
+        self._fps = fps
+        self._ladder = None if codec is None else Ladder(codec, width, height, fps, full)
+        self._rate.describe(full)
+        self._aim(now)
+
+    @property
+    def quality(self) -> Quality:
+        """What encoder and sender should aim at now."""
+        return self._quality
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two frames that are meant to be sent."""
+        return self._quality.divisor / self._fps
+
+    @property
+    def in_flight(self) -> int:
+        """Frames under way."""
+        return len(self._flights)
+
+    def sent(self, seq: int, size: int, now: float) -> None:
+        """Frame `seq` of `size` bytes begins to be written. Numbers rise; what does not is not measured."""
+        if seq <= self._newest:
+            return
+        if self._flights and self._windowed and not self._has_room():
+            self._probe = min(2 * self._probe, LAST_PROBE)
+        self._newest = seq
+        self._sent_at = now
+        self._flights.append(_Flight(seq, 8.0 * size, now))
+        self._bits += 8.0 * size
+        if len(self._flights) > 2 * MOST_FRAMES:
+            self._bits -= self._flights.popleft().bits
+        self._rate.sent(now)
 
     def acknowledged(self, seq: int, now: float) -> None:
-        """Acknowledged."""
+        """The viewer has done with frame `seq` and all before it. What is not under way is ignored."""
+        if not self._flights or not self._flights[0].seq <= seq <= self._newest:
+            return
         self.active = True
-        self._flight = [s for s in self._flight if s > seq]
+        before, bits = self._bits, 0.0
+        while self._flights and self._flights[0].seq <= seq:
+            newest = self._flights.popleft()
+            bits += newest.bits
+        self._bits = before - bits if self._flights else 0.0
+        delay = max(0.0, now - newest.sent_at)
+        self.round_trip = self._floor.add(delay, now)
+        due = self.round_trip + newest.bits / self._rate.limit
+        late = delay > due + self.interval / 2 + TOLERANCE
+        began = max(self._acknowledged_at, min(newest.sent_at + self.round_trip, now))
+        self._acknowledged_at = now
+        self._probe = FIRST_PROBE
+        if not late:
+            self._allowed = min(self._allowed + 1, MOST_FRAMES)
+        self._rate.delivered(bits, now - began, late, now)
+        if self._rate.cuts_in_vain >= IN_VAIN:
+            self._rate.cuts_in_vain = 0
+            self._floor.forget()
+        self._aim(now)
 
     def skipped(self, now: float) -> None:
-        """Skipped."""
+        """A frame was replaced by a newer one because the window was shut. What the divisor leaves out is no such frame."""
+        if self._windowed:
+            self._rate.skipped(now)
 
     def open(self, now: float) -> bool:
-        """Whether a frame may be sent."""
-        return not self.active or len(self._flight) < 2
+        """Whether another frame may be sent now."""
+        return not self._windowed or not self._flights or self._has_room() or now >= self.reopens_at()
 
     def reopens_at(self) -> float:
-        """When a probe may go out."""
-        return float("inf")
+        """When `open` becomes true at the latest, acknowledged or not; in the past if there is no need to wait."""
+        return self._sent_at + self._probe if self._flights and self._windowed else -math.inf
+
+    @property
+    def _windowed(self) -> bool:
+        return self.active or self._expected
+
+    def _has_room(self) -> bool:
+        frames = min(max(math.ceil(self.round_trip / self.interval), 1) + 1, self._allowed)
+        carried = max(self._rate.limit, self._rate.target) * (self.round_trip + self.interval)
+        return len(self._flights) < frames and self._bits <= carried
+
+    def _aim(self, now: float) -> None:
+        target = self._rate.target
+        if self._ladder is None:
+            self._quality = Quality(target)
+            return
+        shape = self._ladder.choose(self._rate.carried, now)
+        self._quality = Quality(min(target, self._ladder.most(shape.divisor, shape.scale)), shape.divisor, shape.scale)

@@ -1,0 +1,194 @@
+"""How many bits per second to aim at for one link, from what was acknowledged when.
+
+Three numbers. `full` is what full quality needs. `limit` is what the link was found to carry, infinite until it was found to
+carry less than was asked of it. `target` is what is aimed at now.
+
+*Overuse* is a queue that stands: every acknowledgement of the last `PERSISTENT` seconds was late; or more than `SKIPPED` of
+the last second's frames were not sent because the window was shut. Both leave the link busy, so what was acknowledged
+meanwhile, over the time that the link worked on it, is what it carries: that becomes the limit, and the target a `SHARE` of
+it, so that the queue drains. The cut is measured, not a factor of what was asked: to find the same overuse twice changes
+nothing, and an encoder that is slow to obey is not punished for it.
+
+*Growth.* Shapers let bursts through: a token bucket that was left some of its rate for two seconds passes that much at line
+speed, and a short sample says a hundred times the truth. So the limit rises on proof only. `_spare` follows such a bucket:
+what the limit would have carried and was not asked to, at most `BURST`. The target probes some way above the limit; when the
+spare is used up and more than the limit still comes through, that is the new limit. Proof after proof doubles it, so a link
+that was opened is found in a second or two, while one that was not is exceeded for half a second, by half. An encoder that
+makes less than it may proves nothing; then time must do, and the limit rises slowly.
+
+*A stall* (nothing for `STALL` seconds, then all at once) says nothing of the rate. The target is halved for the few
+moments that it takes to see whether the link is as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+PERSISTENT = 0.2  # seconds
+WINDOW = 1.0  # seconds over which skipped frames and rates are taken
+SKIPPED = 0.25
+SHARE = 0.85
+GROWTH = 1.5
+GROWTH_EVERY = 0.25  # seconds
+PROBE, PROVEN_PROBE = 1.5, 2.0  # times the limit
+HOLD, LONG_HOLD = 1.0, 2.0  # seconds without growth after a cut; long if it came at once after growth
+AT_ONCE = 1.5  # seconds
+PROOF = 0.2  # seconds
+IDLE_PATIENCE, PATIENCE = 0.5, 2.0  # seconds until a limit rises without proof, if little is asked of it or not
+BURST = 8 * 32 * 1024  # bits
+STALL = 1.0  # seconds
+LEAST = 32_000.0  # bits per second
+RELEASED = 0.9  # of full
+#: cuts in a row, each lower than the one before and none with an effect, that say that delay is not the queue's
+IN_VAIN = 3
+
+
+class RateControl:
+    """The target of one link. Bits and seconds; `now` never goes back."""
+
+    def __init__(self, full: float) -> None:
+        self.full = full
+        self.limit = math.inf
+        self.target = full
+        self.cuts_in_vain = 0
+        self._acks: deque[tuple[float, float, float]] = deque()  # when, bits, seconds that the link worked on them
+        self._frames: deque[tuple[float, bool]] = deque()  # when, whether skipped
+        self._watched_since: float | None = None
+        self._late_since: float | None = None
+        self._late_bits = 0.0
+        self._grow_at = -math.inf
+        self._raised_at = -math.inf
+        self._limited_at = -math.inf
+        self._probe = PROBE
+        self._spare = 0.0
+        self._settled_at = -math.inf
+        self._proof_since: float | None = None
+        self._proof_bits = 0.0
+
+    def describe(self, full: float) -> None:
+        """Full quality needs `full` from now on."""
+        was_full = self.target >= self.full
+        self.full = full
+        self.target = full if was_full and math.isinf(self.limit) else min(self.target, full)
+
+    @property
+    def carried(self) -> float:
+        """What frame rate and size should fit into: `target` without its probes."""
+        return min(self.full, SHARE * self.limit)
+
+    def sent(self, now: float) -> None:
+        """A frame was sent."""
+        self._note(now, False)
+
+    def skipped(self, now: float) -> None:
+        """A frame was not sent because the window was shut."""
+        self._note(now, True)
+
+    def delivered(self, bits: float, worked: float, late: bool, now: float) -> None:
+        """`bits` were acknowledged, on which the link can have worked for `worked` seconds; `late`: they had queued."""
+        if worked > STALL:
+            self._stalled(now)
+            return
+        self._acks.append((now, bits, worked))
+        while self._acks[0][0] < now - WINDOW:
+            self._acks.popleft()
+        self._settle(bits, now)
+        measured = self._overused(bits, late, now)
+        if measured is not None:
+            self._cut(measured, now)
+        elif not late:
+            self.cuts_in_vain = 0
+            self._grow(now)
+
+    # ---- down ---------------------------------------------------------------------------------------------------------
+
+    def _note(self, now: float, skipped: bool) -> None:
+        if self._watched_since is None:
+            self._watched_since = now
+        self._frames.append((now, skipped))
+        while self._frames[0][0] < now - WINDOW:
+            self._frames.popleft()
+
+    def _overused(self, bits: float, late: bool, now: float) -> float | None:
+        """What the link carries, in bits per second, if it is asked for more; None otherwise."""
+        if not late:
+            self._late_since = None
+        elif self._late_since is None:
+            self._late_since, self._late_bits = now, 0.0
+        else:
+            self._late_bits += bits
+            if now - self._late_since >= PERSISTENT:
+                return self._late_bits / (now - self._late_since)
+        if self._watched_since is not None and now - self._watched_since >= WINDOW:
+            skipped = sum(was_skipped for _, was_skipped in self._frames)
+            if skipped > SKIPPED * len(self._frames):
+                worked = sum(seconds for _, _, seconds in self._acks)
+                return sum(bits for _, bits, _ in self._acks) / worked if worked > 0 else None
+        return None
+
+    def _cut(self, measured: float, now: float) -> None:
+        self._forget()
+        if SHARE * measured >= self.full:
+            return
+        self.cuts_in_vain = self.cuts_in_vain + 1 if measured < 0.9 * self.limit else 1
+        self.limit = max(measured, LEAST)
+        self.target = min(self.target, max(SHARE * self.limit, LEAST))
+        self._grow_at = now + (LONG_HOLD if now - self._raised_at < AT_ONCE else HOLD)
+        self._limited_at = now
+        self._probe = PROBE
+        self._spare = 0.0
+        self._proof_since = None
+
+    def _stalled(self, now: float) -> None:
+        self._forget()
+        self._acks.clear()
+        self._proof_since = None
+        self._settled_at = now
+        self.target = max(self.target / 2, min(LEAST, self.full))
+        self._grow_at = now + GROWTH_EVERY
+
+    def _forget(self) -> None:
+        self._late_since = None
+        self._frames.clear()
+        self._watched_since = None
+
+    # ---- up -----------------------------------------------------------------------------------------------------------
+
+    def _settle(self, bits: float, now: float) -> None:
+        """Follow the bucket of an imagined shaper of `limit`, and raise the limit when more than that came through."""
+        since, self._settled_at = self._settled_at, now
+        if math.isinf(self.limit) or math.isinf(since):
+            return
+        self._spare = min(BURST, self._spare + self.limit * (now - since) - bits)
+        if self._spare > 0:
+            self._proof_since = None
+        elif self._proof_since is None:
+            self._spare = 0.0
+            self._proof_since, self._proof_bits = now, 0.0
+        else:
+            self._spare = 0.0
+            self._proof_bits += bits
+            if now - self._proof_since >= PROOF:
+                proven = self._proof_bits / (now - self._proof_since)
+                self._proof_since = None
+                if proven > self.limit:
+                    self._probe = PROVEN_PROBE
+                    self._raise_limit(proven, now)
+
+    def _grow(self, now: float) -> None:
+        if now < self._grow_at:
+            return
+        ceiling = min(self.full, self._probe * self.limit)
+        if self.target < ceiling:
+            self.target = min(ceiling, self.target * GROWTH)
+            self._raised_at = now
+            self._grow_at = now + GROWTH_EVERY
+        elif math.isfinite(self.limit):
+            idle = sum(bits for _, bits, _ in self._acks) < 0.9 * WINDOW * self.limit
+            if now - max(self._limited_at, self._raised_at) >= (IDLE_PATIENCE if idle else PATIENCE):
+                self._raise_limit(self.limit * GROWTH, now)
+
+    def _raise_limit(self, limit: float, now: float) -> None:
+        self.limit = limit if limit < RELEASED * self.full else math.inf
+        self._limited_at = now
