@@ -41,6 +41,7 @@ class Source:
     height: int = 480
     full: float = 2_000_000.0
     spread: float = 0.3
+    keyframe: float = 6.0  # times a frame
     share: float = 1.0  # of the bitrate asked for that the encoder makes
     encode: float = 0.004  # seconds
 
@@ -192,7 +193,7 @@ class Simulation:
         keyframe = size != self._size
         self._size = size
         bits = source.share * quality.bitrate * quality.divisor / source.fps
-        bits *= self.random.uniform(1 - source.spread, 1 + source.spread) * (6 if keyframe else 1)
+        bits *= self.random.uniform(1 - source.spread, 1 + source.spread) * (source.keyframe if keyframe else 1)
         bits = max(bits, 800.0)
         frame = Frame(seq, pts, bits, keyframe)
         self.outcome.frames.append(frame)

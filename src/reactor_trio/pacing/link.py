@@ -30,7 +30,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from reactor_trio.pacing.ladder import Ladder, Quality
-from reactor_trio.pacing.rate import IN_VAIN, RateControl
+from reactor_trio.pacing.rate import BURST, IN_VAIN, RateControl
 
 #: frames under way that any window allows, and that are remembered where there is none
 MOST_FRAMES = 32
@@ -45,6 +45,16 @@ class _Flight:
     seq: int
     bits: float
     sent_at: float
+
+
+@dataclass(slots=True)
+class _Start:
+    """The first acknowledgement: of what, after how long, when; and whether the second has come."""
+
+    flight: _Flight
+    delay: float
+    at: float
+    over: bool = False
 
 
 class _SlidingMinimum:
@@ -86,6 +96,7 @@ class LinkControl:
         self._description: tuple[object, ...] = (full, fps, None, 0, 0)
         self._rate = RateControl(full)
         self._floor = _SlidingMinimum()
+        self._floor_since = -math.inf  # of what was sent before, the delay is not the round trip
         self._flights: deque[_Flight] = deque()
         self._bits = 0.0
         self._allowed = FEWEST_FRAMES
@@ -93,6 +104,7 @@ class LinkControl:
         self._acknowledged_at = -math.inf
         self._sent_at = -math.inf
         self._probe = FIRST_PROBE
+        self._start: _Start | None = None
         self._quality = Quality(full)
 
     def describe(
@@ -147,21 +159,22 @@ class LinkControl:
         if not self._flights or not self._flights[0].seq <= seq <= self._newest:
             return
         self.active = True
-        before, bits = self._bits, 0.0
+        bits = 0.0
         while self._flights and self._flights[0].seq <= seq:
-            newest = self._flights.popleft()
-            bits += newest.bits
-        self._bits = before - bits if self._flights else 0.0
-        delay = max(0.0, now - newest.sent_at)
-        self.round_trip = self._floor.add(delay, now)
-        due = self.round_trip + newest.bits / self._rate.limit
-        late = delay > due + self.interval / 2 + TOLERANCE
-        began = max(self._acknowledged_at, min(newest.sent_at + self.round_trip, now))
-        self._acknowledged_at = now
+            flight = self._flights.popleft()
+            bits += flight.bits
+        self._bits = self._bits - bits if self._flights else 0.0
+        delay = max(0.0, now - flight.sent_at)
+        if flight.sent_at >= self._floor_since:
+            self.round_trip = self._floor.add(delay, now)
+        late = delay > self.round_trip + flight.bits / self._rate.limit + self.interval / 2 + TOLERANCE
+        began = max(self._acknowledged_at, min(flight.sent_at + self.round_trip, now))
         self._probe = FIRST_PROBE
         if not late:
             self._allowed = min(self._allowed + 1, MOST_FRAMES)
         self._rate.delivered(bits, now - began, late, now)
+        self._acknowledged_at = now
+        self._learn_at_start(flight, bits, delay, now)
         if self._rate.cuts_in_vain >= IN_VAIN:
             self._rate.cuts_in_vain = 0
             self._floor.forget()
@@ -179,6 +192,30 @@ class LinkControl:
     def reopens_at(self) -> float:
         """When `open` becomes true at the latest, acknowledged or not; in the past if there is no need to wait."""
         return self._sent_at + self._probe if self._flights and self._windowed else -math.inf
+
+    def _learn_at_start(self, flight: _Flight, bits: float, delay: float, now: float) -> None:
+        """Tell transmission from round trip by the first two acknowledgements.
+
+        The first is of a keyframe, whose transmission on a slow link is most of its delay. If the second frame was sent
+        before it came, the link may have worked on that alone in between. It has if the two are further apart than the
+        frames were sent; or, where the write was held up, if the keyframe's delay has room for its transmission.
+        """
+        if self._start is None:
+            self._start = _Start(flight, delay, now)
+            return
+        start = self._start
+        if start.over:
+            return
+        start.over = True
+        apart = now - start.at
+        if flight.sent_at >= start.at or apart <= self.interval + TOLERANCE:
+            return
+        carried = bits / apart
+        if apart > flight.sent_at - start.flight.sent_at + TOLERANCE or start.flight.bits - BURST <= carried * start.delay:
+            self._floor.forget()
+            self._floor_since = now
+            self.round_trip = max(0.0, start.delay - start.flight.bits / carried)
+            self._rate.found(carried, now)
 
     @property
     def _windowed(self) -> bool:

@@ -17,7 +17,7 @@ that was opened is found in a second or two, while one that was not is exceeded 
 makes less than it may proves nothing; then time must do, and the limit rises slowly.
 
 *A stall* (nothing for `STALL` seconds, then all at once) says nothing of the rate. The target is halved for the few
-moments that it takes to see whether the link is as it was.
+moments that it takes to see whether the link is as it was. Two in a row are a slow link.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ PROBE, PROVEN_PROBE = 1.5, 2.0  # times the limit
 HOLD, LONG_HOLD = 1.0, 2.0  # seconds without growth after a cut; long if it came at once after growth
 AT_ONCE = 1.5  # seconds
 PROOF = 0.2  # seconds
+CLEARLY = 1.2  # times the limit
 IDLE_PATIENCE, PATIENCE = 0.5, 2.0  # seconds until a limit rises without proof, if little is asked of it or not
 BURST = 8 * 32 * 1024  # bits
 STALL = 1.0  # seconds
@@ -65,6 +66,7 @@ class RateControl:
         self._settled_at = -math.inf
         self._proof_since: float | None = None
         self._proof_bits = 0.0
+        self._stall = False  # whether the acknowledgement before ended one
 
     def describe(self, full: float) -> None:
         """Full quality needs `full` from now on."""
@@ -88,18 +90,37 @@ class RateControl:
     def delivered(self, bits: float, worked: float, late: bool, now: float) -> None:
         """`bits` were acknowledged, on which the link can have worked for `worked` seconds; `late`: they had queued."""
         if worked > STALL:
-            self._stalled(now)
+            if self._stall:
+                self.found(bits / worked, now)
+            else:
+                self._stalled(now)
+            self._stall = not self._stall
             return
+        self._stall = False
         self._acks.append((now, bits, worked))
         while self._acks[0][0] < now - WINDOW:
             self._acks.popleft()
         self._settle(bits, now)
         measured = self._overused(bits, late, now)
         if measured is not None:
-            self._cut(measured, now)
+            self.found(measured, now)
         elif not late:
             self.cuts_in_vain = 0
             self._grow(now)
+
+    def found(self, measured: float, now: float) -> None:
+        """The link was busy all the time and carried `measured` bits per second."""
+        self._forget()
+        if SHARE * measured >= self.full:
+            return
+        self.cuts_in_vain = self.cuts_in_vain + 1 if measured < 0.9 * self.limit else 1
+        self.limit = max(measured, LEAST)
+        self.target = min(self.target, max(SHARE * self.limit, LEAST))
+        self._grow_at = now + (LONG_HOLD if now - self._raised_at < AT_ONCE else HOLD)
+        self._limited_at = now
+        self._probe = PROBE
+        self._spare = 0.0
+        self._proof_since = None
 
     # ---- down ---------------------------------------------------------------------------------------------------------
 
@@ -124,21 +145,9 @@ class RateControl:
             skipped = sum(was_skipped for _, was_skipped in self._frames)
             if skipped > SKIPPED * len(self._frames):
                 worked = sum(seconds for _, _, seconds in self._acks)
-                return sum(bits for _, bits, _ in self._acks) / worked if worked > 0 else None
+                # the round trip is not part of the work, and a guess of it: too long a one is no reason to send more
+                return min(self.limit, sum(bits for _, bits, _ in self._acks) / worked) if worked > 0 else None
         return None
-
-    def _cut(self, measured: float, now: float) -> None:
-        self._forget()
-        if SHARE * measured >= self.full:
-            return
-        self.cuts_in_vain = self.cuts_in_vain + 1 if measured < 0.9 * self.limit else 1
-        self.limit = max(measured, LEAST)
-        self.target = min(self.target, max(SHARE * self.limit, LEAST))
-        self._grow_at = now + (LONG_HOLD if now - self._raised_at < AT_ONCE else HOLD)
-        self._limited_at = now
-        self._probe = PROBE
-        self._spare = 0.0
-        self._proof_since = None
 
     def _stalled(self, now: float) -> None:
         self._forget()
@@ -173,7 +182,7 @@ class RateControl:
                 proven = self._proof_bits / (now - self._proof_since)
                 self._proof_since = None
                 if proven > self.limit:
-                    self._probe = PROVEN_PROBE
+                    self._probe = PROVEN_PROBE if proven > CLEARLY * self.limit else PROBE
                     self._raise_limit(proven, now)
 
     def _grow(self, now: float) -> None:
