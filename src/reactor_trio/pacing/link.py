@@ -13,7 +13,8 @@ frame. What cannot go yet is replaced by what is newer before it is encoded.
 The *round trip* is the least delay from send to acknowledgement of the last `FLOOR_SECONDS`: transmission and decoding
 of a small frame are in it. It is a sliding minimum, so another route is learned; sooner if sending less and less makes no
 difference to the delay. An acknowledgement is *late* if its delay exceeds the round trip and the frame's own transmission by
-half an interval and `TOLERANCE`. What follows from that is in `rate`, and what it means for the picture in `ladder`.
+half an interval and `TOLERANCE`, or by `TOLERANCE` alone while more is asked of the link than it is known to carry. What
+follows from that is in `rate`, and what it means for the picture in `ladder`.
 
 A viewer that never acknowledges has no window. One that stops must not be shut out for ever: a frame lost by a broken
 decoder is never acknowledged. So one frame goes out all the same 2, 4, then 8 seconds after the one before, at which an
@@ -167,7 +168,8 @@ class LinkControl:
         delay = max(0.0, now - flight.sent_at)
         if flight.sent_at >= self._floor_since:
             self.round_trip = self._floor.add(delay, now)
-        late = delay > self.round_trip + flight.bits / self._rate.limit + self.interval / 2 + TOLERANCE
+        tolerance = TOLERANCE if self._rate.probing else TOLERANCE + self.interval / 2
+        late = delay > self.round_trip + flight.bits / self._rate.limit + tolerance
         began = max(self._acknowledged_at, min(flight.sent_at + self.round_trip, now))
         self._probe = FIRST_PROBE
         if not late:
@@ -230,6 +232,9 @@ class LinkControl:
         target = self._rate.target
         if self._ladder is None:
             self._quality = Quality(target)
+            self._rate.asked = target
             return
         shape = self._ladder.choose(self._rate.carried, now)
-        self._quality = Quality(min(target, self._ladder.most(shape.divisor, shape.scale)), shape.divisor, shape.scale)
+        bitrate = min(target, self._ladder.most(shape.divisor, shape.scale))
+        self._quality = Quality(bitrate, shape.divisor, shape.scale)
+        self._rate.asked = bitrate

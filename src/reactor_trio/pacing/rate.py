@@ -3,11 +3,11 @@
 Three numbers. `full` is what full quality needs. `limit` is what the link was found to carry, infinite until it was found to
 carry less than was asked of it. `target` is what is aimed at now.
 
-*Overuse* is a queue that stands: every acknowledgement of the last `PERSISTENT` seconds was late; or more than `SKIPPED` of
-the last second's frames were not sent because the window was shut. Both leave the link busy, so what was acknowledged
-meanwhile, over the time that the link worked on it, is what it carries: that becomes the limit, and the target a `SHARE` of
-it, so that the queue drains. The cut is measured, not a factor of what was asked: to find the same overuse twice changes
-nothing, and an encoder that is slow to obey is not punished for it.
+*Overuse* is a queue that stands: every acknowledgement of the last `PERSISTENT` seconds was late (a probe ends sooner);
+or more than `SKIPPED` of the last second's frames were not sent because the window was shut. Both leave the link busy, so
+what was acknowledged meanwhile, over the time that the link worked on it, is what it carries: that becomes the limit, and
+the target a `SHARE` of it, so that the queue drains. The cut is measured, not a factor of what was asked: to find the same
+overuse twice changes nothing, and an encoder that is slow to obey is not punished for it.
 
 *Growth.* Shapers let bursts through: a token bucket that was left some of its rate for two seconds passes that much at line
 speed, and a short sample says a hundred times the truth. So the limit rises on proof only. `_spare` follows such a bucket:
@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-PERSISTENT = 0.2  # seconds
+PERSISTENT, PERSISTENT_PROBE = 0.2, 0.1  # seconds
 WINDOW = 1.0  # seconds over which skipped frames and rates are taken
 SKIPPED = 0.25
 SHARE = 0.85
@@ -34,7 +34,7 @@ GROWTH_EVERY = 0.25  # seconds
 PROBE, PROVEN_PROBE = 1.5, 2.0  # times the limit
 HOLD, LONG_HOLD = 1.0, 2.0  # seconds without growth after a cut; long if it came at once after growth
 AT_ONCE = 1.5  # seconds
-PROOF = 0.2  # seconds
+PROOF = 0.1  # seconds of the limit, that came through beyond it
 CLEARLY = 1.2  # times the limit
 IDLE_PATIENCE, PATIENCE = 0.5, 2.0  # seconds until a limit rises without proof, if little is asked of it or not
 BURST = 8 * 32 * 1024  # bits
@@ -52,6 +52,8 @@ class RateControl:
         self.full = full
         self.limit = math.inf
         self.target = full
+        #: the part of the target that the encoder was told: a small picture has a full bitrate of its own
+        self.asked = full
         self.cuts_in_vain = 0
         self._acks: deque[tuple[float, float, float]] = deque()  # when, bits, seconds that the link worked on them
         self._frames: deque[tuple[float, bool]] = deque()  # when, whether skipped
@@ -64,8 +66,7 @@ class RateControl:
         self._probe = PROBE
         self._spare = 0.0
         self._settled_at = -math.inf
-        self._proof_since: float | None = None
-        self._proof_bits = 0.0
+        self._spared_at = -math.inf
         self._stall = False  # whether the acknowledgement before ended one
 
     def describe(self, full: float) -> None:
@@ -73,6 +74,11 @@ class RateControl:
         was_full = self.target >= self.full
         self.full = full
         self.target = full if was_full and math.isinf(self.limit) else min(self.target, full)
+
+    @property
+    def probing(self) -> bool:
+        """Whether more is aimed at than the link is known to carry."""
+        return self.target > self.limit
 
     @property
     def carried(self) -> float:
@@ -119,8 +125,7 @@ class RateControl:
         self._grow_at = now + (LONG_HOLD if now - self._raised_at < AT_ONCE else HOLD)
         self._limited_at = now
         self._probe = PROBE
-        self._spare = 0.0
-        self._proof_since = None
+        self._settle_anew(now)
 
     # ---- down ---------------------------------------------------------------------------------------------------------
 
@@ -139,7 +144,7 @@ class RateControl:
             self._late_since, self._late_bits = now, 0.0
         else:
             self._late_bits += bits
-            if now - self._late_since >= PERSISTENT:
+            if now - self._late_since >= (PERSISTENT_PROBE if self.probing else PERSISTENT):
                 return self._late_bits / (now - self._late_since)
         if self._watched_since is not None and now - self._watched_since >= WINDOW:
             skipped = sum(was_skipped for _, was_skipped in self._frames)
@@ -152,8 +157,7 @@ class RateControl:
     def _stalled(self, now: float) -> None:
         self._forget()
         self._acks.clear()
-        self._proof_since = None
-        self._settled_at = now
+        self._settle_anew(now)
         self.target = max(self.target / 2, min(LEAST, self.full))
         self._grow_at = now + GROWTH_EVERY
 
@@ -170,20 +174,12 @@ class RateControl:
         if math.isinf(self.limit) or math.isinf(since):
             return
         self._spare = min(BURST, self._spare + self.limit * (now - since) - bits)
-        if self._spare > 0:
-            self._proof_since = None
-        elif self._proof_since is None:
-            self._spare = 0.0
-            self._proof_since, self._proof_bits = now, 0.0
-        else:
-            self._spare = 0.0
-            self._proof_bits += bits
-            if now - self._proof_since >= PROOF:
-                proven = self._proof_bits / (now - self._proof_since)
-                self._proof_since = None
-                if proven > self.limit:
-                    self._probe = PROVEN_PROBE if proven > CLEARLY * self.limit else PROBE
-                    self._raise_limit(proven, now)
+        if self._spare >= 0:
+            self._spared_at = now
+        elif -self._spare >= max(PROOF * self.limit, bits):  # more than one large frame
+            proven = self.limit - self._spare / (now - self._spared_at)
+            self._probe = PROVEN_PROBE if proven > CLEARLY * self.limit else PROBE
+            self._raise_limit(proven, now)
 
     def _grow(self, now: float) -> None:
         if now < self._grow_at:
@@ -194,10 +190,16 @@ class RateControl:
             self._raised_at = now
             self._grow_at = now + GROWTH_EVERY
         elif math.isfinite(self.limit):
-            idle = sum(bits for _, bits, _ in self._acks) < 0.9 * WINDOW * self.limit
+            delivered = sum(bits for _, bits, _ in self._acks) / WINDOW
+            idle = delivered < 0.9 * self.limit or self.asked < 1.1 * self.limit
             if now - max(self._limited_at, self._raised_at) >= (IDLE_PATIENCE if idle else PATIENCE):
                 self._raise_limit(self.limit * GROWTH, now)
 
     def _raise_limit(self, limit: float, now: float) -> None:
         self.limit = limit if limit < RELEASED * self.full else math.inf
         self._limited_at = now
+        self._settle_anew(now)
+
+    def _settle_anew(self, now: float) -> None:
+        self._spare = 0.0
+        self._spared_at = self._settled_at = now
