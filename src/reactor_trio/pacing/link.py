@@ -174,7 +174,7 @@ class LinkControl:
         self._probe = FIRST_PROBE
         if not late:
             self._allowed = min(self._allowed + 1, MOST_FRAMES)
-        self._rate.delivered(bits, now - began, late, now)
+        self._rate.delivered(bits, now - began, delay - self.round_trip, late, now)
         self._acknowledged_at = now
         self._learn_at_start(flight, bits, delay, now)
         if self._rate.cuts_in_vain >= IN_VAIN:

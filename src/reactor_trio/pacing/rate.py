@@ -93,8 +93,14 @@ class RateControl:
         """A frame was not sent because the window was shut."""
         self._note(now, True)
 
-    def delivered(self, bits: float, worked: float, late: bool, now: float) -> None:
-        """`bits` were acknowledged, on which the link can have worked for `worked` seconds; `late`: they had queued."""
+    def delivered(self, bits: float, worked: float, waited: float, late: bool, now: float) -> None:
+        """`bits` were acknowledged.
+
+        Args:
+            worked: for how long the link can have worked on them.
+            waited: delay beyond the round trip.
+            late: whether that is more than their own transmission explains.
+        """
         if worked > STALL:
             if self._stall:
                 self.found(bits / worked, now)
@@ -106,7 +112,7 @@ class RateControl:
         self._acks.append((now, bits, worked))
         while self._acks[0][0] < now - WINDOW:
             self._acks.popleft()
-        self._settle(bits, now)
+        self._settle(bits, waited, now)
         measured = self._overused(bits, late, now)
         if measured is not None:
             self.found(measured, now)
@@ -168,7 +174,7 @@ class RateControl:
 
     # ---- up -----------------------------------------------------------------------------------------------------------
 
-    def _settle(self, bits: float, now: float) -> None:
+    def _settle(self, bits: float, waited: float, now: float) -> None:
         """Follow the bucket of an imagined shaper of `limit`, and raise the limit when more than that came through."""
         since, self._settled_at = self._settled_at, now
         if math.isinf(self.limit) or math.isinf(since):
@@ -178,6 +184,8 @@ class RateControl:
             self._spared_at = now
         elif -self._spare >= max(PROOF * self.limit, bits):  # more than one large frame
             proven = self.limit - self._spare / (now - self._spared_at)
+            if waited < -self._spare / self.limit / 2:  # a link of that limit would have kept it waiting for twice as long
+                proven = max(proven, GROWTH * self.limit)
             self._probe = PROVEN_PROBE if proven > CLEARLY * self.limit else PROBE
             self._raise_limit(proven, now)
 
