@@ -39,6 +39,7 @@ FEWEST_FRAMES = 2
 FLOOR_SECONDS = 10.0
 TOLERANCE = 0.020  # seconds
 FIRST_PROBE, LAST_PROBE = 2.0, 8.0  # seconds
+ROUGHLY = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,8 @@ class LinkControl:
         if flight.sent_at >= start.at or apart <= self.interval + TOLERANCE:
             return
         carried = bits / apart
-        if apart > flight.sent_at - start.flight.sent_at + TOLERANCE or start.flight.bits - BURST <= carried * start.delay:
+        transmission = (start.flight.bits - BURST) / carried  # at least
+        if apart > flight.sent_at - start.flight.sent_at + TOLERANCE or transmission <= ROUGHLY * start.delay:
             self._floor.forget()
             self._floor_since = now
             self.round_trip = max(0.0, start.delay - start.flight.bits / carried)

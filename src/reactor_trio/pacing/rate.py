@@ -12,9 +12,9 @@ overuse twice changes nothing, and an encoder that is slow to obey is not punish
 *Growth.* Shapers let bursts through: a token bucket that was left some of its rate for two seconds passes that much at line
 speed, and a short sample says a hundred times the truth. So the limit rises on proof only. `_spare` follows such a bucket:
 what the limit would have carried and was not asked to, at most `BURST`. The target probes some way above the limit; when the
-spare is used up and more than the limit still comes through, that is the new limit. Proof after proof doubles it, so a link
-that was opened is found in a second or two, while one that was not is exceeded for half a second, by half. An encoder that
-makes less than it may proves nothing; then time must do, and the limit rises slowly.
+spare is used up and more than the limit still comes through, that is the new limit, or more if nothing queues meanwhile.
+Proof after proof doubles it, so a link that was opened is found in a second or two, while one that was not is exceeded by
+half for half a second. An encoder that makes less than it may proves nothing; then time must do, and the limit rises slowly.
 
 *A stall* (nothing for `STALL` seconds, then all at once) says nothing of the rate. The target is halved for the few
 moments that it takes to see whether the link is as it was. Two in a row are a slow link.
@@ -182,12 +182,13 @@ class RateControl:
         self._spare = min(BURST, self._spare + self.limit * (now - since) - bits)
         if self._spare >= 0:
             self._spared_at = now
-        elif -self._spare >= max(PROOF * self.limit, bits):  # more than one large frame
+            return
+        beyond = -self._spare / self.limit  # seconds for which a link of that limit would have kept the newest bits waiting
+        prompt = waited < beyond / 2
+        if beyond >= PROOF and (prompt or -self._spare >= bits):  # or more than one large frame
             proven = self.limit - self._spare / (now - self._spared_at)
-            if waited < -self._spare / self.limit / 2:  # a link of that limit would have kept it waiting for twice as long
-                proven = max(proven, GROWTH * self.limit)
-            self._probe = PROVEN_PROBE if proven > CLEARLY * self.limit else PROBE
-            self._raise_limit(proven, now)
+            self._probe = PROVEN_PROBE if prompt or proven > CLEARLY * self.limit else PROBE
+            self._raise_limit(max(proven, GROWTH * self.limit) if prompt else proven, now)
 
     def _grow(self, now: float) -> None:
         if now < self._grow_at:

@@ -1,0 +1,100 @@
+"""What a link that carries less than full quality costs: detail, then frame rate, then size."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reactor_trio.pacing import Ladder, Quality, full_bitrate
+from reactor_trio.pacing.ladder import HYSTERESIS, LEAST_BITS_PER_PIXEL, ladder
+
+VGA = 640 * 480 * 30  # pixels per second
+FULL = 2_000_000.0
+LEAST = 0.035 * VGA  # 322 560
+
+
+def shape(quality: Quality) -> tuple[int, float]:
+    return quality.divisor, quality.scale
+
+
+def test_bitrate_then_frame_rate_then_size() -> None:
+    targets = [FULL, LEAST, LEAST - 1, LEAST / 3, LEAST / 5, LEAST / 6, LEAST / 13, LEAST / 30, 1000]
+    shapes = [shape(ladder(target, "h264", 640, 480, 30, FULL)) for target in targets]
+    assert shapes == [(1, 1), (1, 1), (2, 1), (3, 1), (3, 0.75), (3, 0.5), (3, 0.375), (3, 0.25), (3, 0.25)]
+
+
+@pytest.mark.parametrize(("fps", "divisor"), [(60, 3), (30, 3), (24, 2), (20, 2), (15, 1), (5, 1)])
+def test_not_below_ten_frames_a_second(fps: float, divisor: int) -> None:
+    assert ladder(1000, "h264", 640, 480, fps).divisor == divisor
+
+
+@pytest.mark.parametrize(("width", "height", "scale"), [(1280, 720, 0.25), (480, 640, 0.25), (320, 240, 0.5), (100, 80, 1)])
+def test_not_below_160_pixels_on_the_long_side(width: int, height: int, scale: float) -> None:
+    assert ladder(1000, "vp8", width, height, 30).scale == scale
+
+
+@pytest.mark.parametrize("codec", ["raw", "lossless"])
+def test_what_has_no_quality_to_lower_has_only_the_divisor(codec: str) -> None:
+    full = full_bitrate(codec, 640, 480, 30)
+    assert [shape(ladder(full * part, codec, 640, 480, 30)) for part in (1, 0.99, 0.5, 0.4, 0.01)] == [
+        (1, 1), (2, 1), (2, 1), (3, 1), (3, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", LEAST_BITS_PER_PIXEL)
+def test_a_codec_keeps_its_rate_and_size_down_to_its_least(codec: str) -> None:
+    least = LEAST_BITS_PER_PIXEL[codec] * VGA
+    assert shape(ladder(least, codec, 640, 480, 30)) == (1, 1)
+    assert shape(ladder(0.99 * least, codec, 640, 480, 30)) == (2, 1)
+
+
+def test_a_small_picture_is_given_no_more_than_its_own_full_quality() -> None:
+    steps = Ladder("h264", 640, 480, 30, FULL)
+    steps.choose(LEAST / 3 - 1, 0.0)
+    assert steps.choose(LEAST / 3, 0.0).bitrate == LEAST / 3
+    assert steps.most(3, 0.5) == FULL / 12
+
+
+def test_upwards_it_takes_more() -> None:
+    steps = Ladder("h264", 640, 480, 30, FULL)
+    assert steps.choose(LEAST - 1, 0.0).divisor == 2
+    assert steps.choose(LEAST * HYSTERESIS - 1, 1.0).divisor == 2
+    assert steps.choose(LEAST * HYSTERESIS, 2.0).divisor == 1
+    assert steps.choose(LEAST, 3.0).divisor == 1
+
+
+def test_full_quality_is_full_quality_however_low_it_was_set() -> None:
+    steps = Ladder("h264", 640, 480, 30, LEAST / 2)
+    assert steps.choose(LEAST / 2 - 1, 0.0).divisor == 2
+    assert steps.choose(LEAST / 2, 0.0) == Quality(LEAST / 2, 1, 1.0)
+
+
+def test_sizes_are_a_second_apart_and_one_step_may_be_wide() -> None:
+    steps = Ladder("h264", 640, 480, 30, FULL)
+    assert shape(steps.choose(FULL, 0.0)) == (1, 1)
+    assert shape(steps.choose(LEAST / 30, 0.1)) == (3, 0.25)
+    assert shape(steps.choose(FULL, 1.0)) == (3, 0.25)
+    assert shape(steps.choose(FULL, 1.2)) == (1, 1)
+    assert shape(steps.choose(LEAST / 30, 1.5)) == (3, 1)  # the divisor need not wait
+    assert shape(steps.choose(LEAST / 30, 2.2)) == (3, 0.25)
+
+
+def test_a_size_that_is_not_known_is_not_changed() -> None:
+    assert shape(ladder(1.0, "h264", 0, 0, 30, FULL)) == (1, 1)
+
+
+@given(
+    st.sampled_from([*LEAST_BITS_PER_PIXEL, "raw", "lossless"]),
+    st.lists(st.tuples(st.floats(1, 1e9), st.floats(0, 0.5)), max_size=60),
+)
+def test_any_target_changes_the_size_at_most_once_a_second(codec: str, targets: list[tuple[float, float]]) -> None:
+    steps, now, sized_at, before = Ladder(codec, 1280, 720, 30), 0.0, -1.0, 1.0
+    for i, (target, pause) in enumerate(targets):
+        now += pause
+        quality = steps.choose(target, now)
+        assert 0 < quality.bitrate <= target
+        if i and quality.scale != before:
+            assert now - sized_at >= 1
+            sized_at = now
+        before = quality.scale

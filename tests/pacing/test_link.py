@@ -1,0 +1,270 @@
+"""One viewer's link: the window by hand, exactly; and whole paths in a simulation, by what the viewer gets."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simulated_path import Path, Simulation, Source
+
+from reactor_trio.pacing import LinkControl
+
+FULL = 2_000_000.0
+FPS = 25.0
+INTERVAL = 0.04
+MEGABIT = 1e6
+MAX_AGE = 0.150
+
+
+def warm(delay: float, frames: int = 60) -> tuple[LinkControl, int, float]:
+    """A link on which so many frames, one each interval, were each acknowledged after `delay`."""
+    link = LinkControl(FULL, FPS, expected=True)
+    events = [(i * INTERVAL, 1, i) for i in range(frames)] + [(i * INTERVAL + delay, 0, i) for i in range(frames)]
+    for at, sends, seq in sorted(events):
+        if sends:
+            link.sent(seq, 10_000, at)
+        else:
+            link.acknowledged(seq, at)
+    return link, frames, max(at for at, _, _ in events)
+
+
+# ---- the window ---------------------------------------------------------------------------------------------------------
+
+
+def test_without_feedback_there_is_no_window() -> None:
+    link = LinkControl(FULL, FPS)
+    for seq in range(1000):
+        assert link.open(seq * INTERVAL)
+        link.sent(seq, 10_000, seq * INTERVAL)
+        link.skipped(seq * INTERVAL)
+    assert not link.active
+    assert link.quality.bitrate == FULL
+    assert link.in_flight <= 64
+
+
+@pytest.mark.parametrize(("delay", "frames"), [(0.005, 2), (0.039, 2), (0.041, 3), (0.1, 4), (0.5, 14), (5.0, 32)])
+def test_no_more_than_one_round_trip_and_one_frame_is_under_way(delay: float, frames: int) -> None:
+    link, seq, now = warm(delay, 300)
+    assert link.round_trip == pytest.approx(delay)
+    sent = 0
+    while link.open(now) and sent < 100:
+        link.sent(seq + sent, 10_000, now)
+        sent += 1
+    assert sent == frames
+
+
+def test_before_the_first_acknowledgement_two_frames_go_out_if_one_is_expected() -> None:
+    link = LinkControl(FULL, FPS, expected=True)
+    for seq in range(2):
+        assert link.open(0.0)
+        link.sent(seq, 10_000, 0.0)
+    assert not link.open(0.0)
+
+
+def test_one_acknowledgement_stands_for_all_before_it() -> None:
+    link, seq, now = warm(0.1)
+    for i in range(4):
+        link.sent(seq + i, 10_000, now)
+    assert not link.open(now)
+    link.acknowledged(seq + 3, now + 0.1)
+    assert link.in_flight == 0
+    assert link.open(now + 0.1)
+
+
+def test_a_viewer_that_stops_acknowledging_is_asked_again_ever_more_rarely() -> None:
+    link, seq, now = warm(0.01)
+    link.sent(seq, 10_000, now)
+    link.sent(seq + 1, 10_000, now)
+    probes = []
+    for i in range(4):
+        assert not link.open(link.reopens_at() - 0.001)
+        probes.append(link.reopens_at() - now)
+        now = link.reopens_at()
+        assert link.open(now)
+        link.sent(seq + 2 + i, 10_000, now)
+    assert probes == pytest.approx([2, 4, 8, 8])
+    link.acknowledged(seq + 5, now)
+    assert link.open(now)
+    assert link.quality.bitrate > 0
+
+
+def test_an_open_window_has_nothing_to_wait_for() -> None:
+    assert LinkControl(FULL, FPS, expected=True).reopens_at() == -math.inf
+
+
+def test_another_route_is_learned() -> None:
+    link, seq, now = warm(0.01)
+    below = []
+    offered = [(now + i * INTERVAL, 1, seq + i) for i in range(600)]
+    events = sorted([*offered, *((at + 0.15, 0, number) for at, _, number in offered)])
+    gone: set[int] = set()
+    for at, sends, number in events:
+        if sends and link.open(at):
+            link.sent(number, round(link.quality.bitrate / FPS / 8), at)
+            gone.add(number)
+        elif sends:
+            link.skipped(at)
+        elif number in gone:
+            link.acknowledged(number, at)
+        if link.quality.bitrate < FULL:
+            below.append(at - now)
+    assert link.round_trip == pytest.approx(0.15)
+    assert link.quality.bitrate == FULL
+    assert not below or max(below) < 8
+
+
+def test_a_description_that_is_said_again_changes_nothing() -> None:
+    link, _, _ = warm(0.01)
+    link.describe(4 * MEGABIT, 50.0, "h264", 1280, 720)
+    quality = link.quality
+    assert quality.bitrate == 4 * MEGABIT
+    link.describe(4 * MEGABIT, 50.0, "h264", 1280, 720)
+    assert link.quality is quality
+    assert link.interval == 0.02
+
+
+# ---- a viewer that lies -------------------------------------------------------------------------------------------------
+
+LIES = st.one_of(st.integers(), st.integers(-5, 200), st.sampled_from([2**63, -(2**63), 10**30]))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["send", "lie", "skip"]), LIES, st.floats(0, 3)), max_size=200))
+def test_lies_gain_nothing(moves: list[tuple[str, int, float]]) -> None:
+    link = LinkControl(FULL, FPS)
+    link.describe(FULL, FPS, "h264", 640, 480)
+    now, seq, most = 0.0, 0, 0
+    for move, number, pause in moves:
+        now += pause
+        if move == "send" and link.open(now):
+            link.sent(seq, 10_000, now)
+            seq += 1
+        elif move == "lie":
+            before = link.in_flight
+            link.acknowledged(number, now)
+            most = max(most, number if number < seq else 0)
+            if not 0 <= number < seq:
+                assert link.in_flight == before
+        elif move == "skip":
+            link.skipped(now)
+        assert 0 < link.quality.bitrate <= FULL
+        assert link.quality.scale <= 1
+        assert link.quality.divisor >= 1
+        assert 0 <= link.in_flight <= 64
+        assert 0 <= link.round_trip <= now
+
+
+def test_lies_alone_are_no_feedback() -> None:
+    link = LinkControl(FULL, FPS)
+    for lie in (-1, 0, 5, 2**70):
+        link.acknowledged(lie, 0.0)
+    assert not link.active
+    link.sent(7, 10_000, 0.0)
+    for lie in (-1, 6, 8, 2**70):
+        link.acknowledged(lie, 0.1)
+    assert not link.active
+    assert link.open(0.1)
+
+
+# ---- whole paths --------------------------------------------------------------------------------------------------------
+
+
+def assert_in_time(simulation: Simulation, rate: float, start: float, end: float) -> None:
+    """95 of 100 pictures arrive within the age that is promised: `max_age`, a round trip, their own transmission."""
+    path = simulation.path
+    frames = [f for f in simulation.outcome.frames if start <= f.pts < end and not math.isnan(f.arrived)]
+    over = sorted(f.arrived - f.pts - (MAX_AGE + 2 * path.delay + f.bits / rate) for f in frames)
+    assert len(over) > 5 * (end - start)
+    assert over[int(0.95 * len(over))] < 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("round_trip", [0.001, 0.04, 0.1])
+def test_a_good_link_is_left_alone(round_trip: float, seed: int) -> None:
+    path = Path([(0, 100 * MEGABIT)], delay=round_trip / 2, decode=(0.0, 0.012))
+    simulation = Simulation(path, Source(fps=60, full=4 * MEGABIT), seed)
+    outcome = simulation.run(30)
+    assert [quality.bitrate for _, quality in outcome.qualities] == [4 * MEGABIT]
+    assert len(outcome.frames) >= 0.99 * len(outcome.offered)
+    assert outcome.most_in_flight <= math.ceil((round_trip + 0.012) * 60) + 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("burst", "buffer"), [(4, 16), (32, 1024), (32, 16)])
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("rate", [MEGABIT, 0.3 * MEGABIT])
+def test_a_slow_link_carries_fresh_pictures(rate: float, delay: float, burst: int, buffer: int, seed: int) -> None:
+    path = Path([(0, rate)], delay=delay, burst=burst * 1024, buffer=buffer * 1024)
+    simulation = Simulation(path, Source(), seed)
+    outcome = simulation.run(40)
+    assert_in_time(simulation, rate, 3, 40)
+    assert outcome.sizes(3, 40) == 0
+    assert outcome.bitrate(3, 40) > 0.8 * rate
+    divisor = outcome.qualities[-1][1].divisor
+    assert outcome.fps(3, 40) > 0.85 * 30 / divisor
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("delay", "burst", "buffer"), [(0.0, 4, 16), (0.02, 32, 1024), (0.1, 16, 64)])
+@pytest.mark.parametrize("rate", [MEGABIT, 0.3 * MEGABIT])
+def test_a_link_that_narrows_and_opens_again(rate: float, delay: float, burst: int, buffer: int, seed: int) -> None:
+    rates = [(0, 100 * MEGABIT), (10.0, rate), (30.0, 100 * MEGABIT)]
+    simulation = Simulation(Path(rates, burst=burst * 1024, buffer=buffer * 1024, delay=delay), Source(), seed)
+    outcome = simulation.run(45)
+    assert_in_time(simulation, rate, 13, 30)
+    assert outcome.sizes(13, 30) == 0
+    assert outcome.full_since() < 35
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("rate", "fps"), [(0.3 * MEGABIT, 30.0), (MEGABIT, 60.0)])
+def test_a_large_picture_on_a_link_that_is_slow_from_the_start(rate: float, fps: float, seed: int) -> None:
+    source = Source(fps=fps, width=1280, height=720, full=5 * MEGABIT)
+    simulation = Simulation(Path([(0, rate), (30.0, 100 * MEGABIT)], delay=0.02, burst=32 * 1024), source, seed)
+    outcome = simulation.run(45)
+    first = outcome.frames[0].bits / rate  # the first keyframe's transmission, before anything can be known
+    assert_in_time(simulation, rate, 3 + first, 30)
+    assert outcome.sizes(3 + first, 30) <= 2
+    assert outcome.full_since() < 35
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("rate", [100 * MEGABIT, 5 * MEGABIT])
+def test_a_stall_of_three_seconds(rate: float, delay: float, seed: int) -> None:
+    simulation = Simulation(Path([(0, rate), (10.0, 0.0), (13.0, rate)], delay=delay), Source(), seed)
+    outcome = simulation.run(25)
+    assert_in_time(simulation, rate, 13.2, 25)
+    assert outcome.full_since() < 15
+    assert outcome.sizes(0, 25) == 0
+    assert len([f for f in outcome.frames if 10.5 < f.pts < 12.9]) <= 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_encoder_that_makes_less_than_it_may_comes_back_too(seed: int) -> None:
+    path = Path([(0, 0.3 * MEGABIT), (20.0, 100 * MEGABIT)], delay=0.02)
+    outcome = Simulation(path, Source(share=0.5), seed).run(40)
+    assert outcome.full_since() < 26
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_buffers_that_filled_before_the_first_word_are_emptied(seed: int) -> None:
+    """A client that is not known to acknowledge has no window until it does."""
+    path = Path([(0, 0.3 * MEGABIT)], delay=0.02, buffer=1 << 20)
+    simulation = Simulation(path, Source(), seed, expected=False)
+    outcome = simulation.run(40)
+    assert outcome.most_buffered > 2 * MEGABIT
+    assert_in_time(simulation, 0.3 * MEGABIT, 3 + outcome.most_buffered / (0.3 * MEGABIT), 40)
+
+
+def test_a_viewer_that_never_acknowledges_is_sent_everything() -> None:
+    outcome = Simulation(Path([(0, 100 * MEGABIT)]), Source(), expected=False, acks=False).run(10)
+    assert len(outcome.frames) >= len(outcome.offered) - 1
+    assert len(outcome.qualities) == 1
+
+
+def test_without_its_window_a_slow_link_would_be_seconds_behind() -> None:
+    """What the simulation says of a server that does nothing: the tests above can fail."""
+    outcome = Simulation(Path([(0, 0.3 * MEGABIT)], buffer=1 << 20), Source(), expected=False, acks=False).run(40)
+    assert outcome.age(0.5, 10, 40) > 10
