@@ -103,7 +103,7 @@ def test_a_session_over_a_real_socket(backend):
     session = Session()
     with serving(session) as port:
         anyio.run(main, port, backend=backend)
-    assert session.query == {"video": ["raw"], "role": ["control"]}
+    assert session.query == {"video": ["raw"], "role": ["control"], "feedback": ["1"]}
     assert session.pong_came
     assert session.closed_with == 1000
     seqs = [data["seq"] for type_, data in session.said if type_ == "reactor.feedback"]

@@ -80,6 +80,13 @@ def test_sizes_are_a_second_apart_and_one_step_may_be_wide() -> None:
     assert shape(steps.choose(LEAST / 30, 2.2)) == (3, 0.25)
 
 
+def test_another_frame_rate_is_no_reason_to_move() -> None:
+    steps = Ladder("h264", 640, 480, 30, FULL)
+    steps.choose(LEAST - 1, 0.0)
+    steps = Ladder("h264", 640, 480, 29, FULL, steps)
+    assert steps.choose(LEAST * 1.2, 1.0).divisor == 2
+
+
 def test_a_size_that_is_not_known_is_not_changed() -> None:
     assert shape(ladder(1.0, "h264", 0, 0, 30, FULL)) == (1, 1)
 

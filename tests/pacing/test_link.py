@@ -94,6 +94,16 @@ def test_an_open_window_has_nothing_to_wait_for() -> None:
     assert LinkControl(FULL, FPS, expected=True).reopens_at() == -math.inf
 
 
+@pytest.mark.parametrize(("size", "opens"), [(2_000, True), (60_000, False)])
+def test_once_the_link_is_known_a_keyframe_shuts_the_window(size: int, opens: bool) -> None:
+    simulation = Simulation(Path([(0, MEGABIT)], delay=0.1), Source())  # carries 230 kbit in a round trip and an interval
+    newest = simulation.run(20).frames[-1].seq
+    link = simulation.link
+    link.acknowledged(newest, 20.5)
+    link.sent(newest + 1, size, 20.5)
+    assert link.open(20.5) == opens
+
+
 def test_another_route_is_learned() -> None:
     link, seq, now = warm(0.01)
     below = []

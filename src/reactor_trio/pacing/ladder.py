@@ -32,9 +32,12 @@ _EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What to aim at: `bitrate` bits per second for the encoder, one of `divisor` frames, `scale` of width and height."""
+    """What to aim at: `bitrate` bits per second for the encoder, one of `divisor` frames, `scale` of width and height.
 
-    bitrate: float
+    The default is what holds until a link has been described.
+    """
+
+    bitrate: float = 1e6
     divisor: int = 1
     scale: float = 1.0
 
@@ -62,9 +65,12 @@ class Ladder:
     Args:
         codec, width, height, fps: of the track at full quality; a size not known yet is 0, and is not changed.
         full: bits per second of full quality; None: `full_bitrate`.
+        before: the ladder that this one follows; the viewer stays on its rung where there is the same.
     """
 
-    def __init__(self, codec: str, width: int, height: int, fps: float, full: float | None = None) -> None:
+    def __init__(
+        self, codec: str, width: int, height: int, fps: float, full: float | None = None, before: Ladder | None = None
+    ) -> None:
         self.full = full if full is not None else full_bitrate(codec, width, height, fps)
         bits = LEAST_BITS_PER_PIXEL.get(codec)
         least = self.full if bits is None else min(self.full, bits * width * height * fps)
@@ -74,6 +80,11 @@ class Ladder:
         self._rungs += [_Rung(divisors[-1], s, least * s * s / divisors[-1]) for s in scales[1:]]
         self._at: int | None = None
         self._sized_at = -math.inf
+        if before is not None and before._at is not None:
+            at = before._rungs[before._at]
+            same = (i for i, rung in enumerate(self._rungs) if (rung.divisor, rung.scale) == (at.divisor, at.scale))
+            self._at = next(same, None)
+            self._sized_at = before._sized_at
 
     def choose(self, target: float, now: float) -> Quality:
         """The quality for `target` bits per second from `now` on."""

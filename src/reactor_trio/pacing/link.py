@@ -81,13 +81,13 @@ class LinkControl:
     """Window and quality for one video track to one viewer.
 
     Args:
-        full: bits per second of full quality.
+        full: bits per second of full quality; infinite until it is described.
         fps: frames per second that the track nominally has.
         expected: the viewer is known to acknowledge, so the window holds from the first frame on. Otherwise there is none
             until the first acknowledgement, and a slow link's buffers are filled meanwhile.
     """
 
-    def __init__(self, full: float, fps: float, *, expected: bool = False) -> None:
+    def __init__(self, full: float = math.inf, fps: float = 30.0, *, expected: bool = False) -> None:
         #: whether feedback has come
         self.active = False
         #: the least recent delay in seconds, 0 while none is known
@@ -123,7 +123,7 @@ class LinkControl:
             return
         self._description = description
         self._fps = fps
-        self._ladder = None if codec is None else Ladder(codec, width, height, fps, full)
+        self._ladder = None if codec is None else Ladder(codec, width, height, fps, full, self._ladder)
         self._rate.describe(full)
         self._aim(now)
 
@@ -142,8 +142,11 @@ class LinkControl:
         """Frames under way."""
         return len(self._flights)
 
-    def sent(self, seq: int, size: int, now: float) -> None:
-        """Frame `seq` of `size` bytes begins to be written. Numbers rise; what does not is not measured."""
+    def sent(self, seq: int, size: int, now: float, keyframe: bool = False) -> None:
+        """Frame `seq` of `size` bytes begins to be written. Numbers rise; what does not is not measured.
+
+        A keyframe is only a large frame here: what makes it slow is its size.
+        """
         if seq <= self._newest:
             return
         if self._flights and self._windowed and not self._has_room():
