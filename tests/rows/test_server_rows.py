@@ -14,6 +14,7 @@ from row_models import Picture, in_all_placements, picture, raw_session, shown
 
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface import ReactorModel, ReactorPipeline, connected, disconnected, event
+from reactor_trio.media import CodecSettings, encoders
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
@@ -103,6 +104,7 @@ async def test_t113_while_load_runs_a_client_is_refused_and_told_to_come_back(au
         await runtime.open_doors()
         assert site.admit(request("/ws")) is None
         assert ask(site, "/health").status == 200
+        assert json.loads(ask(site, "/health").body)["encoders"] == encoders(CodecSettings())
 
 
 async def test_t114_a_load_that_raises_is_never_ready(autojump_clock):
