@@ -175,6 +175,25 @@ def test_a_damaged_packet_is_followed_by_nothing_until_a_keyframe(backend):
 
 
 @every_backend
+def test_latest_gives_nothing_that_follows_a_damaged_packet(backend):
+    async def story(client, server):
+        frames = client.frames(latest=True)
+        packets = stream()
+        server.send_stream(packets[:4])
+        server.send_frame(4, (b"\x00\x00\x00\x01\x65garbage", False))
+        server.send_stream(packets[5:10], 5)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.move_on_after(0.05):
+            pytest.fail(f"gave {(await anext(frames)).seq}")
+        assert losses(client) == (6, 4)
+        server.send_stream(packets[:2], 60)
+        await anyio.wait_all_tasks_blocked()
+        assert await take(frames, 1) == [61]
+
+    session(backend, story)
+
+
+@every_backend
 def test_keyframes_that_cannot_be_decoded_end_the_iteration(backend):
     async def story(client, server):
         frames = client.frames()

@@ -12,7 +12,7 @@ from reactor_trio.connection.inbound import WAITING, Inbound
 from reactor_trio.interface import Input, Output, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.media import decoders
-from reactor_trio.protocol import Packet, encode_packet
+from reactor_trio.protocol import Packet, decode_packet, encode_packet
 from reactor_trio.testing import open_server
 
 CODECS = ["h264", "vp8", "vp9"]
@@ -134,10 +134,18 @@ async def test_what_was_encoded_and_not_sent_is_followed_by_a_keyframe(autojump_
         send_bytes, client._send_bytes = client._send_bytes, stuck
         with trio.move_on_after(0.1):
             await client.push_video("camera", picture(70), codec="h264")
-        client._send_bytes = send_bytes
+        sent = []
+
+        async def seen(data):
+            sent.append(decode_packet(data).keyframe)
+            await send_bytes(data)
+
+        client._send_bytes = seen
         await client.push("camera", picture(80), codec="h264")
-        frames = await client.take(2)
-        assert [round(level_of(frame.data), -1) for frame in frames] == [60, 80]
+        await client.push("camera", picture(90), codec="h264")
+        assert sent == [True, False]
+        frames = await client.take(3)
+        assert [round(level_of(frame.data), -1) for frame in frames] == [60, 80, 90]
         assert server.runtime.metrics.drops() == {}
 
 
