@@ -37,17 +37,17 @@ class Painted(InputState):
 
 
 class Painter(ReactorPipeline):
-    """A picture of the level that was set, 64x48 until `grow` makes it larger."""
+    """A picture of the level that was set, 320x240 until `grow` makes it larger."""
 
     state: Painted
     output: Picture
 
     def load(self, config):
-        self.size = (48, 64)
+        self.size = (240, 320)
 
     @event
     def grow(self, secret: str = ""):
-        self.size = (96, 128)
+        self.size = (480, 640)
 
     @event
     async def greet(self, text: str):
@@ -56,7 +56,7 @@ class Painter(ReactorPipeline):
         await self.send(Hello(text=text))
 
     def inference(self):
-        self.size = (48, 64)
+        self.size = (240, 320)
         while True:
             yield Picture(main_video=np.full((*self.size, 3), self.state.level, np.uint8))
 
@@ -129,9 +129,9 @@ async def test_a_new_size_is_a_new_file(tmp_path, autojump_clock):
             await client.take(3)
         await server.wait_left(client)
     files = [line for line in timeline(tmp_path) if line["type"] == "file"]
-    assert [(line["tracks"][0]["width"], line["tracks"][0]["height"]) for line in files] == [(64, 48), (128, 96)]
+    assert [(line["tracks"][0]["width"], line["tracks"][0]["height"]) for line in files] == [(320, 240), (640, 480)]
     assert files[1]["file"].endswith("-2.mp4")
-    assert [look(tmp_path / line["file"]).pictures[0][0].shape for line in files] == [(48, 64, 3), (96, 128, 3)]
+    assert [look(tmp_path / line["file"]).pictures[0][0].shape for line in files] == [(240, 320, 3), (480, 640, 3)]
 
 
 async def test_commands_that_share_a_place_are_marked(tmp_path, autojump_clock):
@@ -189,7 +189,7 @@ async def test_each_session_has_files_of_its_own_complete_before_the_next_begins
 
 class Boom(Painter):
     def inference(self):
-        yield Picture(main_video=np.zeros((48, 64, 3), np.uint8))
+        yield Picture(main_video=np.zeros((240, 320, 3), np.uint8))
         raise ValueError("boom")
 
 
@@ -213,7 +213,7 @@ class Singer(ReactorPipeline):
 
     def inference(self):
         while True:
-            yield Both(main_video=np.zeros((48, 64, 3), np.uint8), sound=np.full((1, 12_000), 9000, np.int16))
+            yield Both(main_video=np.zeros((240, 320, 3), np.uint8), sound=np.full((1, 12_000), 9000, np.int16))
 
 
 async def test_sound_is_recorded_too(tmp_path, autojump_clock):

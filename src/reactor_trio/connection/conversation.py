@@ -1,7 +1,7 @@
 """One client's connection from the upgrade to the closed socket.
 
     control -+- place in the waiting room, held until the session has unwound
-             '- outer nursery -+- session.run           ends when the model has let go
+             '- outer nursery -+- run_session           ends when the model has let go, and a recording is complete
                                '- wire nursery -+- receive   socket -> commands, media; never waits for the model
                                                 +- inbound   media, decoded in order -> session, if the model takes any
                                                 +- send      messages and frames -> socket; the only writer
