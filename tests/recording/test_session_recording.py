@@ -101,6 +101,7 @@ async def test_the_timeline_has_each_command_with_its_step_and_the_film_each_fra
         end = rest[-1]
         assert (end["reason"], end["left_out"]) == ("client_left", {})
         film = look(the_film(tmp_path))
+        assert film.codecs == ["h264"]  # although the client takes raw pictures
         # What the client saw: two frames before the level was set, the others after.
         assert end["frames"] == {"main_video": len(film.times[0])}
         assert len(film.times[0]) >= seen[-1].seq + 1
