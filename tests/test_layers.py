@@ -29,15 +29,16 @@ LAYERS: dict[str, tuple[str, str]] = {
     "pacing": ("", ""),
     "admission": ("", ""),
     "media": ("errors protocol interface decoding", "av cv2 msgspec numpy simplejpeg torch"),
+    "recording": ("errors protocol", "av msgspec numpy"),
     "model_host": ("errors", "outcome trio"),
     "session": ("errors protocol interface pacing media model_host", "outcome trio"),
     "transport": ("protocol", "h11 trio trio_websocket wsproto"),
     "connection": ("errors protocol interface pacing media session transport admission", "msgspec numpy trio"),
     "server": (
-        "errors protocol interface pacing admission media model_host session transport connection",
+        "errors protocol interface pacing admission media recording model_host session transport connection",
         "msgspec outcome prometheus_client trio yaml",
     ),
-    "client": ("errors protocol decoding", "anyio av h11 msgspec numpy simplejpeg wsproto"),
+    "client": ("errors protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
         "errors protocol interface pacing media model_host session transport server client",
         "anyio msgspec numpy trio",

@@ -267,7 +267,8 @@ def test_the_headless_client_reports_once_a_second():
     assert lines[1].endswith("fps, jitter 0.0 ms, p95 100.0 ms, 0 missing, 0 dropped")
 
 
-def test_recording_names_what_it_needs():
+def test_recording_names_what_it_needs_before_it_connects(monkeypatch):
+    monkeypatch.setattr("reactor_trio.recording.containers.find_spec", lambda name: None)
     with pytest.raises(ReactorError, match=r'pip install "reactor-trio\[video\]"'):
         anyio.run(lambda: headless.watch("ws://127.0.0.1:1", record="out.mp4", report=print))
 

@@ -43,7 +43,8 @@ def test_a_conversation_from_queue_to_bye():
     assert json.loads(text) == {"type": "set_brightness", "data": {"brightness": 0.5}, "id": 1}
     assert number == 1
     assert conversation.command("reset", {}, 2.0)[0] == 2
-    assert conversation.receive_text(said("reactor.ack", {"step": 4, "reply": [1]}, id=1, n=2), 2.5) == Answered(1, [1])
+    applied = conversation.receive_text(said("reactor.ack", {"step": 4, "reply": [1]}, id=1, n=2), 2.5)
+    assert applied == Answered(1, [1], step=4)
     refusal = conversation.receive_text(said("reactor.error", {"code": "busy", "message": "no"}, id=2, n=3), 2.5)
     assert (refusal.id, refusal.error.code, str(refusal.error)) == (2, "busy", "no")
 

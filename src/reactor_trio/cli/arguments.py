@@ -45,6 +45,10 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     run.add_argument("--host", help="address to listen on (default: runtime.host, 127.0.0.1)")
     run.add_argument("--port", type=_port, help="port to listen on, 0 for any free one (default: runtime.port, 8080)")
+    run.add_argument(
+        "--record", type=Path, metavar="DIR",
+        help="record each session into this folder: its video, and a timeline of its commands",
+    )  # fmt: skip
     run.add_argument("--reload", action="store_true", help="load the model anew when a .py, .yml or .yaml file changes")
     run.add_argument("--json-logs", action="store_true", help="log one JSON object a line")
     run.set_defaults(carry_out=_run)
@@ -60,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     client = commands.add_parser("client", help="watch a server without a browser", allow_abbrev=False)
     client.add_argument("url", metavar="URL", help="the URL that reactor run printed, or its ws:// form")
-    client.add_argument("--record", type=Path, metavar="F", help="write what is received to this video file")
+    client.add_argument("--record", type=Path, metavar="F", help="write what is received to this file: .mp4, .mkv or .webm")
     client.add_argument(
         "--send", action="append", default=[], metavar="COMMAND=VALUE",
         help="send a command first, e.g. set_brightness=0.5 (repeatable)",
@@ -119,7 +123,7 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
     from reactor_trio.cli.run import run
 
     return run(
-        options.path, terminal, host=options.host, port=options.port, overrides=options.overrides,
+        options.path, terminal, host=options.host, port=options.port, record=options.record, overrides=options.overrides,
         debug=options.debug, json_logs=options.json_logs, sockets=options.inherited.sockets,
     )  # fmt: skip
 

@@ -29,6 +29,7 @@ def run(
     *,
     host: str | None = None,
     port: int | None = None,
+    record: Path | None = None,
     overrides: Sequence[str] = (),
     debug: bool = False,
     json_logs: bool = False,
@@ -41,16 +42,19 @@ def run(
 
     Raises ManifestError, ModelFailed, and UsageError if it cannot listen at the address.
     """
-    manifest = manifest_of(path, overrides, host, port)
+    manifest = manifest_of(path, overrides, host, port, record)
     configure_logging(manifest.name, as_json=json_logs, debug=debug)
     sys.setswitchinterval(SWITCH_INTERVAL)
     trio.run(_serve, manifest, terminal, debug, sockets)
     return OK
 
 
-def manifest_of(path: Path, overrides: Sequence[str], host: str | None, port: int | None) -> Manifest:
+def manifest_of(
+    path: Path, overrides: Sequence[str], host: str | None, port: int | None, record: Path | None = None
+) -> Manifest:
     """The manifest with what the command line lays over it. Raises ManifestError."""
-    given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
+    folder = None if record is None else str(record.absolute())
+    given = {key: value for key, value in (("host", host), ("port", port), ("record", folder)) if value is not None}
     return load_manifest(path, overrides, given)
 
 

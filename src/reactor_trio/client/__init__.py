@@ -6,6 +6,7 @@ from reactor_trio.client.connecting import connect as connect
 from reactor_trio.client.conversation import Message as Message
 from reactor_trio.client.decoders import available as available
 from reactor_trio.client.handshake import open_websocket as open_websocket
+from reactor_trio.client.recording import record as record
 from reactor_trio.client.statistics import Latency as Latency
 from reactor_trio.client.statistics import Spread as Spread
 from reactor_trio.client.statistics import Statistics as Statistics

@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 from numpy.typing import ArrayLike
 
-from reactor_trio.client.conversation import Conversation
+from reactor_trio.client.conversation import Commanded, Conversation
 from reactor_trio.client.decoders import wanted
 from reactor_trio.client.push import Payload, PushTrack, check_codec, checked_picture, encode_sound
 from reactor_trio.client.receiver import Answer, Receiver
@@ -110,6 +110,8 @@ class Client:
         """
         self._receiver.check_alive()
         number, text = self._conversation.command(name, arguments, anyio.current_time())
+        if self._receiver.tap is not None:
+            self._receiver.tap(Commanded(number, name, arguments))
         answer = self._receiver.answers[number] = Answer()
         try:
             await self._send(text)

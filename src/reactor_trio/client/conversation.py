@@ -44,6 +44,16 @@ class Answered(msgspec.Struct, frozen=True):
     id: int
     reply: Any = None
     error: CommandError | None = None
+    #: the first that sees it, if it was applied
+    step: int | None = None
+
+
+class Commanded(msgspec.Struct, frozen=True):
+    """This client sends command `id`."""
+
+    id: int
+    name: str
+    arguments: Mapping[str, Any]
 
 
 class TrackChanged(msgspec.Struct, frozen=True):
@@ -162,7 +172,7 @@ class Conversation:
         match message.type:
             case "reactor.ack":
                 ack = _data(message, _Ack)
-                answer = Answered(_id(message), ack.reply)
+                answer = Answered(_id(message), ack.reply, step=ack.step)
                 self._commands.answered(answer.id, now, applied=True)
                 return answer
             case "reactor.error" if message.id is not None:

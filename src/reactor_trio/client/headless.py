@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import anyio
 
 from reactor_trio.client.client import Client
 from reactor_trio.client.connecting import connect
+from reactor_trio.client.recording import record as recording
 from reactor_trio.client.statistics import Statistics
-from reactor_trio.errors import ReactorError
+from reactor_trio.recording import Recorder, container_of
 
 
 async def watch(
@@ -27,7 +29,7 @@ async def watch(
 
     Args:
         url: as for `connect`.
-        record: a file to write the video to; needs a package that is not there yet.
+        record: a file to write what arrives to, `.mp4`, `.mkv` or `.webm`, with a timeline beside it.
         send: commands and their arguments, sent in order once the session has begun.
         seconds: how long to watch after that; None until the session ends.
         report: called with each line.
@@ -36,15 +38,33 @@ async def watch(
     Raises what `connect` raises, CommandError if a command of `send` is refused, SessionEnded if the session does not
     end politely, ReactorError if it cannot record.
     """
-    if record is not None:
-        raise ReactorError(f'cannot record {record}: recording needs PyAV, pip install "reactor-trio[video]"')
+    if record is not None and video is None:
+        video = container_of(Path(record)).video  # before connecting: it may be a name that cannot be used
     async with connect(url, video=video, on_queued=lambda at, total: report(f"queued: {at} of {total}")) as client:
         report(f"session {client.session_id}: {client.name} as {client.role}")
-        for name, arguments in send:
-            reply = await client.command(name, **arguments)
-            report(f"{name}: applied" if reply is None else f"{name}: {reply}")
-        with anyio.move_on_after(math.inf if seconds is None else seconds):
-            await _watch(client, report)
+        if record is None:
+            await _drive(client, send, seconds, report)
+            return
+        recorder: Recorder | None = None
+        try:
+            async with recording(client, record) as recorder:
+                await _drive(client, send, seconds, report)
+        finally:
+            if recorder is not None:
+                report(f"recorded {record}: {recorder.summary()}")
+
+
+async def _drive(
+    client: Client,
+    send: Iterable[tuple[str, Mapping[str, Any]]],
+    seconds: float | None,
+    report: Callable[[str], object],
+) -> None:
+    for name, arguments in send:
+        reply = await client.command(name, **arguments)
+        report(f"{name}: applied" if reply is None else f"{name}: {reply}")
+    with anyio.move_on_after(math.inf if seconds is None else seconds):
+        await _watch(client, report)
 
 
 async def _watch(client: Client, report: Callable[[str], object]) -> None:

@@ -22,11 +22,13 @@ from reactor_trio.client.broadcast import Broadcast
 from reactor_trio.client.conversation import (
     Answered,
     Bye,
+    Commanded,
     Conversation,
     KeyframeWanted,
     Message,
     Queued,
     Received,
+    TextEvent,
     TrackChanged,
     Welcomed,
 )
@@ -101,6 +103,8 @@ class Receiver:
         self.ended: str | None = None
         #: set when it has
         self.over = anyio.Event()
+        #: told of all that comes and each command that goes; must neither wait nor raise
+        self.tap: Callable[[TextEvent | Received | Commanded], None] | None = None
 
     async def wait_welcome(self) -> None:
         """Receive until the session has begun. Raises SessionEnded if it ends before that."""
@@ -168,7 +172,10 @@ class Receiver:
         return True
 
     def _take_text(self, text: str) -> None:
-        match self._conversation.receive_text(text, anyio.current_time()):
+        event = self._conversation.receive_text(text, anyio.current_time())
+        if self.tap is not None and event is not None:
+            self.tap(event)
+        match event:
             case Queued(position, total):
                 self.position = position
                 if self._on_queued is not None:
@@ -194,6 +201,8 @@ class Receiver:
         received = self._conversation.receive_packet(data, anyio.current_time())
         if received.track.direction != "out":
             raise ProtocolError(f"a packet of the input track {received.track.name}")
+        if self.tap is not None:
+            self.tap(received)
         index = received.track.index
         self.frames[index].put(received)
         if self._feedback and received.track.kind == "video":

@@ -1,7 +1,7 @@
 """One client's connection from the upgrade to the closed socket.
 
     control -+- place in the waiting room, held until the session has unwound
-             '- outer nursery -+- session.run           ends when the model has let go
+             '- outer nursery -+- run_session           ends when the model has let go, and a recording is complete
                                '- wire nursery -+- receive   socket -> commands, media; never waits for the model
                                                 +- inbound   media, decoded in order -> session, if the model takes any
                                                 +- send      messages and frames -> socket; the only writer
@@ -90,7 +90,10 @@ class Desk(Protocol):
         """The connection is over."""
 
     def open_session(self, sid: str, outbound: Outbound) -> Session:
-        """A new session for an admitted client; its `run` is the caller's to start."""
+        """A new session for an admitted client; `run_session` is the caller's to start."""
+
+    async def run_session(self, session: Session) -> None:
+        """The session's whole life; returns when nothing is left of it."""
 
     def session_to_view(self, hello: Hello) -> Session | None:
         """The session that a viewer may watch."""
@@ -170,7 +173,7 @@ class _Conversation:
             return
         self._session = self._desk.open_session(place.sid, self.outbound)
         self._welcome(self._session)
-        outer.start_soon(self._session.run)
+        outer.start_soon(self._desk.run_session, self._session)
 
     def _welcome(self, session: Session) -> None:
         self.outbound.join(self._desk.tiers(session))

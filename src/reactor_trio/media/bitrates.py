@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from reactor_trio.media.settings import CodecSettings
 
 #: what no encoder is asked to go below, in bits per second
-LEAST = 16_000
+LEAST = 32_000
 
 #: frame rates that encoders are opened with
 _RATES = (1, 2, 3, 5, 8, 10, 12, 15, 20, 24, 25, 30, 40, 48, 50, 60, 72, 90, 120, 144, 180, 240, 360, 480, 600, 1000)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import av
 
 
+#: bits below which the buffer has no room for any keyframe, and x264 makes it grey
+LEAST_BUFFER = 64_000
+
+
 class X264Encoder(StreamEncoder):
     """Constrained baseline, no delay; x264 itself chooses the lowest level that fits size and rate."""
 
@@ -29,7 +33,7 @@ class X264Encoder(StreamEncoder):
         """Constant bitrate, which is what lets it be changed; the buffer bounds a keyframe to a quarter of a second."""
         return {
             "preset": self.settings.preset, "tune": "zerolatency", "profile": "baseline", "sc_threshold": "0",
-            "maxrate": str(opening.bitrate), "bufsize": str(max(opening.bitrate // 4, opening.bitrate // opening.fps)),
+            "maxrate": str(opening.bitrate), "bufsize": str(max(opening.bitrate // 4, opening.bitrate // opening.fps, LEAST_BUFFER)),
         }  # fmt: skip
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:

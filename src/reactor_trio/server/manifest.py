@@ -116,8 +116,11 @@ def load_manifest(
         config = _read_mapping(config_path)
     for text in overrides:
         _override(config, text)
+    settings = file.runtime
+    if settings.record is not None:
+        settings = msgspec.structs.replace(settings, record=str(folder / Path(settings.record).expanduser()))
     weights = folder / Path(file.weights_path).expanduser() if file.weights_path else None
-    return Manifest(folder, file.model, file.name or file.model, config, file.runtime, weights)
+    return Manifest(folder, file.model, file.name or file.model, config, settings, weights)
 
 
 # --- YAML -------------------------------------------------------------------------------------------------------------

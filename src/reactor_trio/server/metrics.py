@@ -37,6 +37,13 @@ DROPS = (
     ("lane", "gated"),
     ("lane", "audio_overflow"),
     ("lane", "client_left"),
+    ("recording", "before_keyframe"),
+    ("recording", "before_picture"),
+    ("recording", "no_picture"),
+    ("recording", "changed"),
+    ("recording", "disk_too_slow"),
+    ("recording", "until_keyframe"),
+    ("recording", "failed"),
 )
 
 #: What became of an upload: kept; refused by its head or a limit; cut short, too slow or of another size; not written;

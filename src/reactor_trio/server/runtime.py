@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -31,6 +32,7 @@ from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.metrics import Metrics
+from reactor_trio.server.recorder import SessionRecording, recorder_hello, recording_folder
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.waiting_room import Place, WaitingRoom
 from reactor_trio.session import Check, Port, Session, SessionServices
@@ -108,6 +110,8 @@ class Runtime:
         self._sessions: dict[str, Session] = {}
         self._stages: WeakKeyDictionary[Session, Stage] = WeakKeyDictionary()
         self._left = Bell()
+        self._recordings: Path | None = None
+        self._recorded: dict[str, SessionRecording] = {}
         self._services: SessionServices | None = None
 
     # ---- life ---------------------------------------------------------------------------------------------------------
@@ -115,11 +119,12 @@ class Runtime:
     async def load(self, config: dict[str, Any]) -> None:
         """Import, make and load the model, on its thread.
 
-        Raises ManifestError if it cannot be imported or the encoder that the settings choose cannot be opened, ModelFailed
-        with the author's exception as cause.
+        Raises ManifestError if it cannot be imported, the encoder that the settings choose cannot be opened or the folder
+        for recordings cannot be made, ModelFailed with the author's exception as cause.
         """
         self._on_phase("loading")
         try:
+            self._recordings = recording_folder(self.settings.record)
             self.encoders = await self.host.run(self._find_encoders)
             self._declaration, self._services = await self.host.run(self._load, config)
             self.schema = {"name": self.name, "protocol": PROTOCOL, **self.declaration.schema()}
@@ -242,8 +247,15 @@ class Runtime:
         self._sessions[sid] = session
         self._stages[session] = Stage(Tiers(self.settings.codec, self._worker, self._max_age), secrets.token_urlsafe(16))
         self._show_queue()
+        if self._recordings is not None:
+            self._recorded[sid] = self._record(session, self._recordings)
         log.info("session %s begins", sid)
         return session
+
+    async def run_session(self, session: Session) -> None:
+        """Run a session that was opened; returns when the model has let go of it and its recording is complete."""
+        recording = self._recorded.pop(session.id, None)
+        await (session.run() if recording is None else recording.run_session())
 
     def session_to_view(self, hello: Hello) -> Session | None:
         """The session that a viewer may watch: the one that its token names, else the one that runs, if one does."""
@@ -302,6 +314,13 @@ class Runtime:
         return len(self._present)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _record(self, session: Session, folder: Path) -> SessionRecording:
+        hello = recorder_hello()
+        outbound = Outbound(next(self._numbers), trio.current_time(), hello, self._outbound_services)
+        outbound.join(self.tiers(session))
+        welcome = self.welcome(session, outbound, hello)
+        return SessionRecording(folder, session, outbound, welcome, self._disk, self.metrics.dropped)
 
     async def _find_encoders(self) -> dict[str, str]:
         """On the model's thread, since a card's driver takes its time."""

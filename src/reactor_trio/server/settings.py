@@ -78,6 +78,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slow_client: Literal["drop", "hold"] = "drop"
     max_age: Annotated[float, Meta(gt=0, le=10)] = 0.15
     viewers: Literal["anyone", "token", "none"] = "anyone"
+    record: Annotated[str, Meta(min_length=1)] | None = None
     drain_grace: SecondsOrOff = 2.0
     moderate: str | None = None
     moderate_timeout: Seconds = 5.0

@@ -12,6 +12,25 @@ class Flood(Exception):
     """A client left so many commands unanswered that it must be closed."""
 
 
+class Journal(Protocol):
+    """Is told what happens in a session besides its frames. No method waits or raises."""
+
+    def commanded(self, name: str, data: bytes, id: int | None, step: int, superseded: bool) -> None:  # noqa: A002
+        """A command, as the client sent it (JSON), was applied; `step` is the first that sees it.
+
+        A superseded one shares the place of a newer one of its name, and only that was carried out.
+        """
+
+    def refused(self, name: str, data: bytes, id: int | None, code: str, message: str) -> None:  # noqa: A002
+        """A command was refused and changed nothing."""
+
+    def told(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's word
+        """The model said something to all clients, or to the one of this number."""
+
+    def uploaded(self, id: str, name: str, size: int) -> None:  # noqa: A002 - the wire's word
+        """A client's file has come."""
+
+
 class Attachment(Protocol):
     """A client attached to a session. No method waits: a slow client drops frames in its own lane."""
 

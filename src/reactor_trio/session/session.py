@@ -28,7 +28,7 @@ from reactor_trio.media import Bundle
 from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
 from reactor_trio.protocol import EndReason
-from reactor_trio.session.attachment import Attachment, Flood
+from reactor_trio.session.attachment import Attachment, Flood, Journal
 from reactor_trio.session.intake import Intake, Preparation
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.model_half import FILE_UPLOADED, Answer, ModelHalf
@@ -86,6 +86,7 @@ class _Unanswered:
     name: str
     id: int | None
     shares: bool  # its place in the order is that of the one before it
+    data: bytes  # as it was sent, if a journal will ask
 
 
 class Session:
@@ -109,6 +110,8 @@ class Session:
         self.ended = trio.Event()
         self.reason: EndReason | None = None
         self.error: Exception | None = None
+        #: told what happens, if the session is recorded
+        self.journal: Journal | None = None
         #: the client's files; None if the model takes none
         self.uploads = UploadStore(services.uploads, services.disk) if services.declaration.takes_files else None
         self._services = services
@@ -194,6 +197,14 @@ class Session:
         """A command of the controlling client. Raises CommandError if it is refused here, Flood if that is too much."""
         if len(self._unanswered) >= self._services.unanswered_commands:
             raise Flood
+        try:
+            self._submit(name, data, id)
+        except CommandError as error:
+            if self.journal is not None and error.code != "busy":  # a flood is not worth a disk
+                self.journal.refused(name, data, id, error.code, error.message)
+            raise
+
+    def _submit(self, name: str, data: bytes, id: int | None) -> None:  # noqa: A002 - the wire's word
         self._spend_allowance()
         files: list[UploadedFile] = []
         spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
@@ -203,7 +214,7 @@ class Session:
             raise CommandError("busy", f"{self._places} commands are pending; wait for their answers")
         self._numbers += 1
         self._places += not shares
-        self._unanswered.append(_Unanswered(self._numbers, name, id, shares))
+        self._unanswered.append(_Unanswered(self._numbers, name, id, shares, b"" if self.journal is None else data))
         preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files]
         preparations += moderations(self._services.moderate, spec, arguments)
         self._intake.add(Command(self._numbers, self._controller, name, arguments, id, trio.current_time()), preparations)
@@ -216,6 +227,8 @@ class Session:
         if self.uploads is None:
             raise UploadRefused(404, "this model takes no files")
         upload = await self.uploads.receive(name, mime_type, size, body)
+        if self.journal is not None:
+            self.journal.uploaded(upload.id, upload.name, upload.size)
         hook = self._services.declaration.file_uploaded
         if hook is not None and self.uploads.token is not None:
             assert hook.file_parameter is not None
@@ -243,6 +256,8 @@ class Session:
             if entry.number not in numbers:
                 kept.append(entry)
                 continue
+            if self.journal is not None:
+                self._enter(self.journal, entry, answer)
             if controller is None:
                 continue
             if answer.code is not None:
@@ -256,11 +271,20 @@ class Session:
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A model message for every client, or for one."""
+        if self.journal is not None:
+            self.journal.told(type, data, client)
         for number, attachment in self._attachments.items():
             if client is None or number == client:
                 attachment.say(type, data)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _enter(self, journal: Journal, entry: _Unanswered, answer: Answer) -> None:
+        if answer.code is None:
+            superseded = entry.number != max(answer.numbers)
+            journal.commanded(entry.name, entry.data, entry.id, answer.step, superseded)
+        else:
+            journal.refused(entry.name, entry.data, entry.id, answer.code, answer.message)
 
     def _cadence(self) -> Cadence:
         services = self._services

@@ -288,7 +288,7 @@ async def _here(function: Callable[[A], R], argument: A, /) -> R:
     return function(argument)
 
 
-async def _disk_here(function: Callable[..., Any], *arguments: Any) -> Any:
+async def _disk_here(function: Callable[..., Any], *arguments: Any, abandon_on_cancel: bool = False) -> Any:
     """As for encoding."""
     await trio.lowlevel.checkpoint()
     return function(*arguments)

@@ -1,0 +1,108 @@
+"""`record()`: what a client receives, as files, without decoding it (`docs/guide/recording.md`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from reactor_trio.client.client import Client
+from reactor_trio.client.conversation import Answered, Commanded, Message, Received, TextEvent, TrackChanged
+from reactor_trio.protocol import encode_client_text
+from reactor_trio.recording import Recorder, command_line, message_line, session_line, track_line
+
+#: seconds that the end of a recording may take
+CLOSING = 10.0
+
+
+@asynccontextmanager
+async def record(client: Client, path: str | os.PathLike[str]) -> AsyncIterator[Recorder]:
+    """Record what `client` receives during the block to `path`, and what happens to a timeline beside it (`.jsonl`).
+
+    Video goes into the file as it came: ask the server for codecs that it carries (`connect(video=["h264", "jpeg"])`); raw
+    pictures are encoded. Files are written by worker threads. What is lost for want of disk is counted in the timeline's
+    last line; a disk that fails ends the recording with a line in the log, not the block. Leaving the block, also when
+    cancelled, ends the files, within 10 s.
+
+    Raises ReactorError if `path` ends in none of .mp4, .mkv and .webm, a file of that name exists or cannot be made, or PyAV
+    is missing. An exception of the block comes out as it is.
+    """
+    recording = _Recording(client, Path(path))
+    failure: BaseException | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(recording.run)
+        client._receiver.tap = recording.take
+        try:
+            yield recording.recorder
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as error:
+            failure = error  # carried around the task group, which would wrap it
+        finally:
+            client._receiver.tap = None
+            await recording.end()
+    if failure is not None:
+        raise failure
+
+
+class _Recording:
+    def __init__(self, client: Client, path: Path) -> None:
+        self.recorder = Recorder(path, client.tracks)
+        self._client = client
+        self._began = anyio.current_time()
+        self._commands: dict[int, Commanded] = {}
+        self._changed = anyio.Event()
+        self._reason: str | None = None
+        self._ended = anyio.Event()
+        # Shielded: a cancelled block leaves files that are whole.
+        self._scope = anyio.CancelScope(shield=True)
+        self.recorder.note(session_line(client._welcome))
+        self._changed.set()
+
+    def take(self, event: TextEvent | Received | Commanded) -> None:
+        """Something arrived, or a command goes. Never waits."""
+        t = anyio.current_time() - self._began
+        match event:
+            case Received(packet, track, _):
+                self.recorder.put(track, packet)
+            case Commanded(number):
+                self._commands[number] = event
+                return
+            case Answered(number, _, error, step):
+                if (command := self._commands.pop(number, None)) is None:
+                    return
+                refused = None if error is None else (error.code, error.message)
+                self.recorder.note(command_line(t, number, command.name, command.arguments, step, refused))
+            case TrackChanged(track):
+                self.recorder.note(track_line(t, track))
+            case Message(name, data):
+                self.recorder.note(message_line(t, name, data))
+            case _:
+                return
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Write until the end, each time on a worker thread."""
+        with self._scope:
+            while self._reason is None:
+                await self._changed.wait()
+                self._changed = anyio.Event()
+                await anyio.to_thread.run_sync(self.recorder.write, abandon_on_cancel=True)
+                for index in self.recorder.keyframes_wanted():
+                    await self._client._send(encode_client_text("reactor.keyframe", {"track": index}))
+            t = anyio.current_time() - self._began
+            await anyio.to_thread.run_sync(partial(self.recorder.close, t, self._reason), abandon_on_cancel=True)
+        self._ended.set()
+
+    async def end(self) -> None:
+        """Write what waits and end the files; what a disk does not take within `CLOSING` seconds is left."""
+        self._reason = self._client.ended or "client_left"
+        self._changed.set()
+        with anyio.move_on_after(CLOSING, shield=True):
+            await self._ended.wait()
+        self._scope.cancel()

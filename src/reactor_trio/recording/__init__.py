@@ -1,0 +1,17 @@
+"""A session as files: video and sound as they were sent, and the timeline of what was commanded and said.
+
+    Recorder            takes packets and notes from a loop, bounded; its owner writes them on a worker thread
+      |- FileSeries     packets -> NAME.mp4, NAME-2.mp4, ...: which packet begins a file, and which is left out
+      |    '- MovieFile one file; `writers` make what a container takes of each codec's packets
+      '- Timeline       notes -> NAME.jsonl
+"""
+
+from reactor_trio.recording.containers import CODECS as CODECS
+from reactor_trio.recording.containers import Container as Container
+from reactor_trio.recording.containers import container_of as container_of
+from reactor_trio.recording.recorder import Recorder as Recorder
+from reactor_trio.recording.timeline import command_line as command_line
+from reactor_trio.recording.timeline import message_line as message_line
+from reactor_trio.recording.timeline import session_line as session_line
+from reactor_trio.recording.timeline import track_line as track_line
+from reactor_trio.recording.timeline import upload_line as upload_line

@@ -1,0 +1,63 @@
+"""What a file can be, by its name: what it carries, and how it is written so that a killed process leaves it readable.
+
+A fragment holds at most half a second, and is handed to the system as soon as the next one begins. The muxer waits for a
+track that says nothing for a quarter of a second at most. So less than the newest second is not yet in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from reactor_trio.errors import ReactorError
+
+#: video codecs that a recorder asks for, best first
+CODECS = ("h264", "vp9", "av1", "vp8", "jpeg", "raw")
+
+_COMMON = {"max_interleave_delta": "250000", "flush_packets": "1"}
+_MP4 = {"movflags": "empty_moov+default_base_moof", "frag_duration": "500000", **_COMMON}
+_MATROSKA = {"cluster_time_limit": "500", **_COMMON}
+
+
+@dataclass(frozen=True)
+class Container:
+    """A kind of file.
+
+    Attributes:
+        format: FFmpeg's name of it.
+        codecs: what it carries, in the words of the wire; raw pictures are encoded as H.264.
+        sound: FFmpeg's encoder for sound that comes as samples.
+    """
+
+    name: str
+    format: str
+    codecs: frozenset[str]
+    sound: Literal["aac", "libopus"]
+    options: Mapping[str, str]
+
+    @property
+    def video(self) -> tuple[str, ...]:
+        """The video codecs to ask a server for, best first."""
+        return tuple(codec for codec in CODECS if codec in self.codecs)
+
+
+_SOUND = {"opus", "pcm_s16le"}
+_IN_MP4 = frozenset({"h264", "lossless", "vp9", "av1", "jpeg", "raw", *_SOUND})
+_CONTAINERS = {
+    ".mp4": Container("MP4", "mp4", _IN_MP4, "aac", _MP4),
+    ".mkv": Container("Matroska", "matroska", _IN_MP4 | {"vp8"}, "aac", _MATROSKA),
+    ".webm": Container("WebM", "webm", frozenset({"vp9", "av1", "vp8", *_SOUND}), "libopus", _MATROSKA),
+}
+
+
+def container_of(path: Path) -> Container:
+    """What the name of `path` asks for. Raises ReactorError: not a kind of file that can be written, or PyAV is missing."""
+    container = _CONTAINERS.get(path.suffix.lower())
+    if container is None:
+        raise ReactorError(f"cannot record {path}: name a file that ends in {', '.join(_CONTAINERS)}")
+    if find_spec("av") is None:
+        raise ReactorError(f'cannot record {path}: recording needs PyAV, pip install "reactor-trio[video]"')
+    return container

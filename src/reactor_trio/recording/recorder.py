@@ -1,0 +1,203 @@
+"""From a loop to files: what is put in never waits for a disk.
+
+The loop's side (`put`, `note`) fills a bounded queue; the owner calls `write` and `close` on a worker thread, one at a time.
+Where the disk cannot keep up, a video track is left out until its next keyframe, which is asked for, and counted. An error
+of the disk ends the recording, with one line in the log, and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from reactor_trio.errors import ReactorError
+from reactor_trio.protocol import Packet, TrackInfo
+from reactor_trio.recording.containers import container_of
+from reactor_trio.recording.movie import FileSeries, MovieFile
+from reactor_trio.recording.timeline import Timeline
+
+log = logging.getLogger("reactor_trio.recording")
+
+_Item = tuple[TrackInfo, Packet] | dict[str, Any]
+
+
+class Recorder:
+    """Records one session to `path`, and its timeline beside it (`.jsonl`).
+
+    Args:
+        path: names the kind of file too: `.mp4`, `.mkv` or `.webm`.
+        tracks: the session's tracks as they are first described.
+        bytes_queued, packets_queued, notes_queued: what may wait for the disk.
+
+    Raises ReactorError if the file's kind is unknown, PyAV is missing, or a file of that name exists or cannot be made.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        tracks: Sequence[TrackInfo],
+        *,
+        bytes_queued: int = 64 * 1024 * 1024,
+        packets_queued: int = 1024,
+        notes_queued: int = 8192,
+    ) -> None:
+        self.path = path
+        #: why there is nothing more to come, in words; None while all is well
+        self.failure: str | None = None
+        self._limits = bytes_queued, packets_queued, notes_queued
+        self._lock = threading.Lock()
+        self._queue: deque[_Item] = deque()
+        self._bytes = self._packets = self._notes = 0
+        self._gated: set[int] = set()
+        self._lost: Counter[str] = Counter()
+        self._lost_told: Counter[str] = Counter()
+        self._wanted: set[int] = set()
+        container = container_of(path)
+        try:
+            if path.exists():  # the timeline would be made before the film is refused
+                raise FileExistsError
+            self._timeline = Timeline(path.with_suffix(".jsonl"))
+        except FileExistsError:
+            raise ReactorError(f"cannot record {path}: there is a recording of this name; choose another") from None
+        except OSError as error:
+            raise ReactorError(f"cannot record {path}: {error.strerror or error}") from error
+        self._series = FileSeries(path, container, tracks, self._opened, self._left_out)
+
+    # ---- on the loop --------------------------------------------------------------------------------------------------
+
+    def put(self, track: TrackInfo, packet: Packet) -> None:
+        """A packet, with its track's present description; its payload must not change any more. Never waits."""
+        with self._lock:
+            if self.failure is not None:
+                reason = "failed"
+            elif track.index in self._gated and not packet.keyframe:
+                reason = "until_keyframe"
+            elif (
+                self._bytes + packet.payload.nbytes > self._limits[0] and self._packets
+            ) or self._packets >= self._limits[1]:
+                reason = "disk_too_slow"
+                if track.kind == "video":
+                    self._gated.add(track.index)
+                    self._wanted.add(track.index)
+            else:
+                self._gated.discard(track.index)
+                self._packets += 1
+                self._bytes += packet.payload.nbytes
+                self._queue.append((track, packet))
+                return
+            self._lost[reason] += 1
+
+    def note(self, line: dict[str, Any]) -> None:
+        """A line of the timeline: plain data. Never waits."""
+        with self._lock:
+            if self.failure is not None:
+                return
+            self._notes += 1
+            self._queue.append(line)
+            too_many = self._notes > self._limits[2]
+        if too_many:
+            self._fail("the disk takes nothing more")
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._queue)
+
+    def keyframes_wanted(self) -> set[int]:
+        """Video tracks, by index, that need a keyframe to go on; each is named once for each loss."""
+        with self._lock:
+            wanted, self._wanted = self._wanted, set()
+        return wanted
+
+    def left_out(self) -> dict[str, int]:
+        """How many packets are not in the files, by reason, since this was last asked."""
+        with self._lock:
+            new, self._lost_told = self._lost - self._lost_told, self._lost.copy()
+        return dict(new)
+
+    def summary(self) -> str:
+        """What is in the files, for people."""
+        frames = ", ".join(f"{name} {count} packets" for name, count in self._series.written.items()) or "nothing"
+        lost = sum(self._lost.values())
+        return frames + (f", {lost} left out" if lost else "") + (f"; ended early: {self.failure}" if self.failure else "")
+
+    # ---- on a worker thread -------------------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """Write what waits. Raises nothing of the disk's or the muxer's."""
+        while (item := self._take()) is not None and self.failure is None:
+            with self._failing():
+                if isinstance(item, dict):
+                    self._timeline.write(item)
+                else:
+                    self._series.add(*item)
+        with self._lock:
+            self._wanted |= self._series.keyframes_wanted
+        self._series.keyframes_wanted.clear()
+
+    def close(self, t: float, reason: str) -> None:
+        """Write what waits and end the files; `t` in seconds since the session began. Raises as little as `write`."""
+        self.write()
+        if self.failure is None:
+            with self._failing():
+                self._series.close()
+        ended = {
+            "type": "end", "t": t, "reason": reason,
+            "frames": dict(self._series.written), "left_out": dict(+self._lost),
+        } | ({"failure": self.failure} if self.failure else {})  # fmt: skip
+        with suppress(OSError):
+            self._timeline.write(ended)
+        with suppress(OSError):
+            self._timeline.close()
+        self._series.abandon()
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _take(self) -> _Item | None:
+        with self._lock:
+            if not self._queue:
+                return None
+            item = self._queue.popleft()
+            if isinstance(item, dict):
+                self._notes -= 1
+            else:
+                self._packets -= 1
+                self._bytes -= item[1].payload.nbytes
+            return item
+
+    def _opened(self, file: MovieFile) -> None:
+        tracks: list[dict[str, Any]] = [
+            {"name": track.name, "codec": track.codec}
+            | ({"width": track.width, "height": track.height} if track.kind == "video" else {})
+            for track in file.tracks.values()
+        ]
+        begin = file.origin_us / 1e6
+        self._timeline.write({"type": "file", "t": begin, "file": file.path.name, "tracks": tracks})
+
+    def _left_out(self, reason: str, number: int) -> None:
+        with self._lock:
+            self._lost[reason] += number
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What the disk, the muxer or an encoder of it raises ends the recording."""
+        try:
+            yield
+        except Exception as error:  # PyAV's are OSError, ValueError and others, by their meaning
+            self._fail(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+
+    def _fail(self, why: str) -> None:
+        with self._lock:
+            if self.failure is not None:
+                return
+            self.failure = why
+            self._lost["failed"] += self._packets
+            self._queue.clear()
+            self._bytes = self._packets = self._notes = 0
+        log.error("the recording %s ended, the session goes on: %s", self.path, why)
+

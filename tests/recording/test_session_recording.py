@@ -1,0 +1,307 @@
+"""A recorded session in virtual time: its timeline line by line, its film frame by frame, and what goes wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import trio
+from recording_streams import lines, look
+
+from reactor_trio.errors import CommandError, ManifestError
+from reactor_trio.interface import (
+    Audio,
+    InputField,
+    InputState,
+    ModelMessage,
+    Output,
+    ReactorPipeline,
+    UploadedFile,
+    Video,
+    event,
+)
+from reactor_trio.recording import Recorder
+from reactor_trio.testing import open_server
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Hello(ModelMessage):
+    text: str
+
+
+class Painted(InputState):
+    level: int = InputField(default=32, ge=0, le=255)
+    image: UploadedFile | None = None
+
+
+class Painter(ReactorPipeline):
+    """A picture of the level that was set, 320x240 until `grow` makes it larger."""
+
+    state: Painted
+    output: Picture
+
+    def load(self, config):
+        self.size = (240, 320)
+
+    @event
+    def grow(self, secret: str = ""):
+        self.size = (480, 640)
+
+    @event
+    async def greet(self, text: str):
+        if text == "nobody":
+            raise CommandError("rude", "say whom")
+        await self.send(Hello(text=text))
+
+    def inference(self):
+        self.size = (240, 320)
+        while True:
+            yield Picture(main_video=np.full((*self.size, 3), self.state.level, np.uint8))
+
+
+def the_film(folder, number=0):
+    return sorted(path for path in folder.iterdir() if path.suffix == ".mp4")[number]
+
+
+def timeline(folder):
+    (path,) = folder.glob("*.jsonl")
+    return lines(path)
+
+
+async def test_the_timeline_has_each_command_with_its_step_and_the_film_each_frame(tmp_path, autojump_clock):
+    async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
+        async with server.connect() as client:
+            await client.take(2)
+            await client.command("set_level", level=160)
+            await client.take(1)
+            await client.command("greet", text="you")
+            with pytest.raises(CommandError):
+                await client.command("greet", text="nobody")
+            with pytest.raises(CommandError):
+                await client.command("set_level", level=300)
+            seen = await client.take(2)
+        await server.wait_left(client)
+        session, *rest = timeline(tmp_path)
+        assert session["session_id"] == client.session_id
+        assert session["schema"] == server.runtime.schema
+        assert [track["name"] for track in session["tracks"]] == ["main_video"]
+        assert [(line["type"], line.get("name")) for line in rest if line["type"] != "track"] == [
+            ("file", None), ("command", "set_level"), ("message", "hello"), ("command", "greet"), ("command", "greet"),
+            ("command", "set_level"), ("end", None),
+        ]  # fmt: skip
+        level, greet, rude, wrong = (line for line in rest if line["type"] == "command")
+        assert (level["id"], level["arguments"], level["step"]) == (1, {"level": 160}, 2)
+        assert (greet["arguments"], greet["step"]) == ({"text": "you"}, 3)
+        assert (rude["code"], rude["message"]) == ("rude", "say whom")
+        assert "step" not in rude
+        assert (wrong["arguments"], wrong["code"]) == ({"level": 300}, "invalid_command")
+        assert next(line for line in rest if line["type"] == "message")["data"] == {"text": "you"}
+        end = rest[-1]
+        assert (end["reason"], end["left_out"]) == ("client_left", {})
+        film = look(the_film(tmp_path))
+        assert film.codecs == ["h264"]  # although the client takes raw pictures
+        # What the client saw: two frames before the level was set, the others after.
+        assert end["frames"] == {"main_video": len(film.times[0])}
+        assert len(film.times[0]) >= seen[-1].seq + 1
+        assert film.grays()[:5] == [0, 0, 8, 8, 8]
+        assert film.times[0][:5] == [0, 0.25, 0.5, 0.75, 1.0]
+        assert server.runtime.metrics.drops() == {}
+
+
+async def test_times_are_seconds_of_the_session(tmp_path, autojump_clock):
+    async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
+        await trio.sleep(100)
+        async with server.connect() as client:
+            await trio.sleep(10)
+            await client.command("set_level", level=100)
+            at = trio.current_time() - server.sessions[0].began
+        await server.wait_left(client)
+    assert next(line["t"] for line in timeline(tmp_path) if line["type"] == "command") == at
+    assert next(line["t"] for line in timeline(tmp_path) if line["type"] == "file") == 0.25
+
+
+async def test_a_new_size_is_a_new_file(tmp_path, autojump_clock):
+    async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
+        async with server.connect() as client:
+            await client.take(2)
+            await client.command("grow")
+            await client.take(3)
+        await server.wait_left(client)
+    files = [line for line in timeline(tmp_path) if line["type"] == "file"]
+    assert [(line["tracks"][0]["width"], line["tracks"][0]["height"]) for line in files] == [(320, 240), (640, 480)]
+    assert files[1]["file"].endswith("-2.mp4")
+    assert [look(tmp_path / line["file"]).pictures[0][0].shape for line in files] == [(240, 320, 3), (480, 640, 3)]
+
+
+async def test_commands_that_share_a_place_are_marked(tmp_path, autojump_clock):
+    async with open_server(Painter, step_cost=1.0, record=str(tmp_path)) as server:
+        async with server.connect() as client:
+            await client.take(1)
+            async with trio.open_nursery() as nursery:
+                for level in (1, 2, 3):
+                    nursery.start_soon(lambda level=level: client.command("set_level", level=level))
+        await server.wait_left(client)
+    commands = [line for line in timeline(tmp_path) if line["type"] == "command"]
+    assert {line["step"] for line in commands} == {commands[0]["step"]}
+    assert [line.get("superseded", False) for line in commands] == [True, True, False]
+
+
+async def test_no_token_is_in_it_and_a_file_is_named_only(tmp_path, autojump_clock):
+    async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
+        async with server.connect() as client:
+            upload = await client.upload(b"precious bytes", name="cat.png")
+            await client.command("set_image", image=upload)
+            tokens = [value for key, value in vars_of(client._welcome).items() if key.endswith("_token") and value]
+        await server.wait_left(client)
+    (path,) = tmp_path.glob("*.jsonl")
+    text = path.read_text()
+    assert len(tokens) >= 1
+    assert not [token for token in tokens if token in text]
+    assert "precious" not in text
+    (line,) = (line for line in timeline(tmp_path) if line["type"] == "upload")
+    assert (line["name"], line["size"], line["id"]) == ("cat.png", 14, upload.upload_id)
+    (command,) = (line for line in timeline(tmp_path) if line["type"] == "command")
+    named = {"upload_id": upload.upload_id, "name": "cat.png", "mime_type": "image/png", "size": 14}
+    assert command["arguments"] == {"image": named}
+
+
+def vars_of(struct):
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+async def test_each_session_has_files_of_its_own_complete_before_the_next_begins(tmp_path, autojump_clock):
+    async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
+        async with server.connect() as first:
+            async with trio.open_nursery() as nursery:
+
+                async def second():
+                    async with server.connect() as client:
+                        ended = next(tmp_path.glob(f"*{first.session_id}.jsonl"))
+                        assert lines(ended)[-1]["type"] == "end"
+                        await client.take(2)
+
+                nursery.start_soon(second)
+                await first.take(2)
+                await first.vanish()
+    assert len(list(tmp_path.glob("*.mp4"))) == len(list(tmp_path.glob("*.jsonl"))) == 2
+
+
+class Boom(Painter):
+    def inference(self):
+        yield Picture(main_video=np.zeros((240, 320, 3), np.uint8))
+        raise ValueError("boom")
+
+
+async def test_the_reason_of_the_end_is_the_sessions(tmp_path, autojump_clock):
+    async with open_server(Boom, step_cost=0.25, record=str(tmp_path)) as server:
+        with pytest.raises(ValueError, match="boom"):
+            async with server.connect() as client:
+                await client.take(5)
+        await server.wait_left(client)
+    end = timeline(tmp_path)[-1]
+    assert (end["reason"], end["frames"]) == ("model_error", {"main_video": 1})
+
+
+class Both(Output):
+    main_video: Video
+    sound: Audio
+
+
+class Singer(ReactorPipeline):
+    output: Both
+
+    def inference(self):
+        while True:
+            yield Both(main_video=np.zeros((240, 320, 3), np.uint8), sound=np.full((1, 12_000), 9000, np.int16))
+
+
+async def test_sound_is_recorded_too(tmp_path, autojump_clock):
+    async with open_server(Singer, step_cost=0.2, record=str(tmp_path)) as server:
+        async with server.connect() as client:
+            await client.take(8)
+        await server.wait_left(client)
+    film = look(the_film(tmp_path))
+    assert film.codecs[1] == "aac"
+    assert len(film.sound) / film.rate == pytest.approx(len(film.times[0]) * 0.25, abs=0.06)
+    assert film.times[0][:3] == [0, 0.25, 0.5]
+
+
+async def test_a_disk_that_fails_ends_the_recording_and_not_the_session(tmp_path, autojump_clock, caplog, monkeypatch):
+    whole = Recorder.write
+    writes = []
+
+    def write(self):
+        writes.append(self)
+        if len(writes) == 4:
+            monkeypatch.setattr(self._series, "add", full)
+        whole(self)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Recorder, "write", write)
+    async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
+        async with server.connect() as client:
+            assert len(await client.take(10)) == 10
+        await server.wait_left(client)
+    (entry,) = (entry for entry in caplog.records if entry.levelname == "ERROR")
+    assert entry.getMessage().endswith("ended, the session goes on: No space left on device")
+    assert timeline(tmp_path)[-1]["failure"] == "No space left on device"
+    assert server.runtime.metrics.drops()["recording", "failed"] > 0
+
+
+async def test_a_folder_that_went_away_costs_the_recording_only(tmp_path, autojump_clock, caplog):
+    folder = tmp_path / "films"
+    async with open_server(Painter, step_cost=0.25, record=str(folder)) as server:
+        folder.rmdir()
+        async with server.connect() as client:
+            await client.command("set_level", level=9)
+            await client.take(3)
+    (entry,) = (entry for entry in caplog.records if entry.levelname == "ERROR")
+    assert "is not recorded: cannot record" in entry.getMessage()
+
+
+async def test_a_disk_that_hangs_delays_the_next_client_by_its_bound_only(tmp_path, autojump_clock, caplog):
+    async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
+        disk, recorders = server.runtime._disk, []
+
+        async def hanging(function, *arguments, abandon_on_cancel=False):
+            if getattr(function, "__name__", "") == "write":
+                recorders.append(function.__self__)
+                await trio.sleep_forever()
+            return await disk(function, *arguments)
+
+        server.runtime._disk = hanging
+        async with server.connect() as client:
+            await client.take(2)
+        left = trio.current_time()
+        async with server.connect():
+            assert 10 <= trio.current_time() - left < 11
+        await server.wait_left(client)
+    assert "the disk did not take the end of" in caplog.text
+    for recorder in recorders:
+        recorder.close(0, "done")
+
+
+async def test_a_folder_that_cannot_be_made_is_said_at_start(tmp_path, autojump_clock):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ManifestError, match=r"runtime\.record: .*file/films: Not a directory"):
+        async with open_server(Painter, record=str(tmp_path / "file" / "films")):
+            pass
+
+
+async def test_without_pyav_it_is_said_at_start(tmp_path, autojump_clock, monkeypatch):
+    monkeypatch.setattr("reactor_trio.recording.containers.find_spec", lambda name: None)
+    with pytest.raises(ManifestError, match=r'runtime\.record: .*pip install "reactor-trio\[video\]"'):
+        async with open_server(Painter, record=str(tmp_path)):
+            pass
+
+
+async def test_the_recorder_takes_no_clients_place_and_controls_nothing(tmp_path, autojump_clock):
+    async with open_server(Painter, step_cost=0.25, record=str(tmp_path), queue=0) as server:
+        async with server.connect() as client, server.connect(role="viewer") as viewer:
+            assert server.runtime.present == 2
+            assert len(await client.take(2)) == len(await viewer.take(2)) == 2
+        await server.wait_left(client)
