@@ -11,7 +11,9 @@ import pytest
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("script", ["protocol.test.mjs", "parts.test.mjs", "sound.test.mjs", "input_parts.test.mjs"])
+@pytest.mark.parametrize("script", [
+    "protocol.test.mjs", "parts.test.mjs", "sound.test.mjs", "input_parts.test.mjs", "control_parts.test.mjs",
+])
 def test_modules_under_node(script: str) -> None:
     node = shutil.which("node")
     if node is None:
