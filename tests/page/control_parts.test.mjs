@@ -1,7 +1,7 @@
 // Gamepad, looking around, latency, share link and recorder, as far as they need no document.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DEAD_ZONE, REST, isPressed, readPad, stick } from "../../src/reactor_trio/page/gamepad.js";
+import { DEAD_ZONE, REST, isPressed, padName, readPad, stick } from "../../src/reactor_trio/page/gamepad.js";
 import { Latency, PARTS, quantile } from "../../src/reactor_trio/page/latency.js";
 import { Movement } from "../../src/reactor_trio/page/latest.js";
 import { chooseType, describeTime, extension, fileName } from "../../src/reactor_trio/page/recorder.js";
@@ -61,6 +61,12 @@ test("a gamepad is read in the order of the standard mapping", () => {
   assert.deepEqual(read.axes, { left_x: 0.05, left_y: 0.999, right_x: -1, right_y: 0, lt: 0, rt: 0.25 });
   assert.deepEqual(new Set([...Object.values(REST.buttons), ...Object.values(REST.axes)]), new Set([0]));
   assert.equal(readPad({ buttons: [{ pressed: true, value: 0 }], axes: [] }).buttons.a, 1); // some drivers know no way
+});
+
+test("a gamepad's name reads well in Chromium and in Firefox", () => {
+  assert.equal(padName("Xbox Wireless Controller (STANDARD GAMEPAD Vendor: 045e Product: 0b13)"), "Xbox Wireless Controller");
+  assert.equal(padName("054c-0ce6-DualSense (USB)"), "DualSense (USB)");
+  assert.deepEqual([padName("Pad"), padName("(Vendor: 045e Product: 0b13)")], ["Pad", "(Vendor: 045e Product: 0b13)"]);
 });
 
 test("a trigger half pressed does not flutter", () => {

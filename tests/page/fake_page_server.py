@@ -130,6 +130,11 @@ class Peer:
             meta["timing"] = timing
         self.socket.send(msgspec.msgpack.encode((track, seq, seq * 33_333, 1, command, seq, meta, payload)))
 
+    def block(self, seq: int, samples: np.ndarray, *, track: int) -> None:
+        """Send a block of 48 kHz sound."""
+        pts_us = seq * len(samples) * 1_000_000 // 48_000
+        self.socket.send(msgspec.msgpack.encode((track, seq, pts_us, 1, None, seq, {}, samples.tobytes())))
+
     def next(self) -> dict[str, Any]:
         """The next command of the page; fails if it leaves instead."""
         message = self.inbox.get(timeout=PATIENCE)

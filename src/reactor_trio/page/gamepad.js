@@ -8,7 +8,7 @@
  */
 import { element, refusalLine } from "./dom.js";
 import { Latest } from "./latest.js";
-import { Press, notes } from "./press.js";
+import { Press, buttons as legendButtons, notes } from "./press.js";
 import { PAD_BUTTONS } from "./schema.js";
 
 export const DEAD_ZONE = 0.12;
@@ -40,6 +40,11 @@ export const REST = readPad({ buttons: [], axes: [] });
 /** A button counts as pressed from half of its way, and until it is back at a third. */
 export function isPressed(value, before) {
   return value > (before ? 1 / 3 : 1 / 2);
+}
+
+/** A gamepad's name without the numbers that browsers put around it. */
+export function padName(id) {
+  return id.replace(/\s*\([^()]*Vendor: .*$/, "").replace(/^[0-9a-f]{1,4}-[0-9a-f]{1,4}-/i, "") || id;
 }
 
 const thousandths = (value) => Math.round(value * 1000) / 1000 || 0; // no "-0"
@@ -88,12 +93,11 @@ export class Gamepads {
   }
 
   legend() {
-    const buttons = this.#buttons.map(({ press }) => press.button);
     const lines = this.#buttons.map(({ sign, description }) => [sign, description]);
     if (this.#axes) lines.push(["Sticks", this.#axes.description || this.#axes.fields.join(", ")]);
     return [
       this.#status,
-      buttons.length ? element("div", { class: "keys" }, element("div", { class: "row" }, ...buttons)) : null,
+      legendButtons(this.#buttons.map(({ button, press }) => [button, press])),
       notes(lines),
       this.#refusal.element,
     ];
@@ -141,6 +145,6 @@ export class Gamepads {
     this.#status.dataset.gamepad = state;
     if (!navigator.getGamepads) this.#status.textContent = "This browser gives gamepads only to pages of https and of localhost.";
     else if (!pad) this.#status.textContent = "Press a button of a gamepad to connect it.";
-    else this.#status.textContent = `${pad.id}${pad.mapping === "standard" ? "" : ": its layout is not known, buttons may be in other places"}`;
+    else this.#status.textContent = `${padName(pad.id)}${pad.mapping === "standard" ? "" : ": its layout is not known, buttons may be in other places"}`;
   }
 }

@@ -5,11 +5,10 @@
  * answered the one before. A command with a `down` argument is sent once with true and once with false; a key still held
  * when the page loses the keyboard is let go. Fields keep the keys that they need themselves.
  */
-import { element, refusalLine } from "./dom.js";
-import { Press, notes } from "./press.js";
+import { refusalLine } from "./dom.js";
+import { Press, buttons, notes } from "./press.js";
 
 const SIGNS = { up: "↑", down: "↓", left: "←", right: "→", space: "Space", escape: "Esc", enter: "Enter" };
-const CLUSTERS = [["w", "a", "s", "d"], ["up", "left", "down", "right"]];
 
 /** The names under which a keyboard event may be bound, the printed key first, then its place on a US keyboard. */
 export function keyNames({ key, code }) {
@@ -48,18 +47,10 @@ export class Keyboard {
     for (const { press } of this.#keys.values()) press.close();
   }
 
-  /** The legend: a button for each key, those of a cross in their places. */
+  /** The legend: a button for each key, and what it does. */
   legend() {
-    const left = new Map(this.#keys);
-    const groups = [];
-    for (const cluster of CLUSTERS) {
-      if (!cluster.every((name) => left.has(name))) continue;
-      groups.push(element("div", { class: "cross" }, ...cluster.map((name) => left.get(name).press.button)));
-      cluster.forEach((name) => left.delete(name));
-    }
-    if (left.size) groups.push(element("div", { class: "row" }, ...[...left.values()].map(({ press }) => press.button)));
     const lines = notes([...this.#keys.values()].map(({ command, sign }) => [sign, command.description]));
-    return [element("div", { class: "keys" }, ...groups), lines, this.#refusal.element];
+    return [buttons([...this.#keys].map(([name, { press }]) => [name, press])), lines, this.#refusal.element];
   }
 
   #bind(command, send) {

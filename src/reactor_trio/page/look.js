@@ -91,7 +91,8 @@ export class Look {
   }
 
   #describe() {
-    this.#state.textContent = this.#locked ? "Escape gives the mouse back." : "Click the picture to look with the mouse.";
+    const how = matchMedia("(pointer: coarse)").matches ? "Drag on the picture." : "Click the picture to look with the mouse.";
+    this.#state.textContent = this.#locked ? "Escape gives the mouse back." : how;
     this.#canvas.classList.toggle("looking", this.#locked);
   }
 }

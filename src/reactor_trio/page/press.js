@@ -97,6 +97,21 @@ export class Press {
   }
 }
 
+const CROSSES = [["w", "a", "s", "d"], ["up", "left", "down", "right"]];
+
+/** A legend's buttons; `presses` are by name, and those of a whole cross lie in their places. */
+export function buttons(presses) {
+  const left = new Map(presses);
+  const groups = [];
+  for (const cross of CROSSES) {
+    if (!cross.every((name) => left.has(name))) continue;
+    groups.push(element("div", { class: "cross" }, ...cross.map((name) => left.get(name).button)));
+    cross.forEach((name) => left.delete(name));
+  }
+  if (left.size) groups.push(element("div", { class: "row" }, ...[...left.values()].map(({ button }) => button)));
+  return groups.length ? element("div", { class: "keys" }, ...groups) : null;
+}
+
 /** A legend's list of what the described ones do: `signs` are pairs of a sign and a description. */
 export function notes(signs) {
   const lines = signs.filter(([, description]) => description);
