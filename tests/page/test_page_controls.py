@@ -196,7 +196,7 @@ def test_a_click_gives_the_picture_the_pointer_and_movement_is_summed(server: Fa
     expect(page.locator("[data-command=pointer_look]")).to_contain_text("Click the picture to look with the mouse.")
     assert settled(page, peer)  # only while the picture holds it
     canvas.click()
-    page.wait_for_function("document.pointerLockElement?.tagName === 'CANVAS'")
+    page.wait_for_function("() => document.pointerLockElement?.tagName === 'CANVAS'")
     expect(page.locator("[data-command=pointer_look]")).to_contain_text("Escape gives the mouse back.")
     moved = """([right, down]) => document.pointerLockElement.dispatchEvent(
         new PointerEvent("pointermove", { pointerType: "mouse", movementX: right, movementY: down, bubbles: true })
@@ -221,13 +221,13 @@ def test_a_held_pointer_presses_in_the_middle_and_is_given_back_at_the_end(serve
     page.locator("#hero canvas").click(position={"x": 500, "y": 200})
     assert peer.next()["data"]["x"] > 0.5
     peer.next()
-    page.wait_for_function("document.pointerLockElement?.tagName === 'CANVAS'")
+    page.wait_for_function("() => document.pointerLockElement?.tagName === 'CANVAS'")
     page.mouse.down()
     sent(peer, "pointer_down", x=0.5, y=0.5)
     page.mouse.up()
     sent(peer, "pointer_up", x=0.5, y=0.5)
     peer.bye("done")
-    page.wait_for_function("document.pointerLockElement === null")
+    page.wait_for_function("() => document.pointerLockElement === null")
 
 
 def test_a_finger_looks_by_dragging(server: FakeServer, page: Page) -> None:
@@ -259,7 +259,7 @@ def test_keys_work_in_full_screen_also_space(server: FakeServer, page: Page) -> 
     button = page.locator("#fullscreen")
     page.locator("#hero").hover()
     button.click()
-    page.wait_for_function("document.fullscreenElement?.id === 'hero'")
+    page.wait_for_function("() => document.fullscreenElement?.id === 'hero'")
     expect(button).to_have_attribute("aria-pressed", "true")
     page.keyboard.press(" ")
     peer.ack(sent(peer, "key_space"))
@@ -268,7 +268,7 @@ def test_keys_work_in_full_screen_also_space(server: FakeServer, page: Page) -> 
     page.keyboard.up("w")
     peer.ack(sent(peer, "key_w", down=False))
     button.click()
-    page.wait_for_function("document.fullscreenElement === null")
+    page.wait_for_function("() => document.fullscreenElement === null")
     expect(button).to_have_attribute("aria-pressed", "false")
     assert peer.silent()
 
