@@ -48,6 +48,7 @@ def with_pad(page: Page, server: FakeServer, *commands: Any) -> Peer:
     page.add_init_script(PAD)
     page.clock.install()
     peer = begin(page, server, *commands)
+    page.clock.pause_at(page.evaluate("Date.now()") + 1000)  # from here on time passes by `run_for` only
     page.evaluate("plug(true)")
     return peer
 
