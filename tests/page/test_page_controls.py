@@ -112,6 +112,8 @@ def test_a_held_button_repeats_as_a_key_does(server: FakeServer, page: Page) -> 
     page.clock.run_for(500)  # not while the one before is not answered
     assert settled(page, peer)
     peer.ack(second)
+    peer.say("progress", {})
+    page.wait_for_function("() => document.getElementById('log-count').textContent === '1'", polling=50)
     assert settled(page, peer)  # and none was kept for then
     page.clock.run_for(100)
     assert sent(peer, "gamepad_up")
