@@ -155,7 +155,7 @@ def test_sound_that_is_on_is_recorded(server: FakeServer, page: Page, tmp_path: 
     with page.expect_download() as download:
         page.locator("#record").click()
     path = saved(download.value, tmp_path, "(mp4|webm)")
-    assert len(pictures(path)) > 10
+    assert pictures(path)
     with av.open(path) as file:
         heard = np.concatenate([frame.to_ndarray().ravel() for frame in file.decode(audio=0)])
     assert np.abs(heard).max() > 0.2
