@@ -97,14 +97,19 @@ class Peer:
         self.socket.send(json.dumps(message))
 
     def welcome(
-        self, *commands: Any, tracks: list[dict[str, Any]] | None = None, role: str = "control", upload: str | None = None
+        self,
+        *commands: Any,
+        tracks: list[dict[str, Any]] | None = None,
+        role: str = "control",
+        upload: str | None = None,
+        share: str | None = None,
     ) -> None:
-        """Begin a session; `upload` is its upload token."""
+        """Begin a session; `upload` is its upload token, `share` the token for those who may watch it."""
         tracks = [video()] if tracks is None else tracks
         schema = {"name": "fake", "protocol": 1, "tracks": tracks, "commands": list(commands), "messages": []}
         self.say("reactor.welcome", {
             "session_id": "s", "protocol": 1, "name": "fake", "role": role, "heartbeat": 10.0,
-            "resume_token": None, "upload_token": upload, "schema": schema, "tracks": tracks,
+            "resume_token": None, "upload_token": upload, "share_token": share, "schema": schema, "tracks": tracks,
         })  # fmt: skip
 
     def frame(
@@ -116,11 +121,19 @@ class Peer:
         raw: bool = False,
         command: Any = None,
         input_pts: int | None = None,
+        timing: list[int | None] | None = None,
     ) -> None:
-        """Send a picture; `input_pts` is the time of the newest input frame that it was made with."""
+        """Send a picture; `input_pts` is the time of the newest input frame that it was made with, `timing` in us."""
         payload = image.tobytes() if raw else simplejpeg.encode_jpeg(image, quality=95, colorsubsampling="444")
-        meta = {"later": [1]} if input_pts is None else {"input_pts_us": input_pts}
+        meta: dict[str, Any] = {"later": [1]} if input_pts is None else {"input_pts_us": input_pts}
+        if timing is not None:
+            meta["timing"] = timing
         self.socket.send(msgspec.msgpack.encode((track, seq, seq * 33_333, 1, command, seq, meta, payload)))
+
+    def block(self, seq: int, samples: np.ndarray, *, track: int) -> None:
+        """Send a block of 48 kHz sound."""
+        pts_us = seq * len(samples) * 1_000_000 // 48_000
+        self.socket.send(msgspec.msgpack.encode((track, seq, pts_us, 1, None, seq, {}, samples.tobytes())))
 
     def next(self) -> dict[str, Any]:
         """The next command of the page; fails if it leaves instead."""

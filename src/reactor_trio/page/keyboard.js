@@ -5,11 +5,10 @@
  * answered the one before. A command with a `down` argument is sent once with true and once with false; a key still held
  * when the page loses the keyboard is let go. Fields keep the keys that they need themselves.
  */
-import { element, refusalLine } from "./dom.js";
-import { Latest } from "./latest.js";
+import { refusalLine } from "./dom.js";
+import { Press, buttons, notes } from "./press.js";
 
 const SIGNS = { up: "↑", down: "↓", left: "←", right: "→", space: "Space", escape: "Esc", enter: "Enter" };
-const CLUSTERS = [["w", "a", "s", "d"], ["up", "left", "down", "right"]];
 
 /** The names under which a keyboard event may be bound, the printed key first, then its place on a US keyboard. */
 export function keyNames({ key, code }) {
@@ -45,73 +44,21 @@ export class Keyboard {
 
   close() {
     this.#stop.abort();
-    for (const { button } of this.#held.values()) button.classList.remove("held");
+    for (const { press } of this.#keys.values()) press.close();
   }
 
-  /** The legend: a button for each key, those of a cross in their places. */
+  /** The legend: a button for each key, and what it does. */
   legend() {
-    const left = new Map(this.#keys);
-    const groups = [];
-    for (const cluster of CLUSTERS) {
-      if (!cluster.every((name) => left.has(name))) continue;
-      groups.push(element("div", { class: "cross" }, ...cluster.map((name) => left.get(name).button)));
-      cluster.forEach((name) => left.delete(name));
-    }
-    if (left.size) groups.push(element("div", { class: "row" }, ...[...left.values()].map(({ button }) => button)));
-    const notes = [...this.#keys.values()].filter(({ command }) => command.description).map(({ command, sign }) =>
-      element("li", {}, element("kbd", {}, sign), ` ${command.description}`));
-    return [element("div", { class: "keys" }, ...groups), notes.length ? element("ul", { class: "notes" }, ...notes) : null, this.#refusal.element];
+    const lines = notes([...this.#keys.values()].map(({ command, sign }) => [sign, command.description]));
+    return [buttons([...this.#keys].map(([name, { press }]) => [name, press])), lines, this.#refusal.element];
   }
 
   #bind(command, send) {
-    const latest = new Latest(async (data) => {
-      try {
-        await send(command.name, data);
-        this.#refusal.hide();
-      } catch (error) {
-        this.#refusal.show(error);
-      }
-    });
     const sign = SIGNS[command.key] ?? (command.key.length === 1 ? command.key.toUpperCase() : command.title);
-    const button = element(
-      "button",
-      { type: "button", class: "key", "data-command": command.name, "data-key": command.key, "aria-label": command.description || `key ${command.title}` },
-      sign,
-    );
-    const key = {
-      command, sign, button,
-      press() {
-        button.classList.add("held");
-        latest.push(command.held ? { down: true } : {});
-      },
-      repeat() {
-        if (!command.held && !latest.busy) latest.push({});
-      },
-      release() {
-        button.classList.remove("held");
-        if (command.held) latest.push({ down: false });
-      },
-    };
-    const release = () => {
-      if (this.#held.delete(button)) key.release();
-    };
-    button.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0 || this.#held.has(button)) return;
-      event.preventDefault();
-      button.setPointerCapture(event.pointerId);
-      this.#held.set(button, key);
-      key.press();
-    });
-    button.addEventListener("pointerup", release);
-    button.addEventListener("pointercancel", release);
-    button.addEventListener("contextmenu", (event) => event.preventDefault());
-    // Pressed by a screen reader or by Space on the focused button: a tap.
-    button.addEventListener("click", ({ detail }) => {
-      if (detail !== 0) return;
-      key.press();
-      key.release();
-    });
-    return key;
+    const label = command.description || `key ${command.title}`;
+    const mode = command.held ? "down" : "plain";
+    const press = new Press({ name: command.name, mode }, send, this.#refusal, sign, { "data-key": command.key, "aria-label": label });
+    return { command, sign, press };
   }
 
   #down(event) {
@@ -119,21 +66,20 @@ export class Keyboard {
     const key = keyNames(event).map((name) => this.#keys.get(name)).find(Boolean);
     if (!key) return;
     event.preventDefault();
-    if (event.repeat) key.repeat();
+    if (event.repeat) key.press.repeat();
     else {
-      this.#held.set(event.code, key);
-      key.press();
+      this.#held.set(event.code, key.press);
+      key.press.press(event.code);
     }
   }
 
   #up(code) {
-    const key = this.#held.get(code);
+    this.#held.get(code)?.release(code);
     this.#held.delete(code);
-    key?.release();
   }
 
   #release() {
-    for (const key of this.#held.values()) key.release();
+    for (const { press } of this.#keys.values()) press.releaseAll();
     this.#held.clear();
   }
 }

@@ -71,3 +71,41 @@ export class Throttle {
     for (const [key, value] of newest) this.#call(key, value);
   }
 }
+
+/**
+ * Movement, at most one piece under way. What comes meanwhile is added up and follows once that is answered, so nothing of
+ * it is lost. Pieces stay within `limits` ({axis: [least, most]}); what is beyond them follows in the next.
+ */
+export class Movement {
+  #send;
+  #limits;
+  #total;
+  #busy = false;
+
+  /** `send({axis: distance})` returns a promise that settles with the answer. It must not reject. */
+  constructor(send, limits) {
+    this.#send = send;
+    this.#limits = limits;
+    this.#total = Object.fromEntries(Object.keys(limits).map((axis) => [axis, 0]));
+  }
+
+  add(distances) {
+    for (const axis of Object.keys(this.#total)) this.#total[axis] += distances[axis];
+    if (!this.#busy) this.#run();
+  }
+
+  async #run() {
+    this.#busy = true;
+    for (let piece = this.#take(); Object.values(piece).some((distance) => distance !== 0); piece = this.#take()) await this.#send(piece);
+    this.#busy = false;
+  }
+
+  #take() {
+    const piece = {};
+    for (const [axis, [least, most]] of Object.entries(this.#limits)) {
+      piece[axis] = Math.min(most, Math.max(least, this.#total[axis]));
+      this.#total[axis] -= piece[axis];
+    }
+    return piece;
+  }
+}

@@ -1,16 +1,22 @@
 /** The page: puts sessions, pictures, controls and figures together. */
+import { Breakdown } from "./breakdown.js";
 import { CaptureLatency } from "./capture.js";
 import { actionControl, settingControl } from "./controls.js";
 import { element } from "./dom.js";
 import { Figures } from "./figures.js";
+import { Gamepads } from "./gamepad.js";
 import { Inputs } from "./inputs.js";
 import { Keyboard } from "./keyboard.js";
+import { Latency } from "./latency.js";
 import { Throttle } from "./latest.js";
 import { Link } from "./link.js";
+import { Look } from "./look.js";
 import { Picture } from "./picture.js";
 import { Pointer } from "./pointer.js";
 import { readCommands } from "./schema.js";
+import { Share } from "./share.js";
 import { Sound } from "./sound.js";
+import { Tools } from "./tools.js";
 import { Uploads, dropOn, uploadCard } from "./uploads.js";
 
 const SHOWABLE = ["jpeg", "raw", "none"];
@@ -55,10 +61,6 @@ link.addEventListener("ended", ({ detail: { text, wait } }) => {
 link.addEventListener("reloading", ({ detail: { text } }) => show("connecting", "reloading", text));
 
 $("reconnect").addEventListener("click", () => link.again());
-$("fullscreen").addEventListener("click", () => {
-  if (document.fullscreenElement) document.exitFullscreen();
-  else $("hero").requestFullscreen().catch((error) => log("error", `full screen: ${error.message}`));
-});
 
 const SOUND_WORDS = { off: "Sound off", starting: "Starting …", on: "Sound on" };
 const sound = new Sound({
@@ -75,6 +77,13 @@ $("sound-toggle").addEventListener("click", ({ detail }) => {
 });
 $("sound-volume").addEventListener("input", () => { sound.volume = $("sound-volume").valueAsNumber; });
 
+const tools = new Tools(
+  { hero: $("hero"), snapshot: $("snapshot"), record: $("record"), time: $("record-time"), fullscreen: $("fullscreen") },
+  sound,
+  (message) => log("error", message),
+);
+const share = new Share($("share"), $("share-status"), $("share-link"));
+
 /** One session from its welcome to its end. What it made stays in view until the next one begins. */
 function live(session) {
   const { name, role, schema } = session.welcome;
@@ -84,37 +93,55 @@ function live(session) {
 
   const controlling = role !== "viewer";
   const figures = new Figures();
+  const latency = new Latency();
+  const breakdown = new Breakdown($("latency"));
   const inputs = new Inputs(session, controlling);
   const capture = new CaptureLatency(inputs.clock);
   fill("inputs", inputs.elements);
   $("capture").hidden = inputs.elements.length === 0;
   const feedback = new Throttle((track, seq) => session.feedback(track, seq), FEEDBACK_INTERVAL);
-  const pictures = showTracks(session, figures, feedback, capture);
+  const pictures = showTracks(session, figures, feedback, capture, latency);
+  const [[main, mainPicture] = [null, null]] = pictures;
+  tools.begin(name, mainPicture);
+  share.token = session.welcome.share_token ?? null;
   const sounding = sound.begin(session.tracks);
   for (const node of [$("sound"), ...document.querySelectorAll(".sounding")]) node.hidden = !sounding;
   const uploads = new Uploads(new URL("uploads", document.baseURI), session.welcome.upload_token ?? null);
   const bound = showControls(controlling ? schema.commands : [], uploads, (type, data) =>
     session.command(type, data).catch((error) => {
       figures.refused(error.id);
+      latency.refused(error.id);
       throw error;
     }),
   );
 
-  session.addEventListener("sent", ({ detail: { id } }) => figures.sent(id, performance.now()));
+  session.addEventListener("sent", ({ detail: { id } }) => {
+    const now = performance.now();
+    figures.sent(id, now);
+    latency.sent(id, now);
+  });
   session.addEventListener("track", ({ detail }) => pictures.get(detail.index)?.describe(detail));
   session.addEventListener("frame", ({ detail: frame }) => {
     if (sound.take(frame)) return;
     const picture = pictures.get(frame.track);
     if (!picture) return;
     figures.received(frame);
+    if (frame.track === main) latency.received(frame, performance.now());
     picture.show(frame);
   });
   session.addEventListener("message", ({ detail: { type, data } }) => log(type, JSON.stringify(data)));
 
-  const refresh = setInterval(() => showFigures(figures, capture, session), FIGURES_INTERVAL);
-  session.addEventListener("closed", () => {
-    clearInterval(refresh);
+  const refresh = () => {
     showFigures(figures, capture, session);
+    breakdown.show(latency.snapshot());
+  };
+  refresh();
+  const timer = setInterval(refresh, FIGURES_INTERVAL);
+  session.addEventListener("closed", () => {
+    clearInterval(timer);
+    refresh();
+    tools.end();
+    share.token = null;
     for (const part of [feedback, inputs, uploads, ...bound]) part.close();
     for (const picture of pictures.values()) picture.close();
   });
@@ -123,18 +150,22 @@ function live(session) {
 
 /** The controls of the commands; what is to be closed with the session is returned. */
 function showControls(commands, uploads, send) {
-  const { settings, keys, pointer, actions } = readCommands(commands);
+  const { settings, keys, pointer, look, pad, actions } = readCommands(commands);
   const keyboard = new Keyboard(keys, send);
-  const onPicture = new Pointer(pointer, send, document.querySelector("#hero canvas"));
+  const canvas = document.querySelector("#hero canvas");
+  const onPicture = new Pointer(pointer, send, canvas);
+  const around = new Look(look, send, canvas);
+  const gamepads = new Gamepads(pad, send);
   const reply = (type, value) => log(type, JSON.stringify(value));
   fill("settings", settings.map((setting) => settingControl(setting, send, uploads)));
   fill("keys", keys.length ? keyboard.legend() : []);
-  fill("pointer", Object.keys(pointer).length ? onPicture.legend() : []);
+  fill("gamepad", pad.buttons.length || pad.axes ? gamepads.legend() : []);
+  fill("pointer", [...(Object.keys(pointer).length ? onPicture.legend() : []), ...(look ? around.legend() : [])]);
   const cards = actions.map((action) => actionControl(action, send, reply, uploads));
   if (uploads.forModel) cards.push(uploadCard(uploads));
   fill("actions", cards);
   if (uploads.onlyPlace) dropOn(window, uploads.onlyPlace, { signal: uploads.signal });
-  return [keyboard, onPicture];
+  return [keyboard, gamepads, onPicture, around];
 }
 
 function fill(part, nodes) {
@@ -144,7 +175,7 @@ function fill(part, nodes) {
 }
 
 /** A canvas for each video track, the first one large; one of the session before keeps its place and its picture. */
-function showTracks(session, figures, feedback, capture) {
+function showTracks(session, figures, feedback, capture, latency) {
   const outputs = session.tracks.filter(({ direction }) => direction === "out");
   const videos = outputs.filter(({ kind }) => kind === "video");
   const before = new Map([...document.querySelectorAll("canvas")].map((canvas) => [canvas.dataset.track, canvas.parentElement]));
@@ -160,6 +191,8 @@ function showTracks(session, figures, feedback, capture) {
         if (place === 0) {
           figures.shown(frame, now, sound.heard(now));
           capture.shown(frame, now);
+          latency.shown(frame, now);
+          tools.shown();
         }
         feedback.push(frame.track, frame.seq);
       },

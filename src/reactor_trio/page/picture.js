@@ -59,6 +59,13 @@ export class Picture {
     this.#busy = false;
   }
 
+  /** The picture that is shown, as a PNG of its own size. */
+  snapshot() {
+    return new Promise((resolve, reject) => {
+      this.#canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("there is no picture"))), "image/png");
+    });
+  }
+
   /** Draws nothing more, also not what is being decoded; the last picture stays. */
   close() {
     this.#closed = true;

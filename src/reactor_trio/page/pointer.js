@@ -4,7 +4,8 @@
  * Places are parts of the picture as it is drawn, from 0 to 1, right and down: black bars beside it do not count, and a
  * pointer that leaves it while pressed is told at its edge. Moves are told while the pointer is pressed, and without
  * pressing if the model has no `pointer_down`; one is under way at a time, and the newest follows it. `pointer_up` tells
- * the last place itself, so no move comes after it.
+ * the last place itself, so no move comes after it. While the picture holds the pointer, for looking around, its place is
+ * the middle.
  */
 import { element, refusalLine } from "./dom.js";
 
@@ -49,6 +50,10 @@ export class Pointer {
     canvas.addEventListener("contextmenu", (event) => this.#pressed !== null && event.preventDefault(), until);
   }
 
+  get #locked() {
+    return document.pointerLockElement === this.#canvas;
+  }
+
   close() {
     this.#stop.abort();
     this.#canvas?.classList.remove("pointed");
@@ -67,7 +72,7 @@ export class Pointer {
     if (event.button !== 0 || !event.isPrimary || this.#pressed !== null) return;
     const place = this.#place(event);
     if (!place.inside) return;
-    this.#canvas.setPointerCapture(event.pointerId);
+    if (!this.#locked) this.#canvas.setPointerCapture(event.pointerId); // else it is the canvas's anyway, and cannot be captured
     this.#pressed = event.pointerId;
     this.#waiting = null;
     this.#tell("down", place);
@@ -75,6 +80,7 @@ export class Pointer {
 
   #move(event) {
     if (this.#pressed === null ? "down" in this.#commands || !event.isPrimary : event.pointerId !== this.#pressed) return;
+    if (this.#locked) return; // it has no place: `pointer_look` tells how it moves
     const place = this.#place(event);
     if (this.#pressed === null && !place.inside) return;
     if (this.#moving) this.#waiting = place;
@@ -109,6 +115,7 @@ export class Pointer {
   }
 
   #place(event) {
+    if (this.#locked) return { x: 0.5, y: 0.5, inside: true };
     const { width, height } = this.#canvas;
     return partOf(drawnIn(this.#canvas.getBoundingClientRect(), width, height), event);
   }

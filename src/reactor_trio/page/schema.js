@@ -4,15 +4,25 @@
  *   setting   `set_<field>` with exactly one property: a control that follows the value
  *   key       `key_<name>` that needs no argument: pressed by that key
  *   pointer   `pointer_down`, `pointer_move`, `pointer_up` of x and y: the pointer on the picture
+ *   look      `pointer_look` of dx and dy: the movement of a pointer that the picture holds
+ *   pad       `gamepad_<button>` that needs no argument but `down` or `value`, and `gamepad_axes`: a gamepad
  *   action    everything else: a button, with a form if it takes arguments
  */
 
 const LONG_TEXT = 80;
 
+/** The buttons of a gamepad, in the order of the standard mapping; `up` to `right` are those of its cross. */
+export const PAD_BUTTONS = ["a", "b", "x", "y", "lb", "rb", "lt", "rt", "back", "start", "ls", "rs", "up", "down", "left", "right", "home"];
+
+/** What `gamepad_axes` may take: -1 to 1, right and down, and 0 to 1 of the triggers. */
+export const PAD_AXES = ["left_x", "left_y", "right_x", "right_y", "lt", "rt"];
+
 export function readCommands(commands) {
   const settings = [];
   const keys = [];
   const pointer = {};
+  let look = null;
+  const pad = { buttons: [], axes: null };
   const actions = [];
   for (const { name, description = "", schema = {} } of commands) {
     const fields = readFields(schema);
@@ -24,19 +34,48 @@ export function readCommands(commands) {
     } else if (key && needed.length === 0) {
       const held = fields.some((field) => field.name === "down" && field.kind === "checkbox");
       keys.push({ name, key: key[1], title: humanize(key[1]), description, held });
-    } else if (place && takesPlace(fields)) {
+    } else if (place && takesNumbers(fields, ["x", "y"])) {
       pointer[place[1]] = { name, description };
+    } else if (name === "pointer_look" && takesNumbers(fields, ["dx", "dy"])) {
+      look = { name, description, limits: Object.fromEntries(["dx", "dy"].map((axis) => [axis, limits(fields, axis)])) };
+    } else if (name === "gamepad_axes" && takesSome(fields, PAD_AXES)) {
+      pad.axes = { name, description, fields: PAD_AXES.filter((axis) => fields.some((field) => field.name === axis)) };
+    } else if (padMode(name, fields)) {
+      pad.buttons.push({ name, description, button: name.slice(8), mode: padMode(name, fields) });
     } else {
       actions.push({ name, title: schema.title && schema.title !== name ? schema.title : humanize(name), description, fields });
     }
   }
-  return { settings, keys, pointer, actions };
+  return { settings, keys, pointer, look, pad, actions };
 }
 
-/** Whether a command can be given x and y, and needs nothing else. */
-function takesPlace(fields) {
-  const isNumber = (name) => fields.some((field) => field.name === name && ["number", "slider"].includes(field.kind));
-  return isNumber("x") && isNumber("y") && fields.every(({ name, required }) => !required || name === "x" || name === "y");
+const isNumber = ({ kind }) => kind === "number" || kind === "slider";
+
+/** Whether a command can be given these numbers, all of them, and needs nothing else. */
+function takesNumbers(fields, names) {
+  return names.every((name) => fields.some((field) => field.name === name)) && takesSome(fields, names);
+}
+
+/** Whether a command can be given some of these numbers, and needs nothing else. */
+function takesSome(fields, names) {
+  const known = fields.filter(({ name }) => names.includes(name));
+  return known.length > 0 && known.every(isNumber) && fields.every((field) => !field.required || known.includes(field));
+}
+
+/** What one command may move; always with 0, which is no movement. */
+function limits(fields, name) {
+  const { minimum = -Infinity, maximum = Infinity } = fields.find((field) => field.name === name);
+  return [Math.min(0, minimum), Math.max(0, maximum)];
+}
+
+/** How a gamepad's button presses this command: "plain", "down" or "value"; null if it does not. */
+function padMode(name, fields) {
+  if (!name.startsWith("gamepad_") || !PAD_BUTTONS.includes(name.slice(8))) return null;
+  const down = fields.find((field) => field.name === "down" && field.kind === "checkbox");
+  const value = fields.find((field) => field.name === "value" && isNumber(field));
+  if (fields.some((field) => field.required && field !== down && field !== value) || (down?.required && value?.required)) return null;
+  if (value && !down?.required) return "value";
+  return down ? "down" : "plain";
 }
 
 function readFields(schema) {

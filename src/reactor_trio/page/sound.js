@@ -93,6 +93,14 @@ export class Sound {
     this.#listener.changed();
   }
 
+  /** A stream of what is played, whatever its volume, for a recording; null while the sound is not on. */
+  capture() {
+    if (this.state !== "on") return null;
+    const destination = new MediaStreamAudioDestinationNode(this.#context, { channelCount: 1 });
+    this.#node.connect(destination);
+    return { stream: destination.stream, close: () => this.#node.disconnect(destination) };
+  }
+
   /** From 0 to 1, as the ear has it: the square is the amplitude. */
   set volume(value) {
     this.#volume = value;

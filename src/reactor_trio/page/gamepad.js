@@ -1,0 +1,150 @@
+/**
+ * Commands `gamepad_<button>` and `gamepad_axes` bound to the first connected gamepad, in the names of the standard
+ * mapping. Browsers have no events for its buttons, so it is read before each picture of the screen, but only while one is
+ * connected and the page can be seen; a hidden page and an unplugged gamepad let everything go.
+ *
+ * A button held on a plain command presses it again as a keyboard would. Sticks rest within a dead zone and are told when
+ * they have moved; one message is under way at a time and the newest follows it.
+ */
+import { element, refusalLine } from "./dom.js";
+import { Latest } from "./latest.js";
+import { Press, buttons as legendButtons, notes } from "./press.js";
+import { PAD_BUTTONS } from "./schema.js";
+
+export const DEAD_ZONE = 0.12;
+const TRIGGER_REST = 0.04;
+const REPEAT_AFTER = 500;
+const REPEAT_EVERY = 33;
+const SIGNS = { up: "↑", down: "↓", left: "←", right: "→", back: "Back", start: "Start", home: "Home" };
+
+/** A stick's place without its dead zone, which is round, and within the unit circle: [x, y] in thousandths. */
+export function stick(x = 0, y = 0) {
+  const length = Math.hypot(x, y);
+  if (!(length > DEAD_ZONE)) return [0, 0];
+  const scale = Math.min(1, (length - DEAD_ZONE) / (1 - DEAD_ZONE)) / length;
+  return [thousandths(x * scale), thousandths(y * scale)];
+}
+
+/** What a `Gamepad` of the browser shows: {buttons: {a: 0 … 1}, axes: {left_x, left_y, right_x, right_y, lt, rt}}. */
+export function readPad(pad) {
+  const value = ({ pressed, value = 0 } = {}) => (value > TRIGGER_REST ? thousandths(value) : Number(Boolean(pressed)));
+  const buttons = Object.fromEntries(PAD_BUTTONS.map((name, i) => [name, value(pad.buttons[i])]));
+  const [left_x, left_y] = stick(pad.axes[0], pad.axes[1]);
+  const [right_x, right_y] = stick(pad.axes[2], pad.axes[3]);
+  return { buttons, axes: { left_x, left_y, right_x, right_y, lt: buttons.lt, rt: buttons.rt } };
+}
+
+/** Nothing pressed, the sticks in the middle. */
+export const REST = readPad({ buttons: [], axes: [] });
+
+/** A button counts as pressed from half of its way, and until it is back at a third. */
+export function isPressed(value, before) {
+  return value > (before ? 1 / 3 : 1 / 2);
+}
+
+/** A gamepad's name without the numbers that browsers put around it. */
+export function padName(id) {
+  return id.replace(/\s*\([^()]*Vendor: .*$/, "").replace(/^[0-9a-f]{1,4}-[0-9a-f]{1,4}-/i, "") || id;
+}
+
+const thousandths = (value) => Math.round(value * 1000) / 1000 || 0; // no "-0"
+
+export class Gamepads {
+  #buttons;
+  #axes;
+  #told = "";
+  #tellAxes;
+  #since = new Map();
+  #turn = null;
+  #status = element("p", { class: "description", "data-gamepad": "none" });
+  #refusal = refusalLine();
+  #stop = new AbortController();
+
+  /** `commands` are {buttons, axes} as `readCommands` has them. Listens until `close`. */
+  constructor({ buttons, axes }, send) {
+    this.#buttons = buttons.map(({ name, button, mode, description }) => {
+      const sign = SIGNS[button] ?? button.toUpperCase();
+      const label = description || `gamepad ${button}`;
+      const press = new Press({ name, mode }, send, this.#refusal, sign, { "data-button": button, "aria-label": label });
+      return { button, mode, sign, description, press };
+    });
+    this.#axes = axes;
+    this.#tellAxes = new Latest(async (data) => {
+      try {
+        await send(axes.name, data);
+        this.#refusal.hide();
+      } catch (error) {
+        this.#refusal.show(error);
+      }
+    });
+    if (buttons.length === 0 && axes === null) return;
+    this.#told = JSON.stringify(this.#wanted(REST));
+    const until = { signal: this.#stop.signal };
+    window.addEventListener("gamepadconnected", () => this.#look(), until);
+    window.addEventListener("gamepaddisconnected", () => this.#look(), until);
+    document.addEventListener("visibilitychange", () => this.#look(), until);
+    this.#look();
+  }
+
+  close() {
+    this.#stop.abort();
+    cancelAnimationFrame(this.#turn);
+    for (const { press } of this.#buttons) press.close();
+  }
+
+  legend() {
+    const lines = this.#buttons.map(({ sign, description }) => [sign, description]);
+    if (this.#axes) lines.push(["Sticks", this.#axes.description || this.#axes.fields.join(", ")]);
+    return [
+      this.#status,
+      legendButtons(this.#buttons.map(({ button, press }) => [button, press])),
+      notes(lines),
+      this.#refusal.element,
+    ];
+  }
+
+  /** Reads the gamepad once, and again before the next picture if there is one to be read. */
+  #look() {
+    cancelAnimationFrame(this.#turn);
+    const pad = [...(navigator.getGamepads?.() ?? [])].find((candidate) => candidate?.connected);
+    this.#describe(pad);
+    const seen = pad && !document.hidden;
+    this.#apply(seen ? readPad(pad) : REST, performance.now());
+    if (seen) this.#turn = requestAnimationFrame(() => this.#look());
+  }
+
+  #apply({ buttons, axes }, now) {
+    for (const { button, mode, press } of this.#buttons) this.#button(press, mode, buttons[button], now);
+    if (this.#axes === null) return;
+    const wanted = this.#wanted({ axes });
+    if (JSON.stringify(wanted) === this.#told) return;
+    this.#told = JSON.stringify(wanted);
+    this.#tellAxes.push(wanted);
+  }
+
+  #button(press, mode, value, now) {
+    const next = this.#since.get(press);
+    if (mode === "value" ? value === 0 : !isPressed(value, next !== undefined)) {
+      if (this.#since.delete(press)) press.release(this);
+    } else if (next === undefined || mode === "value") {
+      this.#since.set(press, now + REPEAT_AFTER);
+      press.press(this, value);
+    } else if (now >= next) {
+      this.#since.set(press, now + REPEAT_EVERY);
+      press.repeat();
+    }
+  }
+
+  #wanted({ axes }) {
+    return this.#axes && Object.fromEntries(this.#axes.fields.map((name) => [name, axes[name]]));
+  }
+
+  #describe(pad) {
+    const state = pad ? "connected" : "none";
+    if (this.#status.textContent && this.#status.dataset.gamepad === state) return;
+    this.#status.dataset.gamepad = state;
+    if (!navigator.getGamepads) this.#status.textContent = "This browser gives gamepads only to pages of https and of localhost.";
+    else if (!pad) this.#status.textContent = "Press a button of a gamepad to connect it.";
+    else this.#status.textContent = `${padName(pad.id)}${pad.mapping === "standard" ? "" : ": its layout is not known, buttons may be in other places"}`;
+  }
+}

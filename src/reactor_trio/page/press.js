@@ -1,0 +1,119 @@
+/**
+ * A command that is pressed and let go: by a key, by a button of a gamepad, or by its own button in a legend. Each press
+ * and release names its source, and the command is held as long as one source holds it.
+ *
+ * A plain command is sent at each press, and again while it is held if the one before is answered. One with a boolean
+ * `down` is sent once with true and once with false; one with a number `value` is sent with how far it is pressed, 0 to 1.
+ */
+import { element } from "./dom.js";
+import { Latest } from "./latest.js";
+
+export class Press {
+  #mode;
+  #latest;
+  #sources = new Map();
+  #told = 0;
+  button;
+
+  /**
+   * `command` is {name, mode}, with mode "plain", "down" or "value"; `send(name, data)` the session's `command`; `attributes`
+   * and `sign` those of the legend's button; `refusal` the line where a refusal is read.
+   */
+  constructor({ name, mode }, send, refusal, sign, attributes) {
+    this.#mode = mode;
+    this.#latest = new Latest(async (data) => {
+      try {
+        await send(name, data);
+        refusal.hide();
+      } catch (error) {
+        refusal.show(error);
+      }
+    });
+    this.button = element("button", { type: "button", class: "key", "data-command": name, ...attributes }, sign);
+    this.#listen(this.button);
+  }
+
+  get held() {
+    return this.#sources.size > 0;
+  }
+
+  /** `source` presses it, by `value` of 1; again with another value if that changes. */
+  press(source, value = 1) {
+    const began = !this.held;
+    this.#sources.set(source, value);
+    this.button.classList.add("held");
+    if (this.#mode === "value") this.#tellValue();
+    else if (this.#mode === "plain") this.#latest.push({});
+    else if (began) this.#latest.push({ down: true });
+  }
+
+  /** It is held on: a plain command is sent again, unless the one before is not answered yet. */
+  repeat() {
+    if (this.#mode === "plain" && !this.#latest.busy) this.#latest.push({});
+  }
+
+  release(source) {
+    if (!this.#sources.delete(source)) return;
+    if (this.#mode === "value") this.#tellValue();
+    if (this.held) return;
+    this.button.classList.remove("held");
+    if (this.#mode === "down") this.#latest.push({ down: false });
+  }
+
+  releaseAll() {
+    for (const source of [...this.#sources.keys()]) this.release(source);
+  }
+
+  /** The session is over: it no longer shows as held, and nothing is sent. */
+  close() {
+    this.#sources.clear();
+    this.button.classList.remove("held");
+  }
+
+  #tellValue() {
+    const value = Math.max(0, ...this.#sources.values());
+    if (value === this.#told) return;
+    this.#told = value;
+    this.#latest.push({ value });
+  }
+
+  #listen(button) {
+    const release = () => this.release(button);
+    button.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0 || this.#sources.has(button)) return;
+      event.preventDefault();
+      button.setPointerCapture(event.pointerId);
+      this.press(button);
+    });
+    button.addEventListener("pointerup", release);
+    button.addEventListener("pointercancel", release);
+    button.addEventListener("contextmenu", (event) => event.preventDefault());
+    // Pressed by a screen reader or by Space on the focused button: a tap.
+    button.addEventListener("click", ({ detail }) => {
+      if (detail !== 0) return;
+      this.press(button);
+      this.release(button);
+    });
+  }
+}
+
+const CROSSES = [["w", "a", "s", "d"], ["up", "left", "down", "right"]];
+
+/** A legend's buttons; `presses` are by name, and those of a whole cross lie in their places. */
+export function buttons(presses) {
+  const left = new Map(presses);
+  const groups = [];
+  for (const cross of CROSSES) {
+    if (!cross.every((name) => left.has(name))) continue;
+    groups.push(element("div", { class: "cross" }, ...cross.map((name) => left.get(name).button)));
+    cross.forEach((name) => left.delete(name));
+  }
+  if (left.size) groups.push(element("div", { class: "row" }, ...[...left.values()].map(({ button }) => button)));
+  return groups.length ? element("div", { class: "keys" }, ...groups) : null;
+}
+
+/** A legend's list of what the described ones do: `signs` are pairs of a sign and a description. */
+export function notes(signs) {
+  const lines = signs.filter(([, description]) => description);
+  return lines.length ? element("ul", { class: "notes" }, ...lines.map(([sign, text]) => element("li", {}, element("kbd", {}, sign), ` ${text}`))) : null;
+}

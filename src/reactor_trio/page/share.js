@@ -1,0 +1,70 @@
+/** A link with which others watch this session and cannot touch it. */
+
+const SHOWN_FOR = 4000;
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** The address of this page for a viewer: its own with role and token replaced. */
+export function viewerAddress(address, token) {
+  const url = new URL(address);
+  url.searchParams.set("role", "viewer");
+  url.searchParams.set("token", token);
+  url.hash = "";
+  return url.href;
+}
+
+/** What the user should know of a link to this address. */
+export function describeLink(address) {
+  const only = LOOPBACK.test(new URL(address).hostname) ? " It works on this computer only." : "";
+  return `Link copied: who has it can watch.${only}`;
+}
+
+/** The button, what it says, and the field for the link where the browser does not let a page copy. */
+export class Share {
+  #button;
+  #status;
+  #field;
+  #token = null;
+  #timer = null;
+
+  constructor(button, status, field) {
+    this.#button = button;
+    this.#status = status;
+    this.#field = field;
+    button.addEventListener("click", ({ detail }) => {
+      this.#copy();
+      if (detail > 0) button.blur(); // Space and Enter stay keys of the model
+    });
+    field.addEventListener("keydown", ({ key }) => key === "Escape" && this.#hide());
+    field.addEventListener("blur", () => this.#hide());
+  }
+
+  /** A session's token for viewers; null while there is nothing to share. */
+  set token(value) {
+    this.#token = value;
+    this.#button.hidden = value === null;
+    if (value === null) this.#hide();
+  }
+
+  async #copy() {
+    const address = viewerAddress(location.href, this.#token);
+    this.#hide();
+    try {
+      await navigator.clipboard.writeText(address);
+    } catch {
+      // Not allowed, or a page of plain http, which has no clipboard: the user copies.
+      this.#status.textContent = "Copy this link: who has it can watch.";
+      this.#field.value = address;
+      this.#field.hidden = false;
+      this.#field.select();
+      return;
+    }
+    this.#status.textContent = describeLink(address);
+    this.#timer = setTimeout(() => this.#hide(), SHOWN_FOR);
+  }
+
+  #hide() {
+    clearTimeout(this.#timer);
+    this.#status.textContent = "";
+    this.#field.hidden = true;
+  }
+}

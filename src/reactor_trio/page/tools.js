@@ -1,0 +1,114 @@
+/** The buttons on the picture: screenshot, record, full screen. */
+import { Recorder, describeTime, extension, fileName } from "./recorder.js";
+
+const REFRESH = 250;
+const KEPT_FOR = 60_000; // a download that has begun reads the file for a while
+
+export class Tools {
+  #parts;
+  #sound;
+  #failed;
+  #session = null;
+  #recorder = null;
+  #timer = null;
+
+  /** `parts` are {hero, snapshot, record, time, fullscreen}, elements; `failed(message)` is told what went wrong. */
+  constructor(parts, sound, failed) {
+    this.#parts = parts;
+    this.#sound = sound;
+    this.#failed = failed;
+    const { snapshot, record, fullscreen } = parts;
+    fullscreen.hidden = !document.fullscreenEnabled;
+    const press = (button, act) => button.addEventListener("click", ({ detail }) => {
+      act();
+      if (detail > 0) button.blur(); // Space and Enter stay keys of the model
+    });
+    press(snapshot, () => this.#snapshot());
+    press(record, () => (this.#recorder ? this.#recorder.stop() : this.#record()));
+    press(fullscreen, () => this.#fullscreen());
+    document.addEventListener("fullscreenchange", () => {
+      fullscreen.setAttribute("aria-pressed", String(document.fullscreenElement === parts.hero));
+    });
+  }
+
+  /** A session called `name` shows `picture`, its main one; null if it has none. */
+  begin(name, picture) {
+    this.#session = { name, picture };
+    this.#describe(false);
+  }
+
+  /** The main picture has changed. */
+  shown() {
+    if (this.#parts.snapshot.disabled) this.#describe(true);
+    this.#recorder?.shown();
+  }
+
+  /** The session is over, and with it the recording. The last picture can still be kept. */
+  end() {
+    this.#recorder?.stop();
+    this.#parts.record.disabled = true;
+  }
+
+  #describe(shown) {
+    const { snapshot, record } = this.#parts;
+    snapshot.hidden = record.hidden = this.#session.picture === null;
+    snapshot.disabled = record.disabled = !shown;
+  }
+
+  async #snapshot() {
+    const { name, picture } = this.#session;
+    try {
+      save(await picture.snapshot(), fileName(name, "png"));
+    } catch (error) {
+      this.#failed(`screenshot: ${error.message}`);
+    }
+  }
+
+  #record() {
+    const { name } = this.#session;
+    const sound = this.#sound.capture();
+    try {
+      this.#recorder = new Recorder(() => this.#parts.hero.querySelector("canvas"), sound, {
+        done: (file) => {
+          this.#recorder = null;
+          clearInterval(this.#timer);
+          this.#describeRecord();
+          if (file.size > 0) save(file, fileName(name, extension(file.type)));
+          else this.#failed("recording: there was nothing to record");
+        },
+        failed: (message) => this.#failed(`recording: ${message}`),
+      });
+      this.#timer = setInterval(() => this.#describeRecord(), REFRESH);
+    } catch (error) {
+      sound?.close();
+      this.#failed(`recording: ${error.message}`);
+    }
+    this.#describeRecord();
+  }
+
+  #describeRecord() {
+    const { hero, record, time } = this.#parts;
+    const recorder = this.#recorder;
+    hero.classList.toggle("recording", recorder !== null);
+    record.setAttribute("aria-pressed", String(recorder !== null));
+    record.title = recorder ? "Stop recording and save" : "Record to a file";
+    record.setAttribute("aria-label", record.title);
+    time.textContent = recorder ? describeTime(performance.now() - recorder.began) : "";
+  }
+
+  async #fullscreen() {
+    try {
+      if (document.fullscreenElement) await document.exitFullscreen();
+      else await this.#parts.hero.requestFullscreen();
+    } catch (error) {
+      this.#failed(`full screen: ${error.message}`);
+    }
+  }
+}
+
+/** Gives the file to the browser to save. */
+function save(file, name) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), KEPT_FOR);
+}
