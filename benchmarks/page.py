@@ -15,10 +15,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -102,7 +104,7 @@ BARE_PAGE = """<!doctype html><canvas id="picture"></canvas><script type="module
 const canvas = document.getElementById("picture");
 const context = canvas.getContext("2d", {alpha: false});
 let decoder = null;
-const socket = new WebSocket(`ws://${location.host}/ws`);
+const socket = new WebSocket(`ws://127.0.0.1:${location.search.slice(1)}/ws`);
 socket.binaryType = "arraybuffer";
 socket.onmessage = ({data}) => {
   if (typeof data === "string") {
@@ -185,14 +187,11 @@ def _play_ours(browser: Any, seconds: float) -> tuple[Times, Times]:
 
 
 def _play_bare(browser: Any, seconds: float) -> tuple[Times, Times]:
-    with _bare() as (port, end):
+    with _bare() as (port, end), _bare_page() as address:
         context = browser.new_context(viewport={"width": 1280, "height": 800})
         page = context.new_page()
         page.add_init_script(NOTING)
-        page.route(
-            f"http://127.0.0.1:{port}/", lambda route: route.fulfill(body=BARE_PAGE, content_type="text/html")
-        )
-        page.goto(f"http://127.0.0.1:{port}/")
+        page.goto(f"{address}?{port}")
         began, drawn = _watch(page, seconds)
         context.close()
         sent = {int(stamp): at for stamp, at in end()}
@@ -231,6 +230,28 @@ def _bare() -> Iterator[tuple[int, Any]]:
             yield int(process.stdout.readline()), end
         finally:
             process.kill()
+
+
+@contextmanager
+def _bare_page() -> Iterator[str]:
+    """Its address. A page that did not come over the network may not reach this machine's servers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(BARE_PAGE.encode())
+
+        def log_message(self, *_: Any) -> None:
+            return
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
 
 
 async def _serve_bare() -> None:

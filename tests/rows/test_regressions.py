@@ -397,7 +397,7 @@ async def test_regression_13_a_late_joiner_starts_on_a_key_frame(autojump_clock,
     class Large(Steady):
         def inference(self):
             while True:
-                yield np.full((48, 64, 3), 60 + self.state.level, np.uint8)
+                yield np.full((240, 320, 3), 60 + self.state.level, np.uint8)
 
     async with open_server(Large, step_cost=0.01) as server, server.connect(video=[codec]) as client:
         await client.take(10)
@@ -406,7 +406,7 @@ async def test_regression_13_a_late_joiner_starts_on_a_key_frame(autojump_clock,
                 frames = await viewer.take(3)
                 assert frames[0].keyframe
                 assert frames[0].seq >= 9
-                assert (viewer.tracks[0].codec, viewer.tracks[0].width) == (codec, 64), "its size was told before it"
+                assert (viewer.tracks[0].codec, viewer.tracks[0].width) == (codec, 320), "its size was told before it"
                 assert all(np.abs(frame.data.astype(int) - 61).max() <= 4 for frame in frames), "and it is the picture"
 
 
