@@ -304,3 +304,11 @@ def test_the_preset_is_the_settings(clip) -> None:
         sizes[preset] = [encoder.encode(frame).payload.nbytes for frame in clip[:5]]
         assert encoder.implementation == "libx264"
     assert sizes["ultrafast"] != sizes["superfast"]
+
+
+@pytest.mark.parametrize("size", [(2, 2), (64, 48), (320, 240)])
+def test_the_first_picture_is_right_however_low_the_bitrate(size: tuple[int, int]) -> None:
+    """A keyframe that finds no room in the encoder's buffer would be grey."""
+    encoder, decoder = opened("h264", Target(1_000, 4)), Decoder("h264")
+    back = decoder.rgb(encoder.encode(np.full((size[1], size[0], 3), 61, np.uint8)))
+    assert np.abs(back.astype(int) - 61).max() <= 3

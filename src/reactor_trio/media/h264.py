@@ -31,9 +31,10 @@ class X264Encoder(StreamEncoder):
 
     def options(self, opening: Opening) -> dict[str, str]:
         """Constant bitrate, which is what lets it be changed; the buffer bounds a keyframe to a quarter of a second."""
+        buffer = max(opening.bitrate // 4, opening.bitrate // opening.fps, LEAST_BUFFER)
         return {
             "preset": self.settings.preset, "tune": "zerolatency", "profile": "baseline", "sc_threshold": "0",
-            "maxrate": str(opening.bitrate), "bufsize": str(max(opening.bitrate // 4, opening.bitrate // opening.fps, LEAST_BUFFER)),
+            "maxrate": str(opening.bitrate), "bufsize": str(buffer),
         }  # fmt: skip
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
