@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any
 
@@ -233,9 +234,10 @@ def send(peer: Peer, codec: str, first: int, count: int) -> None:
 def test_a_decoder_that_holds_frames_back_is_left_step_by_step(server: FakeServer, page: Page) -> None:
     page.add_init_script(STUB)
     peer = begin(page, server, codec="h264")
-    send(peer, "h264", 0, 10)
+    send(peer, "h264", 0, 8)
     assert peer.asked_for("reactor.keyframe") == {"track": 0}
-    send(peer, "h264", 10, 10)
+    for seq in range(10, 20):
+        peer.packet(seq, b"frame", key=seq == 10)
     assert peer.asked_for("reactor.video") == {"video": ["vp8", "jpeg"]}
     send(peer, "vp8", 20, 10)
     assert peer.asked_for("reactor.video") == {"video": ["jpeg"]}
@@ -351,12 +353,6 @@ def paint_times(page: Page) -> None:
     """)  # fmt: skip
 
 
-UNEVEN = """() => {
-    // As if the network had been uneven for a while: the next picture that comes early waits.
-    window.now ??= performance.now.bind(performance);
-}"""
-
-
 def test_a_picture_of_a_newer_command_overtakes_those_that_wait(server: FakeServer, page: Page) -> None:
     paint_times(page)
     peer = open_page(page, server)
@@ -371,17 +367,17 @@ def test_a_picture_of_a_newer_command_overtakes_those_that_wait(server: FakeServ
     wait_for_colour(page, (120, 0, 0))
     reds = [red for _, red in page.evaluate("painted")]
     assert len(reds) == 1 and abs(reds[0] - 120) < 4
-    expect(page.locator("#figure-skipped")).to_have_text("2")
 
 
 def uneven(peer: Peer, page: Page) -> None:
     """Pictures whose presentation times say that some were 50 ms late: the page's lead has grown after them."""
-    image = simplejpeg.encode_jpeg(picture(10, 0, 0), quality=95, colorsubsampling="444")
     for seq in range(20):
+        image = simplejpeg.encode_jpeg(picture(10 * seq, 0, 0), quality=95, colorsubsampling="444")
         late = 0 if seq % 2 else 50_000
         peer.packet(seq, image, pts_us=seq * 33_333 + 1_000_000 - late, command=1)
         while dealt(peer) != seq:
             pass
+    wait_for_colour(page, (190, 0, 0))
 
 
 def test_the_lead_can_be_turned_off_and_stays_off(server: FakeServer, page: Page) -> None:
@@ -433,8 +429,6 @@ USE = """async (frames) => {
 
 @pytest.mark.parametrize("worker", [True, False])
 def test_a_picture_can_be_saved_and_recorded(server: FakeServer, page: Page, worker: bool) -> None:
-    import base64
-
     if not worker:
         page.add_init_script(NO_WORKER)
     begin(page, server)

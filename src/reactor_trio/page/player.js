@@ -306,12 +306,14 @@ export class Player {
     return Math.max(0, this.#due(entry) - now);
   }
 
+  /** When it is to be drawn: not before it came, and not much later. */
   #due({ urgent, ptsUs, arrived }) {
     const { at, heard } = this.#clock;
     const pts = ptsUs / 1000;
-    if (heard !== null) return Math.min(at + pts - heard, arrived + LONGEST_HOLD);
-    if (urgent || this.#lead === null) return arrived;
-    return Math.min(this.#lead.due(pts), arrived + LONGEST_HOLD);
+    let due = arrived;
+    if (heard !== null) due = at + pts - heard;
+    else if (!urgent && this.#lead !== null) due = this.#lead.due(pts);
+    return Math.max(arrived, Math.min(due, arrived + LONGEST_HOLD));
   }
 
   #skip(entry) {
