@@ -12,14 +12,16 @@ import numpy as np
 from av.video.frame import PictureType
 
 #: Colours of the patches, red, green, blue: saturated ones show a wrong matrix first.
-COLOURS = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255), (255, 0, 255), (200, 30, 60), (128, 128, 128)]
+COLOURS = [
+    (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255), (255, 0, 255), (200, 30, 60), (128, 128, 128),
+]  # fmt: skip
 BITS = 8
 
 _LIBRARIES = {
     "h264": ("libx264", {"preset": "superfast", "tune": "zerolatency", "profile": "baseline", "crf": "12"}, "avc1.42E01F"),
     "vp8": ("libvpx", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "4", "b": "8M"}, "vp8"),
-    "vp9": ("libvpx-vp9", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "10", "b": "8M"}, "vp09.00.31.08"),
-    "av1": ("libsvtav1", {"preset": "12", "svtav1-params": "pred-struct=1:rtc=1:lp=1", "crf": "20"}, "av01.0.05M.08"),
+    "vp9": ("libvpx-vp9", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "10"}, "vp09.00.31.08"),
+    "av1": ("libsvtav1", {"preset": "10", "svtav1-params": "pred-struct=1:lp=1", "crf": "10"}, "av01.0.05M.08"),
     "lossless": ("libx264rgb", {"preset": "ultrafast", "tune": "zerolatency", "qp": "0"}, "avc1.F4001F"),
 }  # fmt: skip
 
@@ -46,7 +48,8 @@ def describe(codec: str, width: int, height: int, **more: Any) -> dict[str, Any]
         color = {"matrix": "rgb", "primaries": "bt709", "transfer": "iec61966-2-1", "full_range": True}
     coded = {"coded_width": width + width % 2, "coded_height": height + height % 2} if width % 2 or height % 2 else {}
     return {
-        "codec": codec, "codec_string": _LIBRARIES[codec][2], "width": width, "height": height, "color": color, **coded, **more,
+        "codec": codec, "codec_string": _LIBRARIES[codec][2], "width": width, "height": height, "color": color,
+        **coded, **more,
     }  # fmt: skip
 
 

@@ -144,13 +144,6 @@ export class Picture {
     return this.#screen.snapshot();
   }
 
-  /** The picture that is shown, as a PNG of its own size. */
-  snapshot() {
-    return new Promise((resolve, reject) => {
-      this.#canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("there is no picture"))), "image/png");
-    });
-  }
-
   /** Draws nothing more, also not what is being decoded; the last picture stays. */
   close() {
     const place = screens.get(this.#canvas);
