@@ -62,7 +62,7 @@ def page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
     """A desktop page in a context of its own. A script error or a breach of the content policy fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
-    page.add_init_script(READ_BACK)
+    context.add_init_script(READ_BACK)
     page.set_default_timeout(10_000)
     page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: troubles.append(str(error)))
