@@ -19,6 +19,26 @@ FLAGS = [
 ]  # fmt: skip
 
 
+# A canvas that a worker draws on gives no context. For the tests it gives one of a copy of what it shows.
+READ_BACK = """
+const getContext = HTMLCanvasElement.prototype.getContext;
+HTMLCanvasElement.prototype.getContext = function (...what) {
+  try {
+    return getContext.apply(this, what);
+  } catch (error) {
+    if (error.name !== "InvalidStateError") throw error;
+    const copy = document.createElement("canvas");
+    Object.assign(copy, { width: this.width, height: this.height });
+    const context = getContext.call(copy, "2d", { alpha: false, willReadFrequently: true });
+    context.drawImage(this, 0, 0);
+    return context;
+  }
+};
+"""
+# The page does all of the decoding and drawing itself, as where there is no OffscreenCanvas.
+NO_WORKER = "delete HTMLCanvasElement.prototype.transferControlToOffscreen;"
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, one for all tests of a module."""
@@ -42,6 +62,7 @@ def page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
     """A desktop page in a context of its own. A script error or a breach of the content policy fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
+    context.add_init_script(READ_BACK)
     page.set_default_timeout(10_000)
     page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: troubles.append(str(error)))

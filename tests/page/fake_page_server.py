@@ -135,6 +135,21 @@ class Peer:
         pts_us = seq * len(samples) * 1_000_000 // 48_000
         self.socket.send(msgspec.msgpack.encode((track, seq, pts_us, 1, None, seq, {}, samples.tobytes())))
 
+    def packet(
+        self, seq: int, payload: bytes, *, track: int = 0, key: bool = True, pts_us: int | None = None, command: Any = None,
+        meta: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Send what an encoder made."""
+        pts_us = seq * 33_333 if pts_us is None else pts_us
+        self.socket.send(msgspec.msgpack.encode((track, seq, pts_us, int(key), command, seq, meta or {}, payload)))
+
+    def asked_for(self, kind: str) -> dict[str, Any]:
+        """What the page says next but commands of the model; it has to be of this type."""
+        message = self.next()
+        assert message["type"] == kind
+        data: dict[str, Any] = message["data"]
+        return data
+
     def next(self) -> dict[str, Any]:
         """The next command of the page; fails if it leaves instead."""
         message = self.inbox.get(timeout=PATIENCE)

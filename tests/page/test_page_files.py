@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from conftest import READ_BACK
 from fake_page_server import FakeServer, Peer, command, picture, video
 from playwright.sync_api import Browser, Page, Route, expect
 
@@ -300,6 +301,7 @@ def test_a_pointer_command_that_takes_something_else_is_an_action(server: FakeSe
 
 def test_a_finger_draws_and_does_not_scroll(server: FakeServer, browser: Browser) -> None:
     phone = browser.new_context(viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True)
+    phone.add_init_script(READ_BACK)
     page = phone.new_page()
     try:
         filler = [command(f"set_{name}", **{name: {"type": "string"}}) for name in "abcdefghij"]

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from conftest import READ_BACK
 from playwright.sync_api import Browser, Page, expect
 from real_server import ENVIRONMENT, REACTOR, real_server
 
@@ -109,6 +110,7 @@ def test_another_model_is_not_here(url: str, page: Page, troubles: list[str]) ->
 
 def test_a_phone_needs_no_sideways_scrolling(url: str, browser: Browser) -> None:
     phone = browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
+    phone.add_init_script(READ_BACK)
     page = phone.new_page()
     live(page, url)
     assert page.evaluate("document.documentElement.scrollWidth") == 360

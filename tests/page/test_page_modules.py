@@ -11,13 +11,13 @@ import pytest
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "protocol.test.mjs", "parts.test.mjs", "sound.test.mjs", "input_parts.test.mjs", "stream_encoder.test.mjs",
-        "control_parts.test.mjs",
-    ],
-)  # fmt: skip
+SCRIPTS = [
+    "protocol.test.mjs", "parts.test.mjs", "sound.test.mjs", "input_parts.test.mjs", "stream_encoder.test.mjs",
+    "control_parts.test.mjs", "player.test.mjs",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_modules_under_node(script: str) -> None:
     node = shutil.which("node")
     if node is None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from conftest import NO_WORKER
 from fake_page_server import FakeServer, picture, video
 from playwright.sync_api import Browser, Page, expect
 from real_server import real_server
@@ -122,7 +123,7 @@ def probed(browser: Browser) -> Iterator[Page]:
     """A page with the probes, which the content policy would refuse; the page's own sound works under it, see below."""
     context = browser.new_context(bypass_csp=True)
     page = context.new_page()
-    page.add_init_script(HOOKS)
+    page.add_init_script(NO_WORKER + HOOKS)
     yield page
     context.close()
 

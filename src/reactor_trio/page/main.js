@@ -1,17 +1,18 @@
 /** The page: puts sessions, pictures, controls and figures together. */
 import { Breakdown } from "./breakdown.js";
 import { CaptureLatency } from "./capture.js";
+import { StepDown, hearable, named, showable } from "./codecs.js";
 import { actionControl, settingControl } from "./controls.js";
 import { element } from "./dom.js";
 import { Figures } from "./figures.js";
+import { Freezes } from "./freezes.js";
 import { Gamepads } from "./gamepad.js";
 import { Inputs } from "./inputs.js";
 import { Keyboard } from "./keyboard.js";
 import { Latency } from "./latency.js";
-import { Throttle } from "./latest.js";
 import { Link } from "./link.js";
 import { Look } from "./look.js";
-import { Picture } from "./picture.js";
+import { Picture, forget, startWorker } from "./picture.js";
 import { Pointer } from "./pointer.js";
 import { readCommands } from "./schema.js";
 import { Share } from "./share.js";
@@ -19,21 +20,22 @@ import { Sound } from "./sound.js";
 import { Tools } from "./tools.js";
 import { Uploads, dropOn, uploadCard } from "./uploads.js";
 
-const SHOWABLE = ["jpeg", "raw", "none"];
-const FEEDBACK_INTERVAL = 100;
 const FIGURES_INTERVAL = 250;
 const LOG_LENGTH = 100;
 
 const $ = (id) => document.getElementById(id);
 const query = new URLSearchParams(location.search);
-const asked = (query.get("video") ?? "").split(",").filter((codec) => SHOWABLE.includes(codec));
-const link = new Link(document.baseURI, {
-  video: asked.join(",") || "jpeg",
-  audio: query.get("audio") === "none" ? "none" : undefined,
+const [decodable, audible] = await Promise.all([showable(), hearable(), startWorker((message) => log("error", `pictures: ${message}`))]);
+const asked = named(query.get("video"));
+const steps = new StepDown(decodable);
+const wishes = {
+  video: asked.length ? asked : decodable,
+  audio: query.get("audio") === "none" ? "none" : audible,
   role: query.get("role") === "viewer" ? "viewer" : undefined,
   model: query.get("model") ?? undefined,
   token: query.get("token") ?? undefined,
-});
+};
+const link = new Link(document.baseURI, wishes);
 
 function show(state, status, veil = null) {
   document.body.dataset.state = state;
@@ -84,6 +86,10 @@ const tools = new Tools(
 );
 const share = new Share($("share"), $("share-status"), $("share-link"));
 
+const lead = $("lead-toggle");
+lead.checked = (query.get("lead") ?? localStorage.getItem("lead")) !== "off";
+lead.addEventListener("change", () => localStorage.setItem("lead", lead.checked ? "on" : "off"));
+
 /** One session from its welcome to its end. What it made stays in view until the next one begins. */
 function live(session) {
   const { name, role, schema } = session.welcome;
@@ -99,8 +105,10 @@ function live(session) {
   const capture = new CaptureLatency(inputs.clock);
   fill("inputs", inputs.elements);
   $("capture").hidden = inputs.elements.length === 0;
-  const feedback = new Throttle((track, seq) => session.feedback(track, seq), FEEDBACK_INTERVAL);
-  const pictures = showTracks(session, figures, feedback, capture, latency);
+  const freezes = new Freezes();
+  const pictures = showTracks(session, figures, freezes, capture, latency);
+  const smooth = () => { for (const picture of pictures.values()) picture.smooth(lead.checked); };
+  lead.addEventListener("change", smooth);
   const [[main, mainPicture] = [null, null]] = pictures;
   tools.begin(name, mainPicture);
   share.token = session.welcome.share_token ?? null;
@@ -120,7 +128,10 @@ function live(session) {
     figures.sent(id, now);
     latency.sent(id, now);
   });
-  session.addEventListener("track", ({ detail }) => pictures.get(detail.index)?.describe(detail));
+  session.addEventListener("track", ({ detail }) => {
+    sound.describe(detail);
+    pictures.get(detail.index)?.describe(detail);
+  });
   session.addEventListener("frame", ({ detail: frame }) => {
     if (sound.take(frame)) return;
     const picture = pictures.get(frame.track);
@@ -132,17 +143,18 @@ function live(session) {
   session.addEventListener("message", ({ detail: { type, data } }) => log(type, JSON.stringify(data)));
 
   const refresh = () => {
-    showFigures(figures, capture, session);
+    showFigures(figures, freezes, capture, session);
     breakdown.show(latency.snapshot());
   };
   refresh();
   const timer = setInterval(refresh, FIGURES_INTERVAL);
   session.addEventListener("closed", () => {
     clearInterval(timer);
+    lead.removeEventListener("change", smooth);
     refresh();
     tools.end();
     share.token = null;
-    for (const part of [feedback, inputs, uploads, ...bound]) part.close();
+    for (const part of [inputs, uploads, ...bound]) part.close();
     for (const picture of pictures.values()) picture.close();
   });
   show("live", role === "viewer" ? "watching" : "live");
@@ -175,7 +187,7 @@ function fill(part, nodes) {
 }
 
 /** A canvas for each video track, the first one large; one of the session before keeps its place and its picture. */
-function showTracks(session, figures, feedback, capture, latency) {
+function showTracks(session, figures, freezes, capture, latency) {
   const outputs = session.tracks.filter(({ direction }) => direction === "out");
   const videos = outputs.filter(({ kind }) => kind === "video");
   const before = new Map([...document.querySelectorAll("canvas")].map((canvas) => [canvas.dataset.track, canvas.parentElement]));
@@ -185,16 +197,15 @@ function showTracks(session, figures, feedback, capture, latency) {
     const canvas = figure.querySelector("canvas");
     let failing = false;
     pictures.set(track.index, new Picture(canvas, track, {
-      shown(frame) {
+      shown(frame, now, waits) {
         failing = false;
-        const now = performance.now();
-        if (place === 0) {
-          figures.shown(frame, now, sound.heard(now));
-          capture.shown(frame, now);
-          latency.shown(frame, now);
-          tools.shown();
-        }
-        feedback.push(frame.track, frame.seq);
+        if (place > 0) return;
+        figures.shown(frame, now, sound.heard(now));
+        freezes.shown(frame, now);
+        capture.shown(frame, now);
+        latency.shown(frame, now);
+        tools.shown();
+        $("figure-lead").textContent = waits === null ? "off" : `${waits.toFixed(0)} ms`;
       },
       skipped: () => figures.skipped(),
       failed(frame, message) {
@@ -202,10 +213,16 @@ function showTracks(session, figures, feedback, capture, latency) {
         if (!failing) log("error", `${track.name}, frame ${frame.seq}: ${message}`);
         failing = true;
       },
-    }, (now) => sound.heard(now)));
+      dealt: (seq, heldUs) => session.feedback(track.index, seq, heldUs),
+      keyframe: () => session.keyframe(track.index),
+      trouble: (codec, software, message) => stepDown(session, pictures, codec, software, message),
+    }, { heard: (now) => sound.heard(now), lead: lead.checked, software: steps.software }));
     return figure;
   });
-  for (const figure of before.values()) if (!figuresInPlace.includes(figure)) figure.remove();
+  for (const figure of before.values()) if (!figuresInPlace.includes(figure)) {
+    figure.remove();
+    forget(figure.querySelector("canvas"));
+  }
   if (figuresInPlace.length) $("hero").prepend(figuresInPlace[0]);
   $("others").replaceChildren(...figuresInPlace.slice(1));
   $("notes").hidden = videos.length > 0;
@@ -213,12 +230,28 @@ function showTracks(session, figures, feedback, capture, latency) {
   return pictures;
 }
 
+/** A decoder that does not do its work is done without; said once for each step, and kept for the sessions to come. */
+function stepDown(session, pictures, codec, software, message) {
+  const step = steps.next(codec, software);
+  if (step === null) return;
+  if (step.software) {
+    for (const picture of pictures.values()) picture.preferSoftware();
+  } else {
+    wishes.video = step.video;
+    session.requestVideo(step.video);
+  }
+  const text = `${codec}: ${message}. ${step.software ? "It is decoded in software now" : `The page asks for ${step.video.join(" or ")} now`}.`;
+  if ($("notes").textContent !== text) log("error", text);
+  $("notes").hidden = false;
+  $("notes").textContent = text;
+}
+
 function pictureFigure(name) {
   const canvas = element("canvas", { width: 640, height: 360, role: "img", "aria-label": `Video ${name}`, "data-track": name });
   return element("figure", {}, canvas, element("figcaption", {}, name));
 }
 
-function showFigures(figures, capture, session) {
+function showFigures(figures, freezes, capture, session) {
   const now = figures.snapshot(performance.now());
   const { last, p50 } = capture.snapshot();
   const set = (id, value, digits = 0) => { $(id).textContent = value === null ? "–" : value.toFixed(digits); };
@@ -231,6 +264,9 @@ function showFigures(figures, capture, session) {
   set("figure-drops", now.gaps + now.skipped);
   set("figure-gaps", now.gaps);
   set("figure-skipped", now.skipped);
+  set("figure-freezes", freezes.figures.count);
+  set("figure-frozen", freezes.figures.frozen / 1000, 1);
+  set("figure-steps", steps.count);
   set("figure-av-offset", now.offset === null ? null : Math.round(now.offset)); // rounded first: there is no "-0"
   set("figure-audio-buffer", sound.figures.buffer);
   set("figure-audio-target", sound.figures.target);

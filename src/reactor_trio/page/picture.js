@@ -1,143 +1,173 @@
 /**
- * Draws the frames of one video track on its canvas, one at a time. Frames that arrive meanwhile do not queue up: the
- * newest is kept, so that a slow device shows fewer pictures but never older ones.
- *
- * While sound plays, it is the clock: a frame is decoded at once but drawn when its presentation time is heard. Those
- * behind it wait, and of several whose time has come only the newest is decoded. What waits is bounded, in number and in
- * time: a quarter of a second after its arrival a frame is drawn even if its sound is not heard yet.
- *
- * A JPEG is decoded off the main thread and drawn when that is done. A raw frame needs no decoding but costs the main
- * thread a pass over its pixels, so it waits for the browser to ask for a picture: else a fast stream would leave the
- * thread no time for anything but arriving frames.
+ * The page's side of a picture: hands frames to what decodes and draws them, in a worker where the browser can, and says
+ * what became of each. A canvas that a worker draws on is the worker's for good, also in the next session.
  */
+import { Screen } from "./screen.js";
 
-const LONGEST_HOLD = 250;
-const MOST_HELD = 32;
-const EARLY = 8; // half the time between two pictures of most screens
+const PATIENCE = 3000;
+const SMALL = 128; // up to this size single pixels are shown
+
+let worker = null;
+let lastId = 0;
+const screens = new WeakMap(); // by canvas
+
+/** Starts the worker for all pictures to come; without one, for want of OffscreenCanvas or of module workers, the page does its work. */
+export async function startWorker(failed) {
+  if (!HTMLCanvasElement.prototype.transferControlToOffscreen) return;
+  const starting = new Worker(new URL("./decoder-worker.js", import.meta.url), { type: "module" });
+  const ready = await new Promise((resolve) => {
+    starting.addEventListener("message", () => resolve(true), { once: true });
+    starting.addEventListener("error", () => resolve(false), { once: true });
+    setTimeout(resolve, PATIENCE, false);
+  });
+  if (!ready) {
+    starting.terminate();
+    return;
+  }
+  starting.addEventListener("error", (event) => failed(event.message));
+  worker = starting;
+}
+
+/** A screen in the worker. */
+class RemoteScreen {
+  #id = ++lastId;
+  #asked = new Map();
+  #lastAsk = 0;
+  #leave = new AbortController();
+
+  constructor(canvas, tell) {
+    worker.addEventListener("message", ({ data: { id, said, ask, answer, error } }) => {
+      if (id !== this.#id) return;
+      if (said) {
+        tell(...said);
+        return;
+      }
+      const { resolve, reject } = this.#asked.get(ask);
+      this.#asked.delete(ask);
+      if (error === undefined) resolve(answer);
+      else reject(new Error(error));
+    }, { signal: this.#leave.signal });
+    const open = canvas.transferControlToOffscreen();
+    worker.postMessage({ id: this.#id, open, origin: performance.timeOrigin }, [open]);
+  }
+
+  begin(...what) { this.#call("begin", what); }
+  describe(...what) { this.#call("describe", what); }
+  smooth(...what) { this.#call("smooth", what); }
+  preferSoftware() { this.#call("preferSoftware", []); }
+  end() { this.#call("end", []); }
+
+  /** The frame's bytes go over, so they are gone here. */
+  show(frame, arrived, clock) {
+    worker.postMessage({ id: this.#id, call: "show", what: [frame, arrived, clock] }, [frame.payload.buffer]);
+  }
+
+  snapshot() {
+    const ask = ++this.#lastAsk;
+    worker.postMessage({ id: this.#id, call: "snapshot", what: [], ask });
+    return new Promise((resolve, reject) => this.#asked.set(ask, { resolve, reject }));
+  }
+
+  leave() {
+    this.#leave.abort();
+    worker.postMessage({ id: this.#id, close: true });
+  }
+
+  #call(call, what) {
+    worker.postMessage({ id: this.#id, call, what });
+  }
+}
+
+/** The canvas is shown no more. */
+export function forget(canvas) {
+  screens.get(canvas)?.screen.leave?.();
+  screens.delete(canvas);
+}
+
+let sessions = 0;
 
 export class Picture {
   #canvas;
-  #context;
-  #track;
+  #screen;
   #listener;
   #heard;
-  #busy = false;
-  #waiting = [];
-  #closed = false;
-  #image = null;
-  #cost = 0;
+  #frames = new Map();
 
   /**
-   * `listener` is {shown(frame), skipped(frame), failed(frame, message)}; `heard(now)` gives the presentation time in ms
-   * that is heard at `now`, or null while there is no sound.
+   * `listener` is {shown(frame, now, lead), skipped(frame), failed(frame, message), dealt(seq, heldUs), keyframe(),
+   * trouble(codec, software, message)}: a frame (without its payload) is shown, skipped or failed, and when shown, at `now`
+   * and with `lead` in ms (null: off); `dealt` means it and all before, so many microseconds after it came; `keyframe` that
+   * one is needed; `trouble` that nothing more of this codec is decoded until `preferSoftware` or another codec comes.
+   * `heard(now)` gives the presentation time in ms that is heard at `now`, or null while there is no sound.
    */
-  constructor(canvas, track, listener, heard = () => null) {
+  constructor(canvas, track, listener, { heard = () => null, lead = true, software = false } = {}) {
     this.#canvas = canvas;
-    this.#context = canvas.getContext("2d", { alpha: false });
     this.#listener = listener;
     this.#heard = heard;
-    this.describe(track);
+    let place = screens.get(canvas);
+    if (place === undefined) {
+      place = { picture: null, session: 0 };
+      const tell = (session, ...said) => { if (session === place.session) place.picture?.hear(...said); };
+      place.screen = worker ? new RemoteScreen(canvas, tell) : new Screen(canvas, () => performance.now(), tell);
+      screens.set(canvas, place);
+    }
+    place.picture = this;
+    place.session = ++sessions;
+    this.#screen = place.screen;
+    this.#screen.begin(place.session, track, { lead, software });
   }
 
   /** The track has a new size or codec from the next frame on. */
   describe(track) {
-    this.#track = track;
+    this.#screen.describe(track);
   }
 
-  /** Draws the frame in its turn, unless a newer one takes it. */
-  async show(frame) {
-    this.#waiting.push({ frame, track: this.#track, arrived: performance.now() });
-    if (this.#busy) {
-      this.#thin();
-      return;
-    }
-    this.#busy = true;
-    while (this.#waiting.length) {
-      this.#thin();
-      await this.#one(this.#waiting.shift());
-    }
-    this.#busy = false;
+  /** Draws the frame in its turn, unless a newer one takes it. Its payload is gone afterwards. */
+  show({ payload, ...frame }) {
+    const now = performance.now();
+    this.#frames.set(frame.seq, frame);
+    const { seq, ptsUs, flags, command } = frame;
+    this.#screen.show({ seq, ptsUs, flags, command, payload }, now, { at: now, heard: this.#heard(now) });
   }
 
-  /** The picture that is shown, as a PNG of its own size. */
+  /** Whether pictures wait a little to be seen evenly. */
+  smooth(on) {
+    this.#screen.smooth(on);
+  }
+
+  preferSoftware() {
+    this.#screen.preferSoftware();
+  }
+
+  /** What is on the canvas, as PNG. */
   snapshot() {
-    return new Promise((resolve, reject) => {
-      this.#canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("there is no picture"))), "image/png");
-    });
+    return this.#screen.snapshot();
   }
 
   /** Draws nothing more, also not what is being decoded; the last picture stays. */
   close() {
-    this.#closed = true;
-    this.#waiting = [];
+    const place = screens.get(this.#canvas);
+    if (place?.picture !== this) return;
+    place.picture = null;
+    this.#screen.end();
   }
 
-  /** Keeps of those that wait the newest that would be on time, and those after it. */
-  #thin() {
-    const now = performance.now();
-    while (this.#waiting.length > 1 && (this.#waiting.length > MOST_HELD || this.#wait(this.#waiting[1], now) <= this.#cost)) {
-      this.#listener.skipped(this.#waiting.shift().frame);
-    }
-  }
-
-  /** Milliseconds from `now` until the frame is to be drawn, 0 if that is at once. */
-  #wait({ frame, arrived }, now) {
-    const heard = this.#heard(now);
-    if (heard === null) return 0;
-    return Math.max(0, Math.min(frame.ptsUs / 1000 - heard, arrived + LONGEST_HOLD - now));
-  }
-
-  async #turn(entry) {
-    while (!this.#closed && this.#wait(entry, performance.now()) > EARLY) await new Promise(requestAnimationFrame);
-  }
-
-  async #one(entry) {
-    const { frame, track } = entry;
-    if (track.codec === "jpeg") await this.#jpeg(frame, entry);
-    else if (track.codec === "raw") await this.#raw(frame, track, entry);
-    else this.#listener.failed(frame, `this page cannot show ${track.codec}`);
-  }
-
-  async #jpeg(frame, entry) {
-    const began = performance.now();
-    let bitmap;
-    try {
-      bitmap = await createImageBitmap(new Blob([frame.payload], { type: "image/jpeg" }));
-    } catch (error) {
-      this.#listener.failed(frame, `not a JPEG that this browser can decode: ${error.message}`);
+  /** What the screen says. */
+  hear(event, ...what) {
+    if (!["shown", "skipped", "failed"].includes(event)) {
+      this.#listener[event](...what);
       return;
     }
-    this.#cost += (performance.now() - began - this.#cost) / 8;
-    await this.#turn(entry);
-    this.#draw(frame, bitmap.width, bitmap.height, () => this.#context.drawImage(bitmap, 0, 0));
-    bitmap.close();
-  }
-
-  async #raw(frame, { width, height }, entry) {
-    const { payload } = frame;
-    if (payload.length !== width * height * 3) {
-      this.#listener.failed(frame, `${payload.length} bytes are no RGB picture of ${width}×${height}`);
-      return;
+    const [seq, ...rest] = what;
+    const frame = this.#frames.get(seq);
+    if (frame === undefined) return;
+    this.#frames.delete(seq);
+    if (event === "shown") {
+      const [now, lead, ...size] = rest;
+      this.#canvas.classList.toggle("pixelated", Math.max(...size) <= SMALL);
+      this.#listener.shown(frame, now, lead);
+    } else {
+      this.#listener[event](frame, ...rest);
     }
-    await new Promise(requestAnimationFrame);
-    await this.#turn(entry);
-    if (this.#image?.width !== width || this.#image?.height !== height) this.#image = new ImageData(width, height);
-    const pixels = new Uint32Array(this.#image.data.buffer);
-    for (let i = 0, p = 0; i < pixels.length; i++, p += 3) {
-      pixels[i] = 0xff000000 | (payload[p + 2] << 16) | (payload[p + 1] << 8) | payload[p];
-    }
-    this.#draw(frame, width, height, () => this.#context.putImageData(this.#image, 0, 0));
-  }
-
-  #draw(frame, width, height, paint) {
-    if (this.#closed) return;
-    // Setting a canvas's size clears it, so only when it changes.
-    if (this.#canvas.width !== width || this.#canvas.height !== height) {
-      this.#canvas.width = width;
-      this.#canvas.height = height;
-      this.#canvas.classList.toggle("pixelated", Math.max(width, height) <= 128);
-    }
-    paint();
-    this.#listener.shown(frame);
   }
 }

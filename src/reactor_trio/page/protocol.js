@@ -24,7 +24,8 @@ export class CommandError extends Error {
 
 /**
  * Open a session. `url` is the WebSocket address without a query; `video` the codecs that the caller can show, best
- * first, as a list or comma-separated ("jpeg", "raw", "none"); `audio` the same for sound ("pcm_s16le", "none"); `role` is "control" or "viewer"; `model` and `token` are
+ * first, as a list or comma-separated ("h264", "vp8", "vp9", "av1", "lossless", "jpeg", "raw", "none"); `audio` the same for
+ * sound ("opus", "pcm_s16le", "none"); `role` is "control" or "viewer"; `model` and `token` are
  * left out when empty. The answer is a `Session` at once; its events tell how the connection fares.
  */
 export function connect({ url, video = "jpeg", audio, role, model, token, WebSocket = globalThis.WebSocket }) {
@@ -88,14 +89,22 @@ export class Session extends EventTarget {
     return answer;
   }
 
-  /** Tell the server which frame of a track was shown last. */
-  feedback(track, seq) {
-    this.#runtime("reactor.feedback", { track, seq });
+  /**
+   * Tell the server that frame `seq` of a track and all before it have been dealt with: decoded, or left out by choice.
+   * `heldUs` are the microseconds from its arrival until then.
+   */
+  feedback(track, seq, heldUs) {
+    this.#runtime("reactor.feedback", { track, seq, held_us: heldUs });
   }
 
   /** Ask for a picture that can be decoded without those before it. */
   keyframe(track) {
     this.#runtime("reactor.keyframe", { track });
+  }
+
+  /** From now on these codecs for video are decoded here, best first; ["none"] for no video. A `track` event follows. */
+  requestVideo(codecs) {
+    this.#runtime("reactor.video", { video: codecs });
   }
 
   /**

@@ -1,11 +1,13 @@
 /**
- * The audio thread's side of `sound.js`. It hears `{track, pts, rate, samples}` (seconds, Hz, 16-bit samples) and
+ * The audio thread's side of `sound.js`. It hears `{track, pts, rate, samples}` (seconds, Hz, samples of 16 bits or floats) and
  * `"reset"`, and reports ten times a second, and whenever the playhead was put elsewhere, how its playout stands at an
  * exact time of the context.
  */
 import { Playout } from "./playout.js";
 
 const REPORT_EVERY = 0.1;
+
+const asFloats = (samples) => (samples instanceof Float32Array ? samples : Float32Array.from(samples, (value) => value / 32768));
 
 class Sound extends AudioWorkletProcessor {
   #playout = new Playout(sampleRate);
@@ -19,7 +21,7 @@ class Sound extends AudioWorkletProcessor {
         this.#playout = new Playout(sampleRate);
         this.#leaps = -1;
       } else {
-        this.#playout.push(data.track, data.pts, Float32Array.from(data.samples, (value) => value / 32768), data.rate);
+        this.#playout.push(data.track, data.pts, asFloats(data.samples), data.rate);
       }
     };
   }

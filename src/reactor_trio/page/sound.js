@@ -3,10 +3,12 @@
  * gesture, and while it is off nothing is decoded and nothing runs. When it plays, `heard` is the clock for the pictures.
  */
 import { Heard } from "./heard.js";
+import { Opus } from "./opus.js";
 
 export class Sound {
   #tracks = new Map();
   #newest = new Map();
+  #decoders = new Map();
   #context = null;
   #node = null;
   #gain = null;
@@ -48,21 +50,30 @@ export class Sound {
     return this.#tracks.size > 0;
   }
 
+  /** A track has a new description from the next frame on. */
+  describe(track) {
+    if (!this.#tracks.has(track.index)) return;
+    this.#tracks.set(track.index, track);
+    this.#decoders.get(track.index)?.close();
+    this.#decoders.delete(track.index);
+  }
+
   /** Takes a frame if it belongs to an audio track, and says whether it did. */
-  take({ track, seq, ptsUs, payload }) {
+  take(frame) {
+    const { track, seq } = frame;
     const description = this.#tracks.get(track);
     if (description === undefined) return false;
     const before = this.#newest.get(track);
     if (before !== undefined && seq > before + 1) this.#lost += seq - before - 1;
     this.#newest.set(track, seq);
     if (this.state !== "on") return true;
-    if (description.codec !== "pcm_s16le" || payload.length % 2) {
+    try {
+      if (description.codec === "opus") this.#decoder(description).decode(frame);
+      else this.#play(track, frame.ptsUs / 1e6, description.sample_rate, integers(frame.payload, description.codec));
+    } catch (error) {
       this.#tracks.delete(track); // said once; its other blocks would be no better
-      this.#listener.failed(`${description.name}, block ${seq}: ${payload.length} bytes of ${description.codec} are no 16-bit samples`);
-      return true;
+      this.#listener.failed(`${description.name}, block ${seq}: ${error.message}`);
     }
-    const samples = new Int16Array(payload.slice().buffer);
-    this.#node.port.postMessage({ track, pts: ptsUs / 1e6, rate: description.sample_rate, samples }, [samples.buffer]);
     return true;
   }
 
@@ -128,10 +139,34 @@ export class Sound {
     if (this.#on) await this.#context.resume();
   }
 
+  #decoder(track) {
+    let decoder = this.#decoders.get(track.index);
+    if (decoder === undefined) {
+      const samples = (...block) => this.#play(track.index, ...block);
+      decoder = new Opus(track, samples, (message) => {
+        this.#tracks.delete(track.index);
+        this.#listener.failed(`${track.name}: ${message}`);
+      });
+      this.#decoders.set(track.index, decoder);
+    }
+    return decoder;
+  }
+
+  #play(track, pts, rate, samples) {
+    if (this.state === "on") this.#node.port.postMessage({ track, pts, rate, samples }, [samples.buffer]);
+  }
+
   #reset() {
+    for (const decoder of this.#decoders.values()) decoder.close();
+    this.#decoders.clear();
     this.#heard.clear();
     this.#node?.port.postMessage("reset");
   }
+}
+
+function integers(payload, codec) {
+  if (codec !== "pcm_s16le" || payload.length % 2) throw new TypeError(`${payload.length} bytes of ${codec} are no 16-bit samples`);
+  return new Int16Array(payload.slice().buffer);
 }
 
 /** At the track's own rate, so that nothing is resampled; at the device's where the browser does not take that one. */
