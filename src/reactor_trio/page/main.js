@@ -34,6 +34,7 @@ const wishes = {
   role: query.get("role") === "viewer" ? "viewer" : undefined,
   model: query.get("model") ?? undefined,
   token: query.get("token") ?? undefined,
+  feedback: true,
 };
 const link = new Link(document.baseURI, wishes);
 

@@ -26,11 +26,12 @@ export class CommandError extends Error {
  * Open a session. `url` is the WebSocket address without a query; `video` the codecs that the caller can show, best
  * first, as a list or comma-separated ("h264", "vp8", "vp9", "av1", "lossless", "jpeg", "raw", "none"); `audio` the same for
  * sound ("opus", "pcm_s16le", "none"); `role` is "control" or "viewer"; `model` and `token` are
- * left out when empty. The answer is a `Session` at once; its events tell how the connection fares.
+ * left out when empty; `feedback` says that the caller will send it, so that the server sends no more than is taken from the
+ * first frame on. The answer is a `Session` at once; its events tell how the connection fares.
  */
-export function connect({ url, video = "jpeg", audio, role, model, token, WebSocket = globalThis.WebSocket }) {
+export function connect({ url, video = "jpeg", audio, role, model, token, feedback = false, WebSocket = globalThis.WebSocket }) {
   const address = new URL(url);
-  const query = { video: String(video), audio: audio && String(audio), role, model, token };
+  const query = { video: String(video), audio: audio && String(audio), role, model, token, feedback: feedback && "1" };
   for (const [name, value] of Object.entries(query)) if (value) address.searchParams.set(name, value);
   return new Session(new WebSocket(address.href, [SUBPROTOCOL]));
 }
