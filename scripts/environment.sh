@@ -25,10 +25,14 @@ find_python() {
     stop "needs Python 3.11 to 3.13, found none${PYTHON:+ in PYTHON=$PYTHON}; install one or name it: PYTHON=/path/to/python $0"
 }
 
-# install_package demo | test: the package itself in editable form, for `test` with all that the tests need.
+# install_package demo | test: the package itself in editable form, for the demo with the codecs between frames, for `test`
+# with all that the tests need.
 install_package() {
-    local python wanted=$1 what=$root mark
-    [ "$wanted" = demo ] || what="$root[$wanted]"
+    local python wanted=$1 what mark
+    case $wanted in
+        demo) what="$root[video]" ;;
+        *) what="$root[$wanted]" ;;
+    esac
     if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
         python=$(find_python)
         echo "making $venv with $python"

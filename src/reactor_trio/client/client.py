@@ -89,6 +89,11 @@ class Client:
         return self._welcome.role
 
     @property
+    def share_token(self) -> str | None:
+        """With it as `token=` another client may watch this session, with `role="viewer"`; None for a viewer."""
+        return self._welcome.share_token
+
+    @property
     def schema(self) -> dict[str, Any]:
         """The model's tracks, commands and messages, as `GET /schema` gives them."""
         return self._welcome.schema

@@ -78,6 +78,7 @@ class TestServer:
         audio: Iterable[str] | None = None,
         role: Literal["control", "viewer"] = "control",
         model: str | None = None,
+        token: str | None = None,
         on_queued: Callable[[int, int], object] | None = None,
         link: Link | None = None,
         feedback: bool = False,
@@ -91,7 +92,7 @@ class TestServer:
             raise TypeError("link= shapes whole messages: use a server without websocket=True")
         stall = Stall()
         open_link = self._open_websocket if self._websocket else self._open_memory
-        url = session_url(f"ws://{_HOST}/ws", video=video, audio=audio, role=role, model=model, feedback=feedback)
+        url = session_url(f"ws://{_HOST}/ws", video=video, audio=audio, role=role, model=model, token=token, feedback=feedback)
         if link is not None:
             transport, vanish, stall = self._open_shaped(url, link)
         else:
