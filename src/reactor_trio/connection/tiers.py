@@ -54,6 +54,8 @@ class Tier:
         self._encoder = encoder
         self._worker = worker
         self._max_age = max_age
+        #: lanes of other tiers that join with the next keyframe
+        self._expected: list[Lane] = []
         self._busy = False
         self._frame: DueFrame | None = None
         self._last: DueFrame | None = None
@@ -73,6 +75,12 @@ class Tier:
         self.lanes.append(lane)
         lane.tier, lane.codec = self, self.codec
         lane.drop_queue("superseded")
+
+    def expect(self, lane: Lane, now: float) -> None:
+        """A lane of another tier joins with the next packet that stands alone, and goes on over there until then."""
+        if lane not in self._expected:
+            self._expected.append(lane)
+        self.refresh(lane, now)
 
     def leave(self, lane: Lane) -> None:
         """A lane is served no longer."""
@@ -157,12 +165,21 @@ class Tier:
                 self._wake_members()
         self._last, self._last_due = frame, frame.due
         coded = self._coded(frame, encoded, began)
+        if coded.keyframe:
+            self._take_in()
         for member in list(self.lanes) if self._asked is None else self._asked:
             member.put(coded)
         self._newcomers = [lane for lane in self._newcomers if lane.gated]
         if self._keyframe_at < math.inf:
             self._show_standing()
         self._wake_members()
+
+    def _take_in(self) -> None:
+        expected, self._expected = self._expected, []
+        for lane in expected:
+            if lane.tier is not None and lane.tier is not self and lane.codec == self.codec:
+                lane.tier.leave(lane)
+                self.join(lane)
 
     def _wake_members(self) -> None:
         if self._frame is not None or self._newcomers:
@@ -251,8 +268,6 @@ class Tiers:
         self._shapes.pop(lane, None)
         if (tier := lane.tier) is not None:
             tier.leave(lane)
-            if not tier.lanes:
-                self._tiers[lane.spec.name].remove(tier)
 
     def offer(self, lane: Lane, frame: DueFrame) -> None:
         """A frame is shown now; the lane may move to another tier for it."""
@@ -260,13 +275,13 @@ class Tiers:
             return
         now = trio.current_time()
         self._measure(lane, frame, now)
-        self._review(lane)
+        self._review(lane, now)
         assert lane.tier is not None
         lane.tier.offer(lane, frame, now)
 
     def count(self, track: str) -> int:
         """How many tiers a track has."""
-        return len(self._tiers.get(track, ()))
+        return sum(bool(tier.lanes) for tier in self._tiers.get(track, ()))
 
     def _measure(self, lane: Lane, frame: DueFrame, now: float) -> None:
         """Tell the lane's link what full quality is."""
@@ -277,35 +292,39 @@ class Tiers:
             full = full_bitrate(lane.codec, *frame.size, fps, self._settings)
             lane.link.describe(full, fps, lane.codec, *frame.size, now)
 
-    def _review(self, lane: Lane) -> None:
+    def _review(self, lane: Lane, now: float) -> None:
         """Keep the lane on its tier, change the tier's quality, or move the lane."""
         tier, wanted = lane.tier, lane.wanted
         assert tier is not None
         if len(tier.lanes) == 1:
-            others = (t for t in self._of(lane) if t is not tier and t.codec == tier.codec)
-            if (better := next((t for t in others if _near(t.quality, wanted)), None)) is not None:
-                self._move(lane, better)
-            else:
-                tier.quality = wanted
+            tier.quality = wanted
+            if (better := self._better(lane, tier)) is not None:
+                better.expect(lane, now)
         elif _too_much(tier.quality, wanted):
-            self._move(lane, None)
+            self._move_down(lane, now)
         else:
             least = min((member.wanted for member in tier.lanes), key=_rank)
             if _rank(least) > _rank(tier.quality):
                 tier.quality = least
 
-    def _move(self, lane: Lane, tier: Tier | None) -> None:
-        old = lane.tier
-        assert old is not None
-        old.leave(lane)
-        if not old.lanes:
-            self._tiers[lane.spec.name].remove(old)
-        if tier is not None:
-            tier.join(lane)
-        else:
-            self._place(lane)
+    def _better(self, lane: Lane, tier: Tier) -> Tier | None:
+        """A tier as good as the lane's own, to be shared instead of it: of two alike the one that is there for longer."""
+        tiers = self._of(lane)
+        for place, other in enumerate(tiers):
+            if other is tier or other.codec != tier.codec or not _near(other.quality, lane.wanted):
+                continue
+            rank, own = _rank(other.quality), _rank(tier.quality)
+            if rank > own or (rank == own and place < tiers.index(tier)):
+                return other
+        return None
+
+    def _move_down(self, lane: Lane, now: float) -> None:
+        tier = lane.tier
+        assert tier is not None
+        tier.leave(lane)
+        self._place(lane)
         assert lane.tier is not None
-        lane.tier.refresh(lane, trio.current_time())
+        lane.tier.refresh(lane, now)
 
     def _place(self, lane: Lane) -> None:
         """Put the lane on a tier that suits it; on a new one if there is none and room for it."""
@@ -329,7 +348,10 @@ class Tiers:
         tier.join(lane)
 
     def _of(self, lane: Lane) -> list[Tier]:
-        return self._tiers.setdefault(lane.spec.name, [])
+        """The tiers of the lane's track that have members, the oldest first."""
+        tiers = [tier for tier in self._tiers.get(lane.spec.name, ()) if tier.lanes]
+        self._tiers[lane.spec.name] = tiers
+        return tiers
 
 
 def _stands_at(frame: DueFrame) -> float:

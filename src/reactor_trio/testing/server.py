@@ -92,7 +92,9 @@ class TestServer:
             raise TypeError("link= shapes whole messages: use a server without websocket=True")
         stall = Stall()
         open_link = self._open_websocket if self._websocket else self._open_memory
-        url = session_url(f"ws://{_HOST}/ws", video=video, audio=audio, role=role, model=model, token=token, feedback=feedback)
+        url = session_url(
+            f"ws://{_HOST}/ws", video=video, audio=audio, role=role, model=model, token=token, feedback=feedback
+        )
         if link is not None:
             transport, vanish, stall = self._open_shaped(url, link)
         else:
