@@ -19,8 +19,8 @@ BITS = 8
 
 _LIBRARIES = {
     "h264": ("libx264", {"preset": "superfast", "tune": "zerolatency", "profile": "baseline", "crf": "12"}, "avc1.42E01F"),
-    "vp8": ("libvpx", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "4"}, "vp8"),
-    "vp9": ("libvpx-vp9", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "10"}, "vp09.00.31.08"),
+    "vp8": ("libvpx", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "4", "b": "8M"}, "vp8"),
+    "vp9": ("libvpx-vp9", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "10", "b": "8M"}, "vp09.00.31.08"),  # noqa: E501
     "av1": ("libsvtav1", {"preset": "10", "svtav1-params": "pred-struct=1:lp=1", "crf": "10"}, "av01.0.05M.08"),
     "lossless": ("libx264rgb", {"preset": "ultrafast", "tune": "zerolatency", "qp": "0"}, "avc1.F4001F"),
 }  # fmt: skip
@@ -65,7 +65,6 @@ class Stream:
         self._context.pix_fmt = "rgb24" if codec == "lossless" else "yuv420p"  # type: ignore[attr-defined]
         self._context.time_base = Fraction(1, 1_000_000)
         self._context.framerate = Fraction(30)  # type: ignore[attr-defined]
-        self._context.bit_rate = 8_000_000  # type: ignore[attr-defined]
         self._context.gop_size = 10_000  # type: ignore[attr-defined]
         self._context.thread_count = 1
         self._context.options = options
