@@ -19,7 +19,7 @@ BITS = 8
 
 _LIBRARIES = {
     "h264": ("libx264", {"preset": "superfast", "tune": "zerolatency", "profile": "baseline", "crf": "12"}, "avc1.42E01F"),
-    "vp8": ("libvpx", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "4", "b": "8M", "qmax": "8"}, "vp8"),
+    "vp8": ("libvpx", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "4", "b": "8M", "qmax": "8"}, "vp8"),  # noqa: E501
     "vp9": ("libvpx-vp9", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "10", "b": "8M"}, "vp09.00.31.08"),  # noqa: E501
     "av1": ("libsvtav1", {"preset": "10", "svtav1-params": "pred-struct=1:lp=1", "crf": "10"}, "av01.0.05M.08"),
     "lossless": ("libx264rgb", {"preset": "ultrafast", "tune": "zerolatency", "qp": "0"}, "avc1.F4001F"),
