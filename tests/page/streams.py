@@ -19,8 +19,8 @@ BITS = 8
 
 _LIBRARIES = {
     "h264": ("libx264", {"preset": "superfast", "tune": "zerolatency", "profile": "baseline", "crf": "12"}, "avc1.42E01F"),
-    "vp8": ("libvpx", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "4", "b": "8M"}, "vp8"),
-    "vp9": ("libvpx-vp9", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "10"}, "vp09.00.31.08"),
+    "vp8": ("libvpx", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "4", "b": "8M", "qmax": "8"}, "vp8"),  # noqa: E501
+    "vp9": ("libvpx-vp9", {"deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0", "crf": "10", "b": "8M"}, "vp09.00.31.08"),  # noqa: E501
     "av1": ("libsvtav1", {"preset": "10", "svtav1-params": "pred-struct=1:lp=1", "crf": "10"}, "av01.0.05M.08"),
     "lossless": ("libx264rgb", {"preset": "ultrafast", "tune": "zerolatency", "qp": "0"}, "avc1.F4001F"),
 }  # fmt: skip
@@ -59,6 +59,7 @@ class Stream:
     def __init__(self, codec: str, width: int, height: int) -> None:
         library, options, _ = _LIBRARIES[codec]
         self.codec, self.size = codec, (width, height)
+        self._made = 0
         self._context = av.CodecContext.create(library, "w")
         self._context.width, self._context.height = width + width % 2, height + height % 2  # type: ignore[attr-defined]
         self._context.pix_fmt = "rgb24" if codec == "lossless" else "yuv420p"  # type: ignore[attr-defined]
@@ -76,7 +77,8 @@ class Stream:
             frame = av.VideoFrame.from_ndarray(image, "rgb24")
         else:
             frame = av.VideoFrame.from_ndarray(cv2.cvtColor(image, cv2.COLOR_RGB2YUV_I420), "yuv420p")
-        frame.pts = number * 33_333
+        self._made += 1
+        frame.pts = self._made * 33_333
         frame.pict_type = PictureType.I if key else PictureType.NONE
         (packet,) = self._context.encode(frame)
         return bytes(packet), packet.is_keyframe

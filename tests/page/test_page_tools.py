@@ -205,7 +205,7 @@ def test_the_link_for_viewers_is_copied_and_a_viewer_says_who_it_is(server: Fake
     page = context.new_page()
     page.goto(server.url + "?model=fake&token=mine#top")
     peer = server.accept()
-    assert peer.path == "/ws?video=jpeg&model=fake&token=mine"
+    assert peer.path.endswith("&model=fake&token=mine")
     expect(page.locator("#share")).to_be_hidden()
     peer.welcome(GO, share="s&3")
     page.get_by_role("button", name="Share").click()
@@ -215,7 +215,7 @@ def test_the_link_for_viewers_is_copied_and_a_viewer_says_who_it_is(server: Fake
     viewer = context.new_page()
     viewer.goto(link)
     watching = server.accept()
-    assert watching.path == "/ws?video=jpeg&role=viewer&model=fake&token=s%263"
+    assert watching.path.endswith("&role=viewer&model=fake&token=s%263")
     watching.welcome(GO, role="viewer")
     expect(viewer.locator("#role-note")).to_have_text("You are watching. Another client is in control.")
     expect(viewer.locator("#share")).to_be_hidden()
