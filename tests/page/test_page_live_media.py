@@ -173,7 +173,7 @@ def test_the_camera_comes_back_as_the_model_changed_it(url: str, page: Page) -> 
     page.get_by_role("button", name="Start camera").click()
     page.wait_for_function(IS_INVERTED_CAMERA)
     page.wait_for_function(MOVES)
-    expect(page.locator("#figure-format")).to_have_text("640×480 jpeg")
+    expect(page.locator("#figure-format")).to_have_text("640×480 h264")
     for figure in ("#figure-capture", "#figure-capture-p50"):
         expect(page.locator(figure)).to_have_text(re.compile(r"^\d+$"))
     page.get_by_role("button", name="Stop camera").click()
