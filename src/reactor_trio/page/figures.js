@@ -20,6 +20,8 @@ export class Figures {
   #gaps = 0;
   #skipped = 0;
   #offsets = [];
+  /** How long pictures wait for the lead, in ms; null if that is off. */
+  lead = null;
 
   /** A frame has arrived. */
   received({ track, seq }) {

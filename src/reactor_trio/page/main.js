@@ -206,7 +206,7 @@ function showTracks(session, figures, freezes, capture, latency) {
         capture.shown(frame, now);
         latency.shown(frame, now);
         tools.shown();
-        $("figure-lead").textContent = waits === null ? "off" : `${waits.toFixed(0)} ms`;
+        figures.lead = waits;
       },
       skipped: () => figures.skipped(),
       failed(frame, message) {
@@ -265,6 +265,7 @@ function showFigures(figures, freezes, capture, session) {
   set("figure-drops", now.gaps + now.skipped);
   set("figure-gaps", now.gaps);
   set("figure-skipped", now.skipped);
+  $("figure-lead").textContent = figures.lead === null ? "off" : `${figures.lead.toFixed(0)} ms`;
   set("figure-freezes", freezes.figures.count);
   set("figure-frozen", freezes.figures.frozen / 1000, 1);
   set("figure-steps", steps.count);
