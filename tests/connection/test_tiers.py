@@ -13,7 +13,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from reactor_trio.connection import Outbound, OutboundServices, Tiers, outbound, tiers
+from reactor_trio.connection import Outbound, OutboundServices, Tiers, outbound, tier, tiers
 from reactor_trio.connection.hello import Hello
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, Target
@@ -394,7 +394,7 @@ async def test_a_newcomer_does_not_wait_for_the_floor_of_others(stage: Stage, au
     await stage.show()
     second = stage.watch()
     await stage.show()
-    assert second.packets[0][0] - 0.75 <= tiers.NEWCOMER_FLOOR
+    assert second.packets[0][0] - 0.75 <= tier.NEWCOMER_FLOOR
 
 
 async def test_a_newcomer_gets_the_picture_that_stands(stage: Stage, autojump_clock: Any) -> None:
