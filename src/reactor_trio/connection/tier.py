@@ -185,24 +185,25 @@ class Tier:
             error = raised
         finally:
             self._busy = False
-            if coded is None and self._asked is None and self._frame is None:
-                self._frame = frame
+            if coded is None and self._asked is None:
+                self._put_back(frame, "superseded" if error is None else "encoder_failed")
             self._close_if_alone()
             if coded is None:
                 self._wake_members()
         if error is not None:
-            self._give_up(frame, error)
+            self._expected.clear()
+            self._close()
+            self._failed(self, error, self._frame or frame)
         elif coded is not None:
             self._hand_out(frame, coded)
 
-    def _give_up(self, frame: DueFrame, error: Exception) -> None:
-        newest = self._frame or frame
-        if newest is not frame and frame is not self._last:
+    def _put_back(self, frame: DueFrame, reason: str) -> None:
+        """`frame` was not encoded: it waits again, unless a newer one came meanwhile."""
+        if self._frame is None:
+            self._frame = frame
+        elif frame is not self._last:
             for member in self.lanes:
-                member.lose("encoder_failed")
-        self._expected.clear()
-        self._close()
-        self._failed(self, error, newest)
+                member.lose(reason)
 
     def _hand_out(self, frame: DueFrame, coded: CodedFrame) -> None:
         self._last, self._last_due = frame, frame.due
