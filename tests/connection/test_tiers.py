@@ -3,214 +3,16 @@ encoder whose packets say what they are, and links that carry what the test says
 
 from __future__ import annotations
 
-import json
-import math
 from typing import Any
 
-import numpy as np
 import pytest
 import trio
 import trio.testing
+from tier_stage import FULL, INTERVAL, Stage
 from trio.testing import MockClock
 
-from reactor_trio.connection import Outbound, OutboundServices, Tiers, outbound, tiers
-from reactor_trio.connection.hello import Hello
-from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, Target
+from reactor_trio.connection import tier
 from reactor_trio.pacing import Quality
-from reactor_trio.protocol import TrackInfo, decode_packet
-from reactor_trio.transport import MessageStream
-
-VIDEO = TrackSpec("main_video", "video")
-INTERVAL = 0.125
-FULL = 1_000_000.0
-
-
-class ChainEncoder(Encoder):
-    """Each packet refers to the one before it, unless a keyframe was asked for. `intra` codecs have none but these."""
-
-    blocking = True
-    implementation = "of the test"
-
-    def __init__(self, codec: str, log: list[ChainEncoder]) -> None:
-        self.codec = codec  # type: ignore[misc]
-        self.intra_only = codec == "jpeg"  # type: ignore[misc]
-        self.number = len(log)
-        log.append(self)
-        self.frames: list[int] = []
-        self.targets: list[Target] = []
-        self.closed = False
-        self._keyframe = True
-
-    def encode(self, frame: Any) -> Encoded:
-        assert not self.closed
-        keyframe, self._keyframe = self._keyframe or self.intra_only, False
-        self.frames.append(int(frame[0, 0, 0]))
-        payload = json.dumps({"encoder": self.number, "value": int(frame[0, 0, 0])}).encode()
-        return Encoded(memoryview(payload), keyframe, (2, 2))
-
-    def request_keyframe(self) -> None:
-        self._keyframe = True
-
-    def configure(self, target: Target) -> None:
-        self.targets.append(target)
-
-    def close(self) -> None:
-        self.closed = True
-
-    def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
-        return TrackInfo(index, spec.name, "video", "out", self.codec, width=size and size[0], height=size and size[1])
-
-
-class FakeLink:
-    """What `pacing.LinkControl` says, as the test likes it."""
-
-    def __init__(self) -> None:
-        self.quality = Quality(FULL)
-        self.is_open = True
-        self.probe_at = math.inf
-        self.skips = 0
-        self.acknowledgements: list[int] = []
-
-    def describe(self, *_: Any) -> None: ...
-
-    def sent(self, seq: int, size: int, now: float) -> None: ...
-
-    def acknowledged(self, seq: int, now: float) -> None:
-        self.acknowledgements.append(seq)
-
-    def skipped(self, now: float) -> None:
-        self.skips += 1
-
-    def open(self, now: float) -> bool:
-        return self.is_open
-
-    def reopens_at(self) -> float:
-        return self.probe_at
-
-
-class Viewer(MessageStream):
-    """A way out and the stream at its end: takes a message at once, unless it is stalled."""
-
-    peer = "test"
-
-    def __init__(self, stage: Stage, outbound: Outbound) -> None:
-        self.stage = stage
-        self.outbound = outbound
-        self.texts: list[dict[str, Any]] = []
-        #: when, keyframe, encoder, value
-        self.packets: list[tuple[float, bool, int, int]] = []
-        self.link = FakeLink()
-        (lane,) = outbound._lanes.values()
-        lane.link = self.link  # type: ignore[assignment]
-        self.lane = lane
-        self.scope = trio.CancelScope()
-        self._reading = trio.Event()
-        self._reading.set()
-
-    async def receive(self) -> str | bytes:
-        raise NotImplementedError
-
-    async def send_text(self, text: str) -> None:
-        await self._reading.wait()
-        self.texts.append(json.loads(text))
-
-    async def send_packet(self, head: bytes, payload: memoryview) -> None:
-        await self._reading.wait()
-        packet = decode_packet(head + bytes(payload))
-        said = json.loads(bytes(packet.payload))
-        self.packets.append((trio.current_time() - self.stage.began, packet.keyframe, said["encoder"], said["value"]))
-
-    async def aclose(self, code: int, reason: str) -> None:
-        await trio.lowlevel.checkpoint()
-
-    async def abort(self) -> None:
-        await trio.lowlevel.checkpoint()
-
-    def stall(self) -> None:
-        self._reading = trio.Event()
-
-    def resume(self) -> None:
-        self._reading.set()
-
-    def open_window(self, is_open: bool) -> None:
-        self.link.is_open = is_open
-        self.lane.wake()
-
-    @property
-    def values(self) -> list[int]:
-        return [value for _, _, _, value in self.packets]
-
-    @property
-    def keyframes(self) -> list[int]:
-        return [value for _, keyframe, _, value in self.packets if keyframe]
-
-
-class Stage:
-    """A session's tiers, its viewers, and a model that shows a frame each `INTERVAL`."""
-
-    def __init__(self, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, max_age: float = 0.15) -> None:
-        self.encoders: list[ChainEncoder] = []
-        self.drops: dict[str, int] = {}
-        self.latencies: list[tuple[str, float]] = []
-        self.began = trio.current_time()
-        self.encoding_time = 0.0
-        self.max_age = max_age
-        self.viewers: list[Viewer] = []
-        self.value = 0
-        self._nursery = nursery
-        self._last: tuple[Bundle, float] | None = None
-        self.tiers = Tiers(CodecSettings(), self.work, max_age)
-        monkeypatch.setattr(tiers, "open_encoder", lambda spec, codec, settings: ChainEncoder(codec, self.encoders))
-        monkeypatch.setattr(outbound, "choose_codecs", lambda wanted: () if wanted == ["none"] else tuple(wanted))
-
-    async def work(self, function: Any, argument: Any, /) -> Any:
-        await trio.sleep(self.encoding_time)
-        return function(argument)
-
-    def watch(self, *codecs: str) -> Viewer:
-        services = OutboundServices(
-            (VIDEO,), CodecSettings(), self.work, self.max_age, 100,
-            lambda place, reason, count: self.drops.__setitem__(reason, self.drops.get(reason, 0) + count),
-            lambda frames, size: None, lambda part, seconds: self.latencies.append((part, seconds)),
-        )  # fmt: skip
-        way = Outbound(len(self.viewers), 0.0, Hello("viewer", codecs or ("h264",)), services)
-        viewer = Viewer(self, way)
-        self.viewers.append(viewer)
-        way.join(self.tiers)
-        self._nursery.start_soon(self._send, viewer)
-        if self._last is not None:
-            way.offer(*self._last)
-        return viewer
-
-    async def _send(self, viewer: Viewer) -> None:
-        with viewer.scope:
-            await viewer.outbound.send(viewer)
-
-    async def leave(self, viewer: Viewer) -> None:
-        self.viewers.remove(viewer)
-        viewer.scope.cancel()
-        await trio.testing.wait_all_tasks_blocked()
-        viewer.outbound.close()
-
-    async def show(self, count: int = 1, *, command: int | None = None, waited: float | None = None) -> None:
-        """Show frames, each for `INTERVAL`, and return when the last one's time is over."""
-        for _ in range(count):
-            now = trio.current_time()
-            frame = np.full((2, 2, 3), self.value, np.uint8)
-            origin = Origin(self.value, command, waited, 0.25)
-            bundle = Bundle({"main_video": frame}, {"main_video": self.value}, INTERVAL, True, origin, now)
-            self._last = bundle, now - self.began
-            for viewer in self.viewers:
-                viewer.outbound.offer(bundle, now - self.began)
-            self.value += 1
-            await trio.sleep(INTERVAL)
-
-
-@pytest.fixture
-async def stage(monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery) -> Stage:
-    return Stage(nursery, monkeypatch)
-
 
 # ---- who encodes ----------------------------------------------------------------------------------------------------
 
@@ -394,7 +196,7 @@ async def test_a_newcomer_does_not_wait_for_the_floor_of_others(stage: Stage, au
     await stage.show()
     second = stage.watch()
     await stage.show()
-    assert second.packets[0][0] - 0.75 <= tiers.NEWCOMER_FLOOR
+    assert second.packets[0][0] - 0.75 <= tier.NEWCOMER_FLOOR
 
 
 async def test_a_newcomer_gets_the_picture_that_stands(stage: Stage, autojump_clock: Any) -> None:

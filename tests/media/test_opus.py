@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, Encoded, audio_codecs, choose_audio_codec, open_encoder
+from reactor_trio.media import CodecSettings, Encoded, audio_codecs, choose_audio_codecs, open_encoder
 
 LOOKAHEAD_US = 2500  # of Opus with low delay
 
@@ -94,6 +94,6 @@ def test_a_track_is_described_as_the_decoder_gives_it() -> None:
 
 def test_opus_is_chosen_only_by_those_who_ask() -> None:
     assert audio_codecs() == ("opus", "pcm_s16le")
-    assert choose_audio_codec(["pcm_s16le"]) == "pcm_s16le"
-    assert choose_audio_codec(["flac", "opus", "pcm_s16le"]) == "opus"
-    assert choose_audio_codec(["flac"]) is None
+    assert choose_audio_codecs(["pcm_s16le"]) == ("pcm_s16le",)
+    assert choose_audio_codecs(["flac", "opus", "pcm_s16le", "opus"]) == ("opus", "pcm_s16le")
+    assert choose_audio_codecs(["flac"]) == ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from reactor_trio.media import audio_codecs, choose_audio_codec, choose_codecs, missing_hint, video_codecs
+from reactor_trio.media import audio_codecs, choose_audio_codecs, choose_codecs, missing_hint, video_codecs
 
 ROLES = ("control", "viewer")
 PCM = "pcm_s16le"
@@ -18,14 +18,14 @@ class Hello:
 
     Attributes:
         video: the codecs that both sides know, best first; empty for control only.
-        audio: the codec for sound, None for none.
+        audio: the same for sound; empty for none.
         token: what it shows to be let in, None if nothing.
         feedback: whether it says that it will acknowledge frames, so that it has a window from the first one on.
     """
 
     role: Literal["control", "viewer"]
     video: tuple[str, ...]
-    audio: str | None = PCM
+    audio: tuple[str, ...] = (PCM,)
     token: str | None = None
     feedback: bool = False
 
@@ -54,8 +54,8 @@ def parse_hello(query: Mapping[str, str], name: str) -> Hello:
         known = ", ".join(video_codecs())
         raise HelloRefused(400, f"video: this server encodes {known}, not {', '.join(wanted)}{missing_hint(wanted)}")
     audio = [codec.strip() for codec in query.get("audio", PCM).split(",")]
-    sound = None if audio == ["none"] else choose_audio_codec(audio)
-    if sound is None and audio != ["none"]:
+    sound = () if audio == ["none"] else choose_audio_codecs(audio)
+    if not sound and audio != ["none"]:
         known = ", ".join(audio_codecs())
         raise HelloRefused(400, f"audio: this server encodes {known}, not {', '.join(audio)}{missing_hint(audio)}")
     token, feedback = query.get("token") or None, query.get("feedback") == "1"

@@ -11,6 +11,7 @@ it gets nothing until the next packet that stands alone.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from reactor_trio.pacing import LinkControl, Quality
 from reactor_trio.protocol import TrackInfo
 
 if TYPE_CHECKING:
-    from reactor_trio.connection.tiers import Tier
+    from reactor_trio.connection.tier import Tier
 
 
 #: bits per second at full quality until the first frame says how large the pictures are
@@ -92,6 +93,7 @@ class Lane:
         dropped: counts frames dropped: place, reason, number.
         latency: told of parts of the time from a command to its picture: which, and seconds.
         max_age: seconds after its due time from which a packet is too old to be sent.
+        forsaken: called when nothing that the viewer decodes can be encoded any more.
     """
 
     def __init__(
@@ -104,25 +106,30 @@ class Lane:
         dropped: Callable[[str, str, int], None],
         latency: Callable[[str, float], None],
         max_age: float,
+        forsaken: Callable[[], None],
     ) -> None:
         self.index = index
         self.spec = spec
         self.codecs = codecs
         self.codec = codecs[0]
         self.wake = wake
-        #: None: the viewer wants no video now
+        self.forsaken = forsaken
+        #: None: the viewer wants no video now, or none of its codecs can be encoded
         self.tier: Tier | None = None
         #: what the viewer has been told of the track
         self.info = TrackInfo(index, spec.name, "video", "out", self.codec)
         self.link = LinkControl(_GUESS, 30.0, expected=feedback)
         #: whether it has been offered a frame
         self.fresh = True
+        #: when it was last given, or is to be given, a picture at its own wish
+        self.refreshed_at = -math.inf
         self.gated = True
         self.sending = False
         self._dropped = dropped
         self._latency = latency
         self._max_age = max_age
         self._queue: deque[CodedFrame] = deque()
+        self._newest_seq = -1
         self._newest_command: int | None = None
         self._unconfirmed: _Unconfirmed | None = None
 
@@ -174,15 +181,20 @@ class Lane:
             self._queue.clear()
         self.gated = True
 
+    def lose(self, reason: str) -> None:
+        """A frame will not be encoded."""
+        self._dropped("lane", reason, 1)
+
     def passed_over(self, reason: str, now: float) -> None:
         """A frame was replaced before it was encoded."""
-        self._dropped("lane", reason, 1)
+        self.lose(reason)
         if not self.ready(now):
             self.link.skipped(now)
 
     def sent(self, coded: CodedFrame, now: float) -> None:
         """The packet is being written."""
         self.link.sent(coded.seq, coded.size, now)
+        self._newest_seq = max(self._newest_seq, coded.seq)
         origin = coded.origin
         if origin.command is None or origin.command == self._newest_command or origin.waited is None:
             return
@@ -195,7 +207,7 @@ class Lane:
         """The viewer has dealt with frame `seq` and all before it, and had it for `held` seconds until it was decoded."""
         self.link.acknowledged(seq, now)
         first = self._unconfirmed
-        if first is not None and seq >= first.coded.seq:
+        if first is not None and first.coded.seq <= seq <= self._newest_seq:
             self._unconfirmed = None
             way = now - first.at
             decode = min(held or 0.0, way)

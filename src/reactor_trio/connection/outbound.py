@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import trio
 
 from reactor_trio.connection.hello import Hello
 from reactor_trio.connection.lane import CodedFrame, DueFrame, Lane
+from reactor_trio.connection.sound import Sound
 from reactor_trio.connection.tiers import Tiers
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, FrameHandle, Worker, choose_codecs, open_encoder
+from reactor_trio.media import Bundle, CodecSettings, FrameHandle, Worker, choose_codecs
 from reactor_trio.protocol import (
     KEYFRAME,
     EndReason,
@@ -70,19 +70,11 @@ class OutboundServices:
     latency: Callable[[str, float], None]
 
 
-@dataclass(slots=True)
-class _AudioTrack:
-    index: int
-    spec: TrackSpec
-    encoder: Encoder
-    info: TrackInfo
-
-
 @dataclass(frozen=True, slots=True)
 class _Block:
     """A block of audio that waits."""
 
-    track: _AudioTrack
+    track: Sound
     frame: FrameHandle
     seq: int
     pts: float
@@ -116,7 +108,7 @@ class Outbound:
         self._turns: deque[Lane] = deque()
         self._standing: dict[str, DueFrame] = {}
         self._audio: deque[_Block] = deque()
-        self._sound: dict[str, _AudioTrack] = {}
+        self._sound: dict[str, Sound] = {}
         self._inputs: list[TrackInfo] = []
         for index, spec in enumerate(services.tracks):
             if spec.direction == "in":
@@ -126,20 +118,23 @@ class Outbound:
             elif spec.kind == "video":
                 self._lanes[spec.name] = Lane(
                     index, spec, hello.video, hello.feedback, self._bell.ring, services.dropped, services.latency,
-                    services.max_age,
+                    services.max_age, self._forsaken,
                 )  # fmt: skip
                 self._turns.append(self._lanes[spec.name])
-            elif hello.audio is not None:
-                encoder = open_encoder(spec, hello.audio, services.codec)
-                self._sound[spec.name] = _AudioTrack(index, spec, encoder, encoder.describe(index, spec, None))
+            elif hello.audio:
+                self._sound[spec.name] = Sound(
+                    index, spec, hello.audio, services.codec, services.worker,
+                    lambda info: self.say("reactor.track", info), self._forsaken,
+                )  # fmt: skip
 
     def join(self, tiers: Tiers) -> None:
         """Be served by the tiers of a session, before it is attached to that."""
         self._tiers = tiers
         for lane in self._lanes.values():
-            tiers.join(lane)
-            assert lane.tier is not None
-            lane.info = lane.tier.describe
+            if lane.codecs:
+                tiers.join(lane)
+            if lane.tier is not None:
+                lane.info = lane.tier.describe
 
     @property
     def track_infos(self) -> list[TrackInfo]:
@@ -193,15 +188,15 @@ class Outbound:
         """The connection is over: frames that still wait are dropped and counted, encoders let go."""
         for lane in self._lanes.values():
             lane.drop_queue("client_left")
-            if lane.tier is not None and lane.tier.waits:
-                self._services.dropped("lane", "client_left", 1)
+            if lane.tier is not None and (lost := lane.tier.waits + lane.tier.encodes):
+                self._services.dropped("lane", "client_left", lost)
             if self._tiers is not None:
                 self._tiers.leave(lane)
         if self._audio:
             self._services.dropped("lane", "client_left", len(self._audio))
             self._audio.clear()
         for track in self._sound.values():
-            track.encoder.close()
+            track.close()
         self._standing.clear()
         self._free.ring()
 
@@ -225,22 +220,32 @@ class Outbound:
             lane.acknowledged(seq, held, trio.current_time())
 
     def choose_video(self, wanted: Sequence[str]) -> bool:
-        """From now on the client decodes `wanted`, best first; `["none"]` is no video. False if none of it is known here."""
-        codecs = choose_codecs(wanted)
-        if not codecs and list(wanted) != ["none"]:
-            return False
+        """From now on the client decodes `wanted`, best first; `["none"]` is no video. False if none of it is encoded here.
+
+        Before `join` it is remembered. What the client says again changes nothing.
+        """
+        codecs, tiers = choose_codecs(wanted), self._tiers
+        if list(wanted) != ["none"]:
+            usable = [codecs if tiers is None else tiers.usable(name, codecs) for name in self._lanes]
+            if not codecs or not all(usable):
+                return False
         for name, lane in self._lanes.items():
-            if self._tiers is None:
-                continue
-            self._tiers.leave(lane)
-            if not codecs:
+            if lane.codecs == codecs:
                 continue
             lane.codecs, lane.fresh = codecs, True
-            self._tiers.join(lane)
+            if tiers is None:
+                continue
+            tiers.leave(lane)
+            if not codecs:
+                continue
+            tiers.join(lane)
             if (standing := self._standing.get(name)) is not None:
-                self._tiers.offer(lane, standing)
+                tiers.offer(lane, standing)
         self._bell.ring()
         return True
+
+    def _forsaken(self) -> None:
+        self.end("replica_failed", "the server can encode none of the codecs that this client decodes")
 
     def _lane(self, index: int) -> Lane | None:
         return next((lane for lane in self._lanes.values() if lane.index == index), None)
@@ -318,9 +323,12 @@ class Outbound:
         return True
 
     async def _send_audio(self, stream: MessageStream, block: _Block) -> bool:
-        track, sent = block.track, False
+        track, sent, reason = block.track, False, "client_left"
         try:
-            encoded = await self._encode(track.encoder, block.frame)
+            encoded = await track.encode(block.frame)
+            if encoded is None:
+                reason = "encoder_failed"
+                return True
             if not await self._send_texts(stream):
                 return False
             packet = Packet(
@@ -333,13 +341,8 @@ class Outbound:
             sent = True
         finally:
             if not sent:
-                self._services.dropped("lane", "client_left", 1)
+                self._services.dropped("lane", reason, 1)
         return True
-
-    async def _encode(self, encoder: Encoder, frame: FrameHandle) -> Encoded:
-        if encoder.blocking or not isinstance(frame, np.ndarray):
-            return await self._services.worker(encoder.encode, frame)
-        return encoder.encode(frame)
 
 
 def _describe_input(index: int, spec: TrackSpec) -> TrackInfo:

@@ -1,235 +1,34 @@
-"""Encoders, and whom they serve: viewers of one session share one where they want the same.
+"""Which viewers share an encoder: those of one session that want the same.
 
-A *tier* is one encoder of one track, a codec at a quality; its members are lanes. It has no task of its own: the sending
-task of whichever member can take a frame encodes it, for all of them. So nothing is encoded that nobody can take, and a
-viewer alone on its tier drops before the encoder, which then refers to the last frame *sent* and never breaks its chain.
+A member of a tier that cannot keep up is never waited for: its packets wait in its lane until they are too old. Nor does it
+lower the others' quality. What its link carries is measured (`pacing.LinkControl`); a member alone on its tier takes the
+tier with it, one among several leaves for a lower tier, of which a track has at most three. Who has recovered goes back.
 
-A member that cannot keep up is never waited for: its packets wait in its lane until they are too old. Nor does it lower the
-others' quality. What its link carries is measured (`pacing.LinkControl`); a member alone on its tier takes the tier with it,
-one among several leaves for a lower tier, of which a track has at most three. Who has recovered goes back.
-
-A lane that cannot go on without a packet that stands alone asks for one (`refresh`). There is a floor between two of them,
-so that one client cannot make everybody's pictures expensive; a newcomer's floor is lower, since it has no picture at all.
-If the model is at rest, the picture that stands is encoded again.
+A codec whose encoder has failed is not opened again in its session. The lanes that it served go on with the next codec that
+their viewers decode, from the frame that could not be encoded.
 """
 
 from __future__ import annotations
 
-import math
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import trio
 
-from reactor_trio.connection.lane import CodedFrame, DueFrame, Lane
-from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, Encoded, Encoder, FrameHandle, Target, Worker, full_bitrate, open_encoder
+from reactor_trio.connection.lane import DueFrame, Lane
+from reactor_trio.connection.tier import Tier
+from reactor_trio.media import CodecSettings, Worker, full_bitrate, open_encoder
 from reactor_trio.pacing import Quality
-from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, packet_head
+
+log = logging.getLogger("reactor_trio.connection")
 
 #: tiers of one track
 MOST_TIERS = 3
-#: seconds between two packets that stand alone: where one is asked for, and where a newcomer needs one
-KEYFRAME_FLOOR = 0.5
-NEWCOMER_FLOOR = 0.05
-#: seconds after which a picture is taken for the one that stands, however slow the model
-_STANDS_AFTER = 0.5
 #: a member leaves for a lower tier when its link carries less than this share of the tier's bitrate
 _TOO_MUCH = 0.75
 #: and joins a tier that has at least this share of what its link carries
 _NEAR = 0.6
-
-
-class Tier:
-    """One encoder and the lanes it serves; made and kept by `Tiers`."""
-
-    def __init__(
-        self, index: int, spec: TrackSpec, encoder: Encoder, quality: Quality, worker: Worker, max_age: float
-    ) -> None:
-        self.codec = encoder.codec
-        self.quality = quality
-        self.lanes: list[Lane] = []
-        self._index = index
-        self._spec = spec
-        self._encoder = encoder
-        self._worker = worker
-        self._max_age = max_age
-        #: lanes of other tiers that join with the next keyframe
-        self._expected: list[Lane] = []
-        self._busy = False
-        self._frame: DueFrame | None = None
-        self._last: DueFrame | None = None
-        #: lanes that want the picture that stands, for themselves
-        self._newcomers: list[Lane] = []
-        #: for whom it is encoded now, None: for every member
-        self._asked: list[Lane] | None = None
-        self._newest_seq = -1
-        self._last_due = -math.inf
-        self._last_keyframe = -math.inf
-        self._keyframe_at = math.inf
-        self._target: Target | None = None
-        self._info: TrackInfo | None = None
-
-    def join(self, lane: Lane) -> None:
-        """A lane is served from now on; what it gets first stands alone."""
-        self.lanes.append(lane)
-        lane.tier, lane.codec = self, self.codec
-        lane.drop_queue("superseded")
-
-    def expect(self, lane: Lane, now: float) -> None:
-        """A lane of another tier joins with the next packet that stands alone, and goes on over there until then."""
-        if lane not in self._expected:
-            self._expected.append(lane)
-        self.refresh(lane, now)
-
-    def leave(self, lane: Lane) -> None:
-        """A lane is served no longer."""
-        self.lanes.remove(lane)
-        lane.tier = None
-        if lane in self._newcomers:
-            self._newcomers.remove(lane)
-        self._close_if_alone()
-
-    @property
-    def describe(self) -> TrackInfo:
-        """What is needed to decode its newest packet; without a size before the first."""
-        return self._info or self._encoder.describe(self._index, self._spec, None)
-
-    @property
-    def waits(self) -> bool:
-        """Whether a frame waits to be encoded."""
-        return self._frame is not None
-
-    def offer(self, lane: Lane, frame: DueFrame, now: float) -> None:
-        """A frame is shown now; each member offers it, the first one counts. A newcomer may offer the one that stands."""
-        newcomer, lane.fresh = lane.fresh, False
-        if frame.seq <= self._newest_seq:
-            if newcomer:
-                self.refresh(lane, now, newcomer=True)
-            return
-        if (old := self._frame) is not None and old is not self._last:
-            late, thinned = now > old.due + self._max_age, old.due < self._rested_at(old)
-            reason = "thinned" if thinned else "late" if late else "superseded"
-            for member in self.lanes:
-                member.passed_over(reason, now)
-        self._newest_seq, self._frame = frame.seq, frame
-        self._newcomers.clear()
-
-    def refresh(self, lane: Lane, now: float, *, newcomer: bool = False) -> None:
-        """`lane` needs a packet that stands alone."""
-        if not self._encoder.intra_only:
-            floor = NEWCOMER_FLOOR if newcomer else KEYFRAME_FLOOR
-            self._keyframe_at = min(self._keyframe_at, max(now, self._last_keyframe + floor))
-            if newcomer:
-                self._newcomers.append(lane)
-            if not self._busy:
-                self._show_standing()
-        elif self._last is not None and self._frame is None and not (self._busy and self._asked is None):
-            self._newcomers.append(lane)
-        lane.wake()
-
-    def _show_standing(self) -> None:
-        if self._frame is None:
-            self._frame = self._last
-
-    def may_encode_at(self, lane: Lane, now: float) -> float:
-        """When the task of `lane`, which is ready, may encode what waits; infinite if that is nothing, or under way."""
-        if self._busy:
-            return math.inf
-        frame = self._frame
-        if frame is None:
-            return now if lane in self._newcomers else math.inf
-        if frame is self._last:  # it is encoded again, unless a newer one comes, or a newcomer waits
-            return self._keyframe_at if self._newcomers else max(self._keyframe_at, _stands_at(frame))
-        if now > frame.due + self._max_age or frame.due < self._rested_at(frame):
-            return _stands_at(frame)
-        return frame.due
-
-    async def encode(self) -> None:
-        """Encode what waits, for every member. Cancelled while it waits for a worker, it leaves the frame to the others."""
-        frame = self._frame or self._last
-        assert frame is not None
-        self._asked = None if self._frame is not None else list(self._newcomers)
-        self._frame, self._busy = None, True
-        began = trio.current_time()
-        encoded: Encoded | None = None
-        try:
-            self._prepare(frame, began)
-            encoded = await self._run(frame.frame)
-        finally:
-            self._busy = False
-            if encoded is None and self._asked is None and self._frame is None:
-                self._frame = frame
-            self._close_if_alone()
-            if encoded is None:
-                self._wake_members()
-        self._last, self._last_due = frame, frame.due
-        coded = self._coded(frame, encoded, began)
-        if coded.keyframe:
-            self._take_in()
-        for member in list(self.lanes) if self._asked is None else self._asked:
-            member.put(coded)
-        self._newcomers = [lane for lane in self._newcomers if lane.gated]
-        if self._keyframe_at < math.inf:
-            self._show_standing()
-        self._wake_members()
-
-    def _take_in(self) -> None:
-        expected, self._expected = self._expected, []
-        for lane in expected:
-            if lane.tier is not None and lane.tier is not self and lane.codec == self.codec:
-                lane.tier.leave(lane)
-                self.join(lane)
-
-    def _wake_members(self) -> None:
-        if self._frame is not None or self._newcomers:
-            for member in self.lanes:
-                member.wake()
-
-    def _prepare(self, frame: DueFrame, now: float) -> None:
-        fps = 1 / frame.duration / self.quality.divisor
-        target = Target(self.quality.bitrate, fps, self.quality.scale)
-        if self._target is None or _differ(target, self._target):
-            self._target = target
-            self._encoder.configure(target)
-        if self._keyframe_at <= now:
-            self._encoder.request_keyframe()
-
-    async def _run(self, frame: FrameHandle) -> Encoded:
-        if self._encoder.blocking or not isinstance(frame, np.ndarray):  # a tensor may have to come from its device
-            return await self._worker(self._encoder.encode, frame)
-        return self._encoder.encode(frame)
-
-    def _coded(self, frame: DueFrame, encoded: Encoded, began: float) -> CodedFrame:
-        now = trio.current_time()
-        if encoded.keyframe:
-            self._last_keyframe, self._keyframe_at = now, math.inf
-        self._info = self._encoder.describe(self._index, self._spec, encoded.size)
-        origin = frame.origin
-        queued, encoding = max(0.0, began - frame.made), now - began
-        meta = dict(encoded.meta)
-        meta["timing"] = [
-            None if origin.waited is None else round(origin.waited * 1e6),
-            round(origin.seconds * 1e6), round(queued * 1e6), round(encoding * 1e6),
-        ]  # fmt: skip
-        if origin.input_pts_us is not None:
-            meta["input_pts_us"] = origin.input_pts_us
-        head = packet_head(Packet(
-            self._index, frame.seq, round(frame.pts * 1e6), KEYFRAME if encoded.keyframe else 0,
-            origin.command, origin.step, meta, encoded.payload,
-        ))  # fmt: skip
-        return CodedFrame(
-            self._info, head, encoded.payload, encoded.keyframe, frame.seq, frame.due, origin, queued, encoding
-        )
-
-    def _rested_at(self, frame: DueFrame) -> float:
-        """From when on a frame may be due at the quality's frame rate; half a frame early, since due times swing."""
-        divisor = self.quality.divisor
-        return -math.inf if divisor == 1 else self._last_due + (divisor - 0.5) * frame.duration
-
-    def _close_if_alone(self) -> None:
-        if not self.lanes and not self._busy:
-            self._encoder.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +54,12 @@ class Tiers:
         self._worker = worker
         self._max_age = max_age
         self._tiers: dict[str, list[Tier]] = {}
+        #: (track, codec) of encoders that have failed
+        self._failed: set[tuple[str, str]] = set()
         self._shapes: dict[Lane, _Shape] = {}
 
     def join(self, lane: Lane) -> None:
-        """A viewer watches a track from now on, or wants it in another codec."""
+        """A viewer watches a track from now on, or wants it in another codec; it is told if none can be encoded."""
         self.leave(lane)
         lane.codec = lane.codecs[0]
         self._place(lane)
@@ -279,9 +80,20 @@ class Tiers:
         assert lane.tier is not None
         lane.tier.offer(lane, frame, now)
 
+    def usable(self, track: str, codecs: Sequence[str]) -> tuple[str, ...]:
+        """Those of the codecs whose encoder has not failed."""
+        return tuple(codec for codec in codecs if (track, codec) not in self._failed)
+
     def count(self, track: str) -> int:
         """How many tiers a track has."""
         return sum(bool(tier.lanes) for tier in self._tiers.get(track, ()))
+
+    def leftovers(self) -> list[str]:
+        """Encoders that are open, in words; none once every viewer has left."""
+        return [
+            f"encoder {tier.implementation} of {track}"
+            for track, tiers in self._tiers.items() for tier in tiers if not tier.closed
+        ]  # fmt: skip
 
     def _measure(self, lane: Lane, frame: DueFrame, now: float) -> None:
         """Tell the lane's link what full quality is."""
@@ -319,44 +131,82 @@ class Tiers:
         return None
 
     def _move_down(self, lane: Lane, now: float) -> None:
-        tier = lane.tier
-        assert tier is not None
-        tier.leave(lane)
-        self._place(lane)
+        lower = self._choose(lane)
+        if lower is None or lower is lane.tier:  # it is on the least there is: what it misses takes it to the next keyframe
+            return
         assert lane.tier is not None
-        lane.tier.refresh(lane, now)
+        lane.tier.leave(lane)
+        lower.join(lane)
+        lower.refresh(lane, now)
 
     def _place(self, lane: Lane) -> None:
-        """Put the lane on a tier that suits it; on a new one if there is none and room for it."""
+        tier = self._choose(lane)
+        if tier is None:
+            lane.forsaken()
+        else:
+            tier.join(lane)
+
+    def _choose(self, lane: Lane) -> Tier | None:
+        """A tier that suits the lane; a new one if there is none and room for it. None: its codecs cannot be encoded."""
         tiers = self._of(lane)
-        same = [tier for tier in tiers if tier.codec == lane.codec]
-        # How large its pictures are is not known before the first of them: until then the best tier will do.
-        suiting = [tier for tier in same if lane not in self._shapes or _near(tier.quality, lane.wanted)]
-        if suiting:
-            max(suiting, key=lambda tier: _rank(tier.quality)).join(lane)
-            return
-        if len(tiers) >= MOST_TIERS:
-            known = same or [tier for tier in tiers if tier.codec in lane.codecs]
-            if known:
-                below = [tier for tier in known if not _too_much(tier.quality, lane.wanted)]
-                chosen = max(below, key=lambda t: _rank(t.quality)) if below else min(known, key=lambda t: _rank(t.quality))
-                chosen.join(lane)
-                return
-        encoder = open_encoder(lane.spec, lane.codec, self._settings)
-        tier = Tier(lane.index, lane.spec, encoder, lane.wanted, self._worker, self._max_age)
-        tiers.append(tier)
-        tier.join(lane)
+        known = [tier for tier in tiers if tier.codec in lane.codecs]
+        for codec in dict.fromkeys((lane.codec, *lane.codecs)):
+            same = [tier for tier in tiers if tier.codec == codec]
+            # How large its pictures are is not known before the first of them: until then the best tier will do.
+            suiting = [tier for tier in same if lane not in self._shapes or _near(tier.quality, lane.wanted)]
+            if suiting:
+                return max(suiting, key=lambda tier: _rank(tier.quality))
+            known = same or known
+            if known and len(tiers) >= MOST_TIERS:
+                break
+            if (tier := self._open(lane, codec)) is not None:
+                return tier
+        if not known:
+            return None
+        below = [tier for tier in known if not _too_much(tier.quality, lane.wanted)]
+        return max(below, key=lambda t: _rank(t.quality)) if below else min(known, key=lambda t: _rank(t.quality))
+
+    def _open(self, lane: Lane, codec: str) -> Tier | None:
+        """A new tier; None if its codec cannot be encoded in this session."""
+        track = lane.spec.name
+        if (track, codec) in self._failed:
+            return None
+        try:
+            encoder = open_encoder(lane.spec, codec, self._settings)
+        except Exception as error:  # whatever a codec, its driver or a device says
+            self._blame(track, codec, "not opened", error)
+            return None
+        tier = Tier(lane.index, lane.spec, encoder, lane.wanted, self._worker, self._max_age, self._replace)
+        self._tiers[track].append(tier)
+        return tier
+
+    def _replace(self, tier: Tier, error: Exception, frame: DueFrame) -> None:
+        """The encoder of a tier has failed: its lanes go on elsewhere, from `frame`."""
+        lanes = list(tier.lanes)
+        for lane in lanes:
+            self.leave(lane)
+        self._blame(tier.track, tier.codec, tier.implementation, error)
+        for lane in lanes:
+            lane.fresh = True
+            self._place(lane)
+            if lane.tier is None:
+                lane.lose("encoder_failed")
+                continue
+            self.offer(lane, frame)
+            lane.wake()
+
+    def _blame(self, track: str, codec: str, implementation: str, error: Exception) -> None:
+        self._failed.add((track, codec))
+        log.error(
+            "%s: the %s encoder (%s) failed and is not used again in this session: %s: %s",
+            track, codec, implementation, type(error).__name__, error, exc_info=error,
+        )  # fmt: skip
 
     def _of(self, lane: Lane) -> list[Tier]:
         """The tiers of the lane's track that have members, the oldest first."""
-        tiers = [tier for tier in self._tiers.get(lane.spec.name, ()) if tier.lanes]
+        tiers = [tier for tier in self._tiers.get(lane.spec.name, ()) if not tier.closed]
         self._tiers[lane.spec.name] = tiers
-        return tiers
-
-
-def _stands_at(frame: DueFrame) -> float:
-    """From when on no newer frame is to be expected, so that this one is what the viewers should see."""
-    return frame.due + min(1.5 * frame.duration, _STANDS_AFTER)
+        return [tier for tier in tiers if tier.lanes]
 
 
 def _rank(quality: Quality) -> tuple[float, float, float]:
@@ -376,12 +226,4 @@ def _near(tier: Quality, wanted: Quality) -> bool:
         tier.scale == wanted.scale
         and tier.divisor == wanted.divisor
         and _NEAR * wanted.bitrate <= tier.bitrate <= 1.05 * wanted.bitrate
-    )
-
-
-def _differ(one: Target, other: Target) -> bool:
-    return (
-        one.scale != other.scale
-        or not 0.95 < one.bitrate / other.bitrate < 1.05
-        or not 0.9 < one.fps / other.fps < 1.1
     )

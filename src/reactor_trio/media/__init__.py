@@ -3,7 +3,7 @@
 from reactor_trio.media.bitrates import Target as Target
 from reactor_trio.media.bitrates import full_bitrate as full_bitrate
 from reactor_trio.media.codecs import audio_codecs as audio_codecs
-from reactor_trio.media.codecs import choose_audio_codec as choose_audio_codec
+from reactor_trio.media.codecs import choose_audio_codecs as choose_audio_codecs
 from reactor_trio.media.codecs import choose_codecs as choose_codecs
 from reactor_trio.media.codecs import encoders as encoders
 from reactor_trio.media.codecs import missing_hint as missing_hint
@@ -23,3 +23,4 @@ from reactor_trio.media.frames import chunk_from_output as chunk_from_output
 from reactor_trio.media.frames import to_host as to_host
 from reactor_trio.media.settings import CodecSettings as CodecSettings
 from reactor_trio.media.workers import Worker as Worker
+from reactor_trio.media.workers import run_encoder as run_encoder

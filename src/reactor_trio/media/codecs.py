@@ -53,9 +53,10 @@ def choose_codecs(wanted: Sequence[str]) -> tuple[str, ...]:
     return tuple(codec for codec in dict.fromkeys(wanted) if codec in known)
 
 
-def choose_audio_codec(wanted: Sequence[str]) -> str | None:
-    """The first codec for audio that a client decodes and this installation encodes."""
-    return next((codec for codec in wanted if codec in audio_codecs()), None)
+def choose_audio_codecs(wanted: Sequence[str]) -> tuple[str, ...]:
+    """Those of the codecs for audio that a client decodes, best first, that this installation encodes."""
+    known = audio_codecs()
+    return tuple(codec for codec in dict.fromkeys(wanted) if codec in known)
 
 
 def missing_hint(wanted: Sequence[str]) -> str:

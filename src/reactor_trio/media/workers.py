@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+import numpy as np
+
+from reactor_trio.media.encoders import Encoded, Encoder
+from reactor_trio.media.frames import FrameHandle
+
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -15,3 +20,10 @@ class Worker(Protocol):
     async def __call__(self, function: Callable[[A], R], argument: A, /) -> R:
         """What `function(argument)` returns or raises."""
         ...
+
+
+async def run_encoder(encoder: Encoder, frame: FrameHandle, worker: Worker) -> Encoded:
+    """Encode, away from the loop if that costs anything. Raises what the encoder raises."""
+    if encoder.blocking or not isinstance(frame, np.ndarray):  # a tensor may have to come from its device
+        return await worker(encoder.encode, frame)
+    return encoder.encode(frame)

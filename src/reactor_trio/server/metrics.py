@@ -35,6 +35,7 @@ DROPS = (
     ("lane", "late"),
     ("lane", "thinned"),
     ("lane", "gated"),
+    ("lane", "encoder_failed"),
     ("lane", "audio_overflow"),
     ("lane", "client_left"),
     ("recording", "before_keyframe"),

@@ -135,7 +135,9 @@ class TestServer:
 
     def leftovers(self) -> list[str]:
         """What of past sessions is still there, in words; nothing, if the runtime keeps its promise."""
-        left = [f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers()]
+        left = [
+            f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers() + self.runtime.tiers(s).leftovers()
+        ]
         running = 1 if self.runtime.model_runs else 0
         if (calls := self.runtime.host.live_calls - running) > 0:
             left.append(f"{calls} model-side calls still run")

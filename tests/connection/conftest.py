@@ -1,0 +1,8 @@
+import pytest
+import trio
+from tier_stage import Stage
+
+
+@pytest.fixture
+async def stage(monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery) -> Stage:
+    return Stage(nursery, monkeypatch)

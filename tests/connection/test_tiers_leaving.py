@@ -1,0 +1,279 @@
+"""Viewers that leave, change or lie at the worst moment: nothing of them is left behind, and the others notice nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+from tier_stage import FULL, INTERVAL, Stage
+
+from reactor_trio.connection import Hello
+from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.pacing import Quality
+from reactor_trio.testing import open_server
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.02, 0.05, 0.1])
+@pytest.mark.parametrize("encoding_time", [0.05, 0.2])
+async def test_a_viewer_that_leaves_at_any_moment(
+    stage: Stage, autojump_clock: Any, moment: float, encoding_time: float
+) -> None:
+    stage.encoding_time = encoding_time
+    one, other = stage.watch(), stage.watch()
+    stage._nursery.start_soon(stage.show, 8)
+    await trio.sleep(2 * INTERVAL + moment)
+    await stage.leave(one)
+    left, replaced = stage.drops.get("client_left", 0), stage.drops.get("superseded", 0)
+    assert len(one.packets) + left + replaced // 2 == 3  # what it was offered; what was replaced was replaced for both
+    await trio.sleep(3)
+    assert other.values[-1] == 7
+    assert other.keyframes == [0]
+    await stage.leave(other)
+    assert stage.tiers.leftovers() == []
+
+
+async def test_every_frame_of_a_viewer_that_left_is_accounted_for(stage: Stage, autojump_clock: Any) -> None:
+    stage.encoding_time = 0.2
+    one, other = stage.watch(), stage.watch()
+    other.open_window(False)
+    stage._nursery.start_soon(stage.show, 2)
+    await trio.sleep(INTERVAL + 0.02)  # the first is being encoded by the task of the one, the second waits
+    stage.viewers.remove(other)
+    other.scope.cancel()
+    other.outbound.close()
+    assert stage.drops == {"client_left": 2}
+    await trio.sleep(1)
+    assert one.values == [0, 1]
+
+
+async def test_with_real_worker_threads_an_encoder_is_closed_after_its_last_frame(
+    monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    stage = Stage(nursery, monkeypatch)
+    began, go_on = trio.Event(), trio.Event()
+
+    async def work(function: Any, argument: Any, /) -> Any:
+        def blocking() -> Any:
+            trio.from_thread.run_sync(began.set)
+            trio.from_thread.run(go_on.wait)
+            return function(argument)
+
+        with trio.CancelScope(shield=True):  # a thread is not abandoned
+            return await trio.to_thread.run_sync(blocking)
+
+    stage.tiers._worker = work
+    viewer = stage.watch()
+    nursery.start_soon(stage.show)
+    await began.wait()
+    viewer.scope.cancel()
+    stage.viewers.remove(viewer)
+    viewer.outbound.close()
+    assert not stage.encoders[0].closed  # it encodes
+    go_on.set()
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    while stage.tiers.leftovers():
+        await trio.testing.wait_all_tasks_blocked(0.01)
+    assert stage.encoders[0].frames == [0]
+    assert stage.drops == {"client_left": 1}
+
+
+async def test_a_viewer_that_leaves_while_a_better_tier_expects_it(stage: Stage, autojump_clock: Any) -> None:
+    good, bad = stage.watch(), stage.watch()
+    await stage.show(2)
+    bad.link.quality = Quality(FULL / 3)
+    await stage.show(3)
+    assert stage.tiers.count("main_video") == 2
+    good.outbound.request_keyframe(0)
+    await stage.show()
+    bad.link.quality = Quality(FULL)
+    bad.outbound.offer(*stage._last)  # type: ignore[misc]
+    stage.encoding_time = 0.05
+    await trio.testing.wait_all_tasks_blocked()
+    await stage.leave(bad)
+    await stage.show(6)
+    assert good.values == list(range(12))
+    assert good.lane.tier is not None
+    assert good.lane.tier.lanes == [good.lane]
+    await stage.leave(good)
+    assert stage.tiers.leftovers() == []
+
+
+async def test_a_viewer_that_changes_its_codec_while_a_better_tier_expects_it(stage: Stage, autojump_clock: Any) -> None:
+    good, bad = stage.watch(), stage.watch()
+    await stage.show(2)
+    bad.link.quality = Quality(FULL / 3)
+    await stage.show(3)
+    bad.link.quality = Quality(FULL)
+    stage._nursery.start_soon(stage.show)  # it is expected with the next keyframe
+    await trio.testing.wait_all_tasks_blocked()
+    assert bad.outbound.choose_video(["vp8"])
+    await trio.sleep(INTERVAL)
+    await stage.show(8)
+    assert [packet[2] for packet in bad.packets][-8:] == [2] * 8
+    assert bad.lane.tier is not None
+    assert bad.lane.tier.codec == "vp8"
+    assert good.lane.tier is not None
+    assert good.lane.tier.lanes == [good.lane]
+
+
+async def test_a_newcomer_that_changes_its_codec_while_its_first_picture_is_encoded(
+    stage: Stage, autojump_clock: Any
+) -> None:
+    """What was asked for in the old codec does not reach it."""
+    first, other = stage.watch("jpeg"), stage.watch("vp8")
+    await stage.show(2)
+    await trio.sleep(1)
+    stage.encoding_time = 0.05
+    newcomer = stage.watch("jpeg")
+    await trio.sleep(0.02)
+    assert newcomer.outbound.choose_video(["vp8"])
+    await trio.sleep(1)
+    await stage.show(3)
+    assert {packet[2] for packet in newcomer.packets} == {other.packets[0][2]}
+    assert newcomer.packets[0][1]
+    assert first.values == [0, 1, 2, 3, 4]
+
+
+async def test_a_viewer_that_changes_its_codec_a_thousand_times(stage: Stage, autojump_clock: Any) -> None:
+    other, restless = stage.watch("h264"), stage.watch("h264")
+    await stage.show(2)
+    for turn in range(1000):
+        assert restless.outbound.choose_video([("h264", "vp8", "jpeg", "none")[turn % 4]])
+        if turn % 100 == 0:
+            await stage.show()
+    assert restless.outbound.choose_video(["h264"])
+    await stage.show(4)
+    assert other.values == list(range(16))
+    assert len(other.keyframes) <= 5  # one each half second, whatever it does
+    assert restless.values[-1] == 15
+    assert [encoder.closed for encoder in stage.encoders].count(False) == 1
+    assert stage.tiers.count("main_video") == 1
+
+
+async def test_the_same_wish_again_changes_nothing(stage: Stage, autojump_clock: Any) -> None:
+    viewer, other = stage.watch("h264"), stage.watch("h264")
+    await stage.show(2)
+    for _ in range(20):
+        assert viewer.outbound.choose_video(["h264"])
+        await stage.show()
+    assert viewer.keyframes == other.keyframes == [0]
+    assert len(stage.encoders) == 1
+
+
+async def test_pictures_that_stand_alone_are_sent_again_at_most_each_half_second(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch("jpeg")
+    await stage.show(2)
+    await trio.sleep(1)
+    began = trio.current_time() - stage.began
+    for _ in range(100):
+        viewer.outbound.request_keyframe(0)
+        viewer.outbound.request_keyframe(0)
+        await trio.sleep(0.02)
+    again = [at - began for at, *_ in viewer.packets[2:]]
+    assert again == [pytest.approx(at) for at in (0.0, 0.5, 1.0, 1.5, 2.0)]
+    assert stage.drops == {}
+
+
+async def test_requests_while_the_window_is_shut_do_not_pile_up(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch("jpeg")
+    await stage.show(2)
+    viewer.open_window(False)
+    for _ in range(1000):
+        viewer.outbound.request_keyframe(0)
+    assert viewer.lane.tier is not None
+    assert len(viewer.lane.tier._newcomers) == 1
+    viewer.open_window(True)
+    await trio.sleep(1)
+    assert viewer.values == [0, 1, 1]
+
+
+async def test_a_viewer_too_slow_for_every_tier_costs_the_others_no_keyframes(stage: Stage, autojump_clock: Any) -> None:
+    viewers = [stage.watch() for _ in range(5)]
+    await stage.show()
+    for number, viewer in enumerate(viewers):
+        viewer.link.quality = Quality(FULL / 3 ** min(number, 2))
+        await stage.show()
+    assert stage.tiers.count("main_video") == 3
+    await stage.show(8)  # what was asked for by those that moved is over
+    before = len(viewers[3].keyframes)
+    viewers[4].link.quality = Quality(FULL / 100)
+    await stage.show(24)
+    assert len(viewers[3].keyframes) == before
+    assert viewers[0].values == list(range(38))
+    assert viewers[3].values[-31:] == list(range(7, 38))
+
+
+# ---- before the welcome ---------------------------------------------------------------------------------------------
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Counting(ReactorPipeline):
+    output: Picture
+    fps = 10
+
+    def inference(self):
+        number = 0
+        while True:
+            yield Picture(main_video=np.full((8, 8, 3), number % 256, np.uint8))
+            number += 1
+
+
+NUMBERS = (0, -1, 7, 2**31, 2**63, 2**64, 10**300, -(10**300), 1.5, 1e308, "1", None, True, [1], {})
+
+
+async def test_feedback_with_any_numbers_changes_nothing(autojump_clock: Any) -> None:
+    """What is no feedback is answered; what names a frame that was not sent is ignored."""
+    async with open_server(Counting, step_cost=0.01) as server:
+        async with server.connect(feedback=True) as client, server.connect(role="viewer") as other:
+            await client.take(3)
+            rng = random.Random(4)
+            for _ in range(400):
+                data = {key: rng.choice(NUMBERS) for key in ("track", "seq", "held_us")}
+                kind = rng.choice(["reactor.feedback", "reactor.keyframe"])
+                await client._transport.send(json.dumps({"type": kind, "data": data}))
+            frames = await client.take(10)
+            assert [later.seq - frames[0].seq for later in frames] == list(range(10))
+            assert not other.ended
+            (link,) = [lane.link for o in server.runtime._present if o.number == 1 for lane in o._lanes.values()]
+            assert link.in_flight <= 2
+
+
+async def test_a_wish_before_the_welcome_is_kept(autojump_clock: Any) -> None:
+    async with open_server(Counting, step_cost=0.01) as server:
+        outbound = server.runtime.outbound(Hello("viewer", ("raw", "jpeg")))
+        outbound.request_keyframe(0)
+        outbound.acknowledge(0, 3, 0.1)
+        assert outbound.choose_video(["jpeg"])
+        async with server.connect():
+            outbound.join(server.runtime.tiers(server.sessions[0]))
+            (info,) = outbound.track_infos
+            assert info.codec == "jpeg"
+            server.runtime.leave(outbound)
+
+
+async def test_a_client_that_wants_no_video_before_the_welcome_has_no_encoder(autojump_clock: Any) -> None:
+    async with open_server(Counting, step_cost=0.01) as server:
+        outbound = server.runtime.outbound(Hello("viewer", ("raw",)))
+        assert outbound.choose_video(["none"])
+        async with server.connect(video=["jpeg"]):
+            tiers = server.runtime.tiers(server.sessions[0])
+            outbound.join(tiers)
+            assert tiers.count("main_video") == 1
+            assert outbound.choose_video(["raw"])
+            assert tiers.count("main_video") == 2
+            server.runtime.leave(outbound)
+
+
+async def test_the_kit_finds_an_encoder_that_was_left_open(autojump_clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reactor_trio.connection.tier.Tier._close_if_alone", lambda self: None)
+    with pytest.raises(AssertionError, match="encoder none of main_video"):
+        async with open_server(Counting, step_cost=0.01) as server, server.connect() as client:
+            await client.take(2)
