@@ -324,9 +324,9 @@ async def test_a_track_has_at_most_three_tiers_and_nobody_lowers_another(stage: 
     assert stage.tiers.count("main_video") == 3
     assert {target.bitrate for target in stage.encoders[0].targets} == {FULL}
     assert viewers[0].values == list(range(13))
-    lowest = min(tier.quality.bitrate for tier in stage.tiers._tiers["main_video"])
+    lowest = min(tier.level.share for tier in stage.tiers._tiers["main_video"])
     assert all(viewer.lane.tier is not None for viewer in viewers)
-    assert viewers[-1].lane.tier.quality.bitrate == lowest  # type: ignore[union-attr]
+    assert viewers[-1].lane.tier.level.share == lowest  # type: ignore[union-attr]
 
 
 async def test_a_fourth_codec_gives_way_to_one_that_is_encoded_already(stage: Stage, autojump_clock: Any) -> None:
@@ -350,7 +350,7 @@ async def test_a_shared_tier_rises_with_the_least_of_its_members(stage: Stage, a
     tier = one.lane.tier
     assert tier is not None
     assert tier is other.lane.tier
-    assert tier.quality.bitrate == FULL / 3.5
+    assert tier.level.share == pytest.approx(1 / 3.5)
 
 
 # ---- another codec in mid-stream -----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.connection import Outbound, OutboundServices, Tiers, outbound, tiers
+from reactor_trio.connection import Outbound, OutboundServices, Tiers, outbound, tier, tiers
 from reactor_trio.connection.hello import Hello
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, Target
@@ -22,7 +22,7 @@ from reactor_trio.transport import MessageStream
 
 VIDEO = TrackSpec("main_video", "video")
 INTERVAL = 0.125
-FULL = 1_000_000.0
+FULL = 2_000_000.0
 
 
 class ChainEncoder(Encoder):
@@ -175,6 +175,8 @@ class Stage:
         self._nursery = nursery
         self._last: tuple[Bundle, float] | None = None
         self.tiers = Tiers(CodecSettings(), self.work, max_age)
+        for module in (tier, tiers):
+            monkeypatch.setattr(module, "full_bitrate", lambda *_: FULL)
         monkeypatch.setattr(tiers, "open_encoder", lambda spec, codec, settings: self.open_encoder(codec))
         monkeypatch.setattr(outbound, "choose_codecs", lambda wanted: () if wanted == ["none"] else tuple(wanted))
 

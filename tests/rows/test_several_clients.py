@@ -252,3 +252,32 @@ async def test_a_viewer_of_nothing_is_told_so(autojump_clock):
         with pytest.raises(ConnectionRefused, match="no session runs that a viewer could watch"):
             async with server.connect(role="viewer"):
                 pass
+
+
+class Growing(ReactorPipeline):
+    """Pictures that are larger every half second, and smaller again."""
+
+    output: Picture
+    fps = 10
+
+    def inference(self):
+        for number in range(1000):
+            side = 16 << (number // 5 % 4)
+            yield np.full((side, side, 3), number % 256, np.uint8)
+
+
+@pytest.mark.parametrize("codec", ["raw", "jpeg"])
+async def test_viewers_share_an_encoder_from_the_first_frame_on_whatever_the_size(autojump_clock, codec):
+    async with open_server(Growing, step_cost=0.01) as server:
+        async with (
+            server.connect(video=[codec]) as first,
+            server.connect(video=[codec], role="viewer", feedback=True) as second,
+        ):
+            tiers = server.runtime.tiers(server.sessions[0])
+            one, other = [], []
+            for _ in range(45):
+                one += await first.take(1)
+                other += await second.take(1)
+                assert tiers.count("main_video") == 1
+            assert [frame.seq for frame in one] == [frame.seq for frame in other] == list(range(45))
+            assert [frame.data.shape[0] for frame in one] == [16 << (number // 5 % 4) for number in range(45)]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import FrameHandle, Origin
-from reactor_trio.pacing import LinkControl, Quality
+from reactor_trio.pacing import LinkControl
 from reactor_trio.protocol import TrackInfo
 
 if TYPE_CHECKING:
@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 
 #: bits per second at full quality until the first frame says how large the pictures are
 _GUESS = 2_000_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A quality, whatever the pictures are: which share of full quality's bitrate, one of `divisor` frames, and the scale of
+    width and height.
+    """
+
+    share: float = 1.0
+    divisor: int = 1
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +130,7 @@ class Lane:
         #: what the viewer has been told of the track
         self.info = TrackInfo(index, spec.name, "video", "out", self.codec)
         self.link = LinkControl(_GUESS, 30.0, expected=feedback)
+        self._full = _GUESS
         #: whether it has been offered a frame
         self.fresh = True
         #: when it was last given, or is to be given, a picture at its own wish
@@ -133,10 +145,16 @@ class Lane:
         self._newest_command: int | None = None
         self._unconfirmed: _Unconfirmed | None = None
 
+    def describe(self, full: float, fps: float, size: tuple[int, int], now: float) -> None:
+        """Full quality of the track is from now on `full` bits per second, for `fps` pictures of `size` (width, height)."""
+        self._full = full
+        self.link.describe(full, fps, self.codec, *size, now)
+
     @property
-    def wanted(self) -> Quality:
+    def wanted(self) -> Level:
         """What its link carries."""
-        return self.link.quality
+        quality = self.link.quality
+        return Level(min(1.0, quality.bitrate / self._full), quality.divisor, quality.scale)
 
     def __len__(self) -> int:
         return len(self._queue)

@@ -19,10 +19,9 @@ from collections.abc import Callable
 
 import trio
 
-from reactor_trio.connection.lane import CodedFrame, DueFrame, Lane
+from reactor_trio.connection.lane import CodedFrame, DueFrame, Lane, Level
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Encoded, Encoder, Target, Worker, run_encoder
-from reactor_trio.pacing import Quality
+from reactor_trio.media import CodecSettings, Encoded, Encoder, Target, Worker, full_bitrate, run_encoder
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, packet_head
 
 log = logging.getLogger("reactor_trio.connection")
@@ -39,7 +38,8 @@ class Tier:
 
     Args:
         index, spec: of the track.
-        quality: what to aim at first.
+        level: what to aim at first.
+        settings: say what full quality is.
         worker: runs the encoder away from the loop.
         max_age: seconds after its due time from which a frame is too old to be encoded.
         failed: told that the encoder has raised an exception and is closed, and of the newest frame, which was not encoded.
@@ -50,7 +50,8 @@ class Tier:
         index: int,
         spec: TrackSpec,
         encoder: Encoder,
-        quality: Quality,
+        level: Level,
+        settings: CodecSettings,
         worker: Worker,
         max_age: float,
         failed: Callable[[Tier, Exception, DueFrame], None],
@@ -60,11 +61,12 @@ class Tier:
         self.implementation = encoder.implementation
         #: whether its encoder has been let go
         self.closed = False
-        self.quality = quality
+        self.level = level
         self.lanes: list[Lane] = []
         self._index = index
         self._spec = spec
         self._encoder = encoder
+        self._settings = settings
         self._worker = worker
         self._max_age = max_age
         self._failed = failed
@@ -231,8 +233,9 @@ class Tier:
                 member.wake()
 
     def _prepare(self, frame: DueFrame, now: float) -> None:
-        fps = 1 / frame.duration / self.quality.divisor
-        target = Target(self.quality.bitrate, fps, self.quality.scale)
+        level, fps = self.level, 1 / frame.duration
+        full = full_bitrate(self.codec, *frame.size, fps, self._settings)
+        target = Target(level.share * full, fps / level.divisor, level.scale)
         if self._target is None or _differ(target, self._target):
             self._target = target
             self._encoder.configure(target)
@@ -262,8 +265,8 @@ class Tier:
         )
 
     def _rested_at(self, frame: DueFrame) -> float:
-        """From when on a frame may be due at the quality's frame rate; half a frame early, since due times swing."""
-        divisor = self.quality.divisor
+        """From when on a frame may be due at the level's frame rate; half a frame early, since due times swing."""
+        divisor = self.level.divisor
         return -math.inf if divisor == 1 else self._last_due + (divisor - 0.5) * frame.duration
 
     def _close_if_alone(self) -> None:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 import trio
 
-from reactor_trio.connection.lane import DueFrame, Lane
+from reactor_trio.connection.lane import DueFrame, Lane, Level
 from reactor_trio.connection.tier import Tier
 from reactor_trio.media import CodecSettings, Worker, full_bitrate, open_encoder
-from reactor_trio.pacing import Quality
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -35,7 +34,6 @@ _NEAR = 0.6
 class _Shape:
     """What full quality is reckoned from."""
 
-    codec: str
     size: tuple[int, int]
     fps: float
 
@@ -96,36 +94,35 @@ class Tiers:
         ]  # fmt: skip
 
     def _measure(self, lane: Lane, frame: DueFrame, now: float) -> None:
-        """Tell the lane's link what full quality is."""
+        """Tell the lane what full quality is."""
         fps = 1 / frame.duration
         shape = self._shapes.get(lane)
-        if shape is None or shape.size != frame.size or shape.codec != lane.codec or not 0.9 < fps / shape.fps < 1.1:
-            shape = self._shapes[lane] = _Shape(lane.codec, frame.size, fps)
-            full = full_bitrate(lane.codec, *frame.size, fps, self._settings)
-            lane.link.describe(full, fps, lane.codec, *frame.size, now)
+        if shape is None or shape.size != frame.size or not 0.9 < fps / shape.fps < 1.1:
+            self._shapes[lane] = _Shape(frame.size, fps)
+            lane.describe(full_bitrate(lane.codec, *frame.size, fps, self._settings), fps, frame.size, now)
 
     def _review(self, lane: Lane, now: float) -> None:
-        """Keep the lane on its tier, change the tier's quality, or move the lane."""
+        """Keep the lane on its tier, change the tier's level, or move the lane."""
         tier, wanted = lane.tier, lane.wanted
         assert tier is not None
         if len(tier.lanes) == 1:
-            tier.quality = wanted
+            tier.level = wanted
             if (better := self._better(lane, tier)) is not None:
                 better.expect(lane, now)
-        elif _too_much(tier.quality, wanted):
+        elif _too_much(tier.level, wanted):
             self._move_down(lane, now)
         else:
             least = min((member.wanted for member in tier.lanes), key=_rank)
-            if _rank(least) > _rank(tier.quality):
-                tier.quality = least
+            if _rank(least) > _rank(tier.level):
+                tier.level = least
 
     def _better(self, lane: Lane, tier: Tier) -> Tier | None:
         """A tier as good as the lane's own, to be shared instead of it: of two alike the one that is there for longer."""
         tiers = self._of(lane)
         for place, other in enumerate(tiers):
-            if other is tier or other.codec != tier.codec or not _near(other.quality, lane.wanted):
+            if other is tier or other.codec != tier.codec or not _near(other.level, lane.wanted):
                 continue
-            rank, own = _rank(other.quality), _rank(tier.quality)
+            rank, own = _rank(other.level), _rank(tier.level)
             if rank > own or (rank == own and place < tiers.index(tier)):
                 return other
         return None
@@ -152,10 +149,9 @@ class Tiers:
         known = [tier for tier in tiers if tier.codec in lane.codecs]
         for codec in dict.fromkeys((lane.codec, *lane.codecs)):
             same = [tier for tier in tiers if tier.codec == codec]
-            # How large its pictures are is not known before the first of them: until then the best tier will do.
-            suiting = [tier for tier in same if lane not in self._shapes or _near(tier.quality, lane.wanted)]
+            suiting = [tier for tier in same if _near(tier.level, lane.wanted)]
             if suiting:
-                return max(suiting, key=lambda tier: _rank(tier.quality))
+                return max(suiting, key=lambda tier: _rank(tier.level))
             known = same or known
             if known and len(tiers) >= MOST_TIERS:
                 break
@@ -163,8 +159,8 @@ class Tiers:
                 return tier
         if not known:
             return None
-        below = [tier for tier in known if not _too_much(tier.quality, lane.wanted)]
-        return max(below, key=lambda t: _rank(t.quality)) if below else min(known, key=lambda t: _rank(t.quality))
+        below = [tier for tier in known if not _too_much(tier.level, lane.wanted)]
+        return max(below, key=lambda t: _rank(t.level)) if below else min(known, key=lambda t: _rank(t.level))
 
     def _open(self, lane: Lane, codec: str) -> Tier | None:
         """A new tier; None if its codec cannot be encoded in this session."""
@@ -176,7 +172,9 @@ class Tiers:
         except Exception as error:  # whatever a codec, its driver or a device says
             self._blame(track, codec, "not opened", error)
             return None
-        tier = Tier(lane.index, lane.spec, encoder, lane.wanted, self._worker, self._max_age, self._replace)
+        tier = Tier(
+            lane.index, lane.spec, encoder, lane.wanted, self._settings, self._worker, self._max_age, self._replace
+        )
         self._tiers[track].append(tier)
         return tier
 
@@ -209,21 +207,16 @@ class Tiers:
         return [tier for tier in tiers if tier.lanes]
 
 
-def _rank(quality: Quality) -> tuple[float, float, float]:
-    return quality.scale, -quality.divisor, quality.bitrate
+def _rank(level: Level) -> tuple[float, float, float]:
+    return level.scale, -level.divisor, level.share
 
 
-def _too_much(tier: Quality, wanted: Quality) -> bool:
+def _too_much(tier: Level, wanted: Level) -> bool:
     """Whether a tier gives more than a lane's link carries."""
-    return (
-        tier.scale > wanted.scale or tier.divisor < wanted.divisor or wanted.bitrate < _TOO_MUCH * tier.bitrate
-    )
+    return tier.scale > wanted.scale or tier.divisor < wanted.divisor or wanted.share < _TOO_MUCH * tier.share
 
 
-def _near(tier: Quality, wanted: Quality) -> bool:
+def _near(tier: Level, wanted: Level) -> bool:
     """Whether a tier gives about what a lane's link carries, and not more."""
-    return (
-        tier.scale == wanted.scale
-        and tier.divisor == wanted.divisor
-        and _NEAR * wanted.bitrate <= tier.bitrate <= 1.05 * wanted.bitrate
-    )
+    alike = tier.scale == wanted.scale and tier.divisor == wanted.divisor
+    return alike and _NEAR * wanted.share <= tier.share <= 1.05 * wanted.share
