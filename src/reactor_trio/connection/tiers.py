@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import trio
 
@@ -39,6 +40,14 @@ class _Shape:
     size: tuple[int, int]
     fps: float
 
+    def same(self, other: _Shape | None) -> bool:
+        """Whether full quality is about the same."""
+        return (
+            other is not None
+            and (self.codec, self.size) == (other.codec, other.size)
+            and 0.9 < self.fps / other.fps < 1.1
+        )
+
 
 class Tiers:
     """The tiers of one session.
@@ -57,6 +66,7 @@ class Tiers:
         #: (track, codec) of encoders that have failed
         self._failed: set[tuple[str, str]] = set()
         self._shapes: dict[Lane, _Shape] = {}
+        self._described: WeakKeyDictionary[Tier, _Shape] = WeakKeyDictionary()
 
     def join(self, lane: Lane) -> None:
         """A viewer watches a track from now on, or wants it in another codec; it is told if none can be encoded."""
@@ -75,7 +85,14 @@ class Tiers:
         if lane.tier is None:
             return
         now = trio.current_time()
-        self._measure(lane, frame, now)
+        shape = _Shape(lane.codec, frame.size, 1 / frame.duration)
+        self._measure(lane, shape, now)
+        tier = lane.tier
+        if not shape.same(self._described.get(tier)):  # for every member at once, or each would find it too much for itself
+            self._described[tier] = shape
+            for member in tier.lanes:
+                self._measure(member, shape, now)
+            tier.quality = max((member.wanted for member in tier.lanes), key=_rank)
         self._review(lane, now)
         assert lane.tier is not None
         lane.tier.offer(lane, frame, now)
@@ -95,14 +112,12 @@ class Tiers:
             for track, tiers in self._tiers.items() for tier in tiers if not tier.closed
         ]  # fmt: skip
 
-    def _measure(self, lane: Lane, frame: DueFrame, now: float) -> None:
+    def _measure(self, lane: Lane, shape: _Shape, now: float) -> None:
         """Tell the lane's link what full quality is."""
-        fps = 1 / frame.duration
-        shape = self._shapes.get(lane)
-        if shape is None or shape.size != frame.size or shape.codec != lane.codec or not 0.9 < fps / shape.fps < 1.1:
-            shape = self._shapes[lane] = _Shape(lane.codec, frame.size, fps)
-            full = full_bitrate(lane.codec, *frame.size, fps, self._settings)
-            lane.link.describe(full, fps, lane.codec, *frame.size, now)
+        if not shape.same(self._shapes.get(lane)):
+            self._shapes[lane] = shape
+            full = full_bitrate(shape.codec, *shape.size, shape.fps, self._settings)
+            lane.link.describe(full, shape.fps, shape.codec, *shape.size, now)
 
     def _review(self, lane: Lane, now: float) -> None:
         """Keep the lane on its tier, change the tier's quality, or move the lane."""
