@@ -42,6 +42,17 @@ def test_a_live_plan_stays_between_a_quarter_of_its_ceiling_and_the_ceiling() ->
     assert plan.decide(Target(480_000, 30), FULL) == Opening(720_000, 30)
 
 
+def test_a_keyframe_that_is_wanted_anyway_pays_for_a_fitting_ceiling() -> None:
+    plan = LivePlan()
+    plan.decide(Target(FULL, 30), FULL)
+    assert plan.decide(Target(1_000_000, 30), FULL, True) is None
+    assert plan.decide(Target(900_000, 30), FULL) is None
+    assert plan.decide(Target(900_000, 30), FULL, True) == Opening(1_350_000, 30)
+    assert plan.decide(Target(900_000, 30), FULL, True) is None
+    assert plan.decide(Target(1_480_000, 30), FULL) is None
+    assert plan.decide(Target(1_500_000, 30), FULL) == Opening(2_000_000, 30)
+
+
 def test_a_live_plan_does_not_flap() -> None:
     """A target that swings by a third about any value opens the encoder at most once more."""
     for middle in (60_000, 200_000, 500_000, 660_000, 2_000_000, 3_000_000):
@@ -82,6 +93,39 @@ def test_a_stepped_plan_opens_once_in_five_seconds_but_for_a_drop_below_half(tim
         if opening is not None:
             log.append((i, opening.bitrate))
     assert log == [(0, 1_000_000), (150, 600_000), (300, 200_000), (450, 900_000)]
+
+
+def test_a_stepped_plan_guesses_ever_more_rarely_on_a_link_that_stays_thin() -> None:
+    """The target rises for as long as the encoder makes no more than the link carries, and falls when it does."""
+    plan, rises = SteppedPlan(True), []
+    for i in range(120 * 30):
+        carried = plan.opened is None or plan.opened.bitrate <= 850_000
+        rose = i > 0 and plan.decide(Target(FULL if carried else 850_000, 30), FULL) == Opening(2_000_000, 30)
+        if i == 0:
+            plan.decide(Target(850_000, 30), FULL)
+        if rose:
+            rises.append(i)
+    assert [round((b - a) / 30) for a, b in pairwise([0, *rises])] == [5, 10, 20, 20, 20, 20, 20]
+
+
+def test_a_stepped_plan_climbs_without_a_pause_more_than_it_needs_once_a_rise_has_held() -> None:
+    plan, log = SteppedPlan(True), []
+    for i in range(40 * 30):
+        at = i / 30
+        bitrate = 300_000 if at < 5 else 600_000 if at < 5.5 else 250_000 if at < 20 else 500_000 if at < 25 else 2_000_000
+        opening = plan.decide(Target(bitrate, 30), FULL)
+        if opening is not None:
+            log.append((round(at, 1), opening.bitrate // 1000))
+    assert log == [(0.0, 300), (5.0, 600), (5.5, 250), (20.0, 500), (25.0, 2000)]
+
+
+def test_a_stepped_plan_goes_down_with_a_keyframe_that_is_wanted_anyway_but_not_up() -> None:
+    plan = SteppedPlan(True)
+    plan.decide(Target(1_000_000, 30), FULL)
+    assert plan.decide(Target(880_000, 30), FULL, True) is None
+    assert plan.decide(Target(1_500_000, 30), FULL, True) is None
+    assert plan.decide(Target(600_000, 30), FULL) is None
+    assert plan.decide(Target(600_000, 30), FULL, True) == Opening(600_000, 30)
 
 
 def test_a_stepped_plan_ignores_small_changes() -> None:

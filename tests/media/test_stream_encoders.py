@@ -223,6 +223,30 @@ def test_x264_is_opened_for_thin_links_so_that_keyframes_stay_small(clip) -> Non
     assert max(sizes) < 0.5  # seconds on a link of just that rate
 
 
+@pytest.mark.parametrize("share", [1.0, 0.51, 0.45, 0.3])
+def test_a_keyframe_after_a_still_picture_leaves_room_on_the_link(share: float) -> None:
+    """The picture at rest leaves the encoder's buffer full, and that is as large as the ceiling it was opened with says."""
+    frames, full = list(islice(grainy(640, 480), 30)), 2_000_000
+    encoder = opened("h264", Target(full, 30))
+    bits_per_second(encoder, frames, 30)
+    encoder.configure(Target(share * full, 30))
+    bits_per_second(encoder, frames[:1] * 60, 30)
+    encoder.request_keyframe()
+    key = encoder.encode(frames[0])
+    assert key.keyframe
+    assert key.payload.nbytes * 8 / (share * full) < 0.5  # seconds of what the link is asked to carry
+
+
+def test_the_first_keyframe_is_small_and_the_next_pictures_are_as_good() -> None:
+    """A client may begin on a link that carries a tenth of full quality."""
+    frames, full = list(islice(grainy(640, 480), 10)), 2_000_000
+    encoder, decoder = opened("h264", Target(full, 30)), Decoder("h264")
+    packets = [encoder.encode(frame) for frame in frames]
+    assert packets[0].payload.nbytes * 8 < 0.3 * full / 4 * 1.1
+    quality = [psnr(decoder.rgb(packet), frame) for packet, frame in zip(packets, frames, strict=True)]
+    assert quality[0] > min(quality[1:]) - 2
+
+
 @pytest.mark.parametrize("codec", YUV)
 @pytest.mark.parametrize("fps", [15, 60])
 def test_the_bits_of_a_second_do_not_depend_on_the_frames_in_it(clip, codec: str, fps: int) -> None:

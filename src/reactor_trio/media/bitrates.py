@@ -13,6 +13,9 @@ from reactor_trio.media.settings import CodecSettings
 #: what no encoder is asked to go below, in bits per second
 LEAST = 32_000
 
+#: how much faster frames may come than an encoder was opened for that heeds their times: as of the slowest divisor
+TIMED_FASTER = 3
+
 #: frame rates that encoders are opened with
 _RATES = (1, 2, 3, 5, 8, 10, 12, 15, 20, 24, 25, 30, 40, 48, 50, 60, 72, 90, 120, 144, 180, 240, 360, 480, 600, 1000)
 
@@ -81,17 +84,27 @@ class Plan(ABC):
         """Open anew in any case, as for another size."""
         self.opened = None
 
-    def decide(self, target: Target, full: float) -> Opening | None:
-        """What to open the encoder with before the next frame; None: go on. `full` is the bitrate at full quality."""
+    def decide(self, target: Target, full: float, keyframe: bool = False) -> Opening | None:
+        """What to open the encoder with before the next frame; None: go on.
+
+        Args:
+            target: what is aimed at.
+            full: the bitrate at full quality.
+            keyframe: whether the next frame is a keyframe anyway.
+        """
         bitrate, fps = max(target.bitrate, LEAST), nominal_fps(target.fps)
         opened = self.opened
-        if opened is not None and fps <= opened.fps and not self._outgrown(opened, bitrate, target.fps):
+        if opened is not None and fps <= self._most_fps(opened) and not self._outgrown(opened, bitrate, target.fps, keyframe):
             return None
         self.opened = self._opening(bitrate, full, target.fps, fps)
         return self.opened
 
+    def _most_fps(self, opened: Opening) -> float:
+        """Up to which frame rate the open encoder will do."""
+        return opened.fps
+
     @abstractmethod
-    def _outgrown(self, opened: Opening, bitrate: float, fps: float) -> bool: ...
+    def _outgrown(self, opened: Opening, bitrate: float, fps: float, keyframe: bool) -> bool: ...
 
     @abstractmethod
     def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening: ...
@@ -107,22 +120,26 @@ class LivePlan(Plan):
     It gives each frame `bitrate / fps` bits with the frame rate it was opened with, whatever the times of the frames say, so
     the bitrate it is told is that of the target at this rate. The ceiling also bounds a keyframe (a quarter of a second of
     it), so for a thin link the encoder is opened with a low one. Between "above the ceiling" and "below a quarter of it"
-    nothing is opened, and a new ceiling leaves room on both sides of the target, so it does not flap.
+    nothing is opened, and a new ceiling leaves room on both sides of the target, so it does not flap. A keyframe that is
+    wanted anyway pays for a new ceiling already below half of it: after a still picture the buffer is full, and all of it
+    would be the keyframe's, two thirds of a second of a link that carries a quarter of the ceiling.
     """
 
     ROOM = 1.5
     ROOM_RISING = 2.0
 
-    def _outgrown(self, opened: Opening, bitrate: float, fps: float) -> bool:
+    def _outgrown(self, opened: Opening, bitrate: float, fps: float, keyframe: bool) -> bool:
         wanted = bitrate * opened.fps / fps
-        return not opened.bitrate / 4 <= wanted <= opened.bitrate * 1.1
+        return not opened.bitrate / (2 if keyframe else 4) <= wanted <= opened.bitrate * 1.1
 
     def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening:
         full, opened = max(full, bitrate), self.opened
         if opened is not None and bitrate * opened.fps / fps > opened.bitrate:
             ceiling = min(full, bitrate * self.ROOM_RISING)
+        elif opened is not None or bitrate < full / 4:
+            ceiling = min(full, bitrate * self.ROOM)
         else:
-            ceiling = full if bitrate >= full / 4 else bitrate * self.ROOM
+            ceiling = full
         return Opening(round(ceiling * nominal / fps), nominal)
 
     def live(self, target: Target) -> int | None:
@@ -132,31 +149,57 @@ class LivePlan(Plan):
 
 
 class SteppedPlan(Plan):
-    """For an encoder that keeps the bitrate it was opened with: opened anew at most once in 5 s, but at once for a drop
-    to less than half.
+    """For an encoder that keeps the bitrate it was opened with, so that each change costs a keyframe.
+
+    It follows at once to less than half, and to anything below it with a keyframe that is wanted anyway; else `PAUSE`
+    seconds after the last change. A rise is a guess, on a thin link one that fails: the link says what it carries only when
+    it is asked for more. After a rise that had to be taken back the next one waits twice as long, `LONGEST` at most.
 
     Args:
         timed: whether its rate control heeds the times of the frames; else it is as of `LivePlan`.
     """
 
-    PAUSE = 5.0
+    PAUSE, LONGEST = 5.0, 20.0
 
     def __init__(self, timed: bool) -> None:
         super().__init__()
         self._timed = timed
         self._elapsed = 0.0
+        self._rose = False
+        self._patience = self.PAUSE
 
-    def decide(self, target: Target, full: float) -> Opening | None:
+    def decide(self, target: Target, full: float, keyframe: bool = False) -> Opening | None:
         """To be asked once for each frame."""
         self._elapsed += 1 / target.fps
-        opening = super().decide(target, full)
+        before = self.opened
+        opening = super().decide(target, full, keyframe)
         if opening is not None:
+            if before is not None:
+                self._learn(self._asks(opening) > self._asks(before))
             self._elapsed = 0.0
         return opening
 
-    def _outgrown(self, opened: Opening, bitrate: float, fps: float) -> bool:
+    def _learn(self, rises: bool) -> None:
+        """The encoder is opened with a higher or a lower bitrate."""
+        if self._rose:
+            taken_back = not rises and self._elapsed <= 2 * self.PAUSE
+            self._patience = min(2 * self._patience, self.LONGEST) if taken_back else self.PAUSE
+        self._rose = rises
+
+    def _outgrown(self, opened: Opening, bitrate: float, fps: float, keyframe: bool) -> bool:
         ratio = (bitrate if self._timed else bitrate * opened.fps / fps) / opened.bitrate
-        return ratio < 0.5 or (self._elapsed > self.PAUSE - 1e-6 and not 0.87 <= ratio <= 1.15)
+        if ratio > 1.15:
+            return self._waited(self.PAUSE if self._rose else self._patience)
+        return ratio < 0.5 or (ratio < 0.87 and (keyframe or self._waited(self.PAUSE)))
+
+    def _most_fps(self, opened: Opening) -> float:
+        return opened.fps * (TIMED_FASTER if self._timed else 1)
+
+    def _asks(self, opening: Opening) -> float:
+        return opening.bitrate / (1 if self._timed else opening.fps)
+
+    def _waited(self, seconds: float) -> bool:
+        return self._elapsed > seconds - 1e-6
 
     def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening:
         return Opening(round(bitrate if self._timed else bitrate * nominal / fps), nominal)
@@ -165,7 +208,7 @@ class SteppedPlan(Plan):
 class FixedPlan(Plan):
     """For an encoder without a bitrate."""
 
-    def _outgrown(self, opened: Opening, bitrate: float, fps: float) -> bool:
+    def _outgrown(self, opened: Opening, bitrate: float, fps: float, keyframe: bool) -> bool:
         return False
 
     def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening:

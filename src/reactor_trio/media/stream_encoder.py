@@ -113,7 +113,7 @@ class StreamEncoder(Encoder):
             self._plan.forget()
             self.prepare(size, coded)
             self._given = size, coded
-        opening = self._plan.decide(target, full)
+        opening = self._plan.decide(target, full, keyframe)
         if opening is not None:
             self._open(coded, opening)
         assert self._context is not None

@@ -50,8 +50,8 @@ class Vp9Encoder(_VpxEncoder):
         return super().options(opening) | {"cpu-used": "8", "row-mt": "0"}
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str:
-        """By the tables."""
-        return vp9_string(coded, opening.fps, opening.bitrate)
+        """By the tables; of a thinned track as if all of its frames came, which they may without opening it anew."""
+        return vp9_string(coded, max(opening.fps, 30), opening.bitrate)
 
 
 class Av1Encoder(StreamEncoder):

@@ -13,8 +13,9 @@ overuse twice changes nothing, and an encoder that is slow to obey is not punish
 speed, and a short sample says a hundred times the truth. So the limit rises on proof only. `_spare` follows such a bucket:
 what the limit would have carried and was not asked to, at most `BURST`. The target probes some way above the limit; when the
 spare is used up and more than the limit still comes through, that is the new limit, or more if nothing queues meanwhile.
-Proof after proof doubles it, so a link that was opened is found in a second or two, while one that was not is exceeded by
-half for half a second. An encoder that makes less than it may proves nothing; then time must do, and the limit rises slowly.
+Proof after proof doubles it, the third one and those after it in larger steps, so a link that was opened is found in a
+second or two, while one that was not is exceeded by half for half a second. An encoder that makes less than it may proves
+nothing; then time must do, and the limit rises slowly.
 
 *A stall* (nothing for `STALL` seconds, then all at once) says nothing of the rate. The target is halved for the few
 moments that it takes to see whether the link is as it was. Two in a row are a slow link.
@@ -32,6 +33,8 @@ SHARE = 0.85
 GROWTH = 1.5
 GROWTH_EVERY = 0.25  # seconds
 PROBE, PROVEN_PROBE = 1.5, 2.0  # times the limit
+#: growth and probe once two proofs in a row have shown that the link was opened
+OPENED_GROWTH, OPENED_PROBE = 2.0, 3.0
 HOLD, LONG_HOLD = 1.0, 2.0  # seconds without growth after a cut; long if it came at once after growth
 AT_ONCE = 1.5  # seconds
 PROOF = 0.1  # seconds of the limit, that came through beyond it
@@ -64,6 +67,7 @@ class RateControl:
         self._raised_at = -math.inf
         self._limited_at = -math.inf
         self._probe = PROBE
+        self._proofs = 0  # in a row
         self._spare = 0.0
         self._settled_at = -math.inf
         self._spared_at = -math.inf
@@ -130,7 +134,7 @@ class RateControl:
         self.target = min(self.target, max(SHARE * self.limit, LEAST))
         self._grow_at = now + (LONG_HOLD if now - self._raised_at < AT_ONCE else HOLD)
         self._limited_at = now
-        self._probe = PROBE
+        self._probe, self._proofs = PROBE, 0
         self._settle_anew(now)
 
     # ---- down ---------------------------------------------------------------------------------------------------------
@@ -187,22 +191,33 @@ class RateControl:
         prompt = waited < beyond / 2
         if beyond >= PROOF and (prompt or -self._spare >= bits):  # or more than one large frame
             proven = self.limit - self._spare / (now - self._spared_at)
-            self._probe = PROVEN_PROBE if prompt or proven > CLEARLY * self.limit else PROBE
-            self._raise_limit(max(proven, GROWTH * self.limit) if prompt else proven, now)
+            clear = prompt or proven > CLEARLY * self.limit
+            self._proofs = self._proofs + 1 if clear else 0
+            self._probe = (OPENED_PROBE if self._opened else PROVEN_PROBE) if clear else PROBE
+            self._raise_limit(max(proven, self._growth * self.limit) if prompt else proven, now)
 
     def _grow(self, now: float) -> None:
         if now < self._grow_at:
             return
         ceiling = min(self.full, self._probe * self.limit)
         if self.target < ceiling:
-            self.target = min(ceiling, self.target * GROWTH)
+            self.target = min(ceiling, self.target * self._growth)
             self._raised_at = now
             self._grow_at = now + GROWTH_EVERY
         elif math.isfinite(self.limit):
             delivered = sum(bits for _, bits, _ in self._acks) / WINDOW
             idle = delivered < 0.9 * self.limit or self.asked < 1.1 * self.limit
             if now - max(self._limited_at, self._raised_at) >= (IDLE_PATIENCE if idle else PATIENCE):
-                self._raise_limit(self.limit * GROWTH, now)
+                self._raise_limit(self.limit * self._growth, now)
+
+    @property
+    def _opened(self) -> bool:
+        """Whether proof followed proof."""
+        return self._proofs >= 2
+
+    @property
+    def _growth(self) -> float:
+        return OPENED_GROWTH if self._opened else GROWTH
 
     def _raise_limit(self, limit: float, now: float) -> None:
         self.limit = limit if limit < RELEASED * self.full else math.inf
