@@ -94,8 +94,10 @@ class Plan(ABC):
         """
         bitrate, fps = max(target.bitrate, LEAST), nominal_fps(target.fps)
         opened = self.opened
-        if opened is not None and fps <= self._most_fps(opened) and not self._outgrown(opened, bitrate, target.fps, keyframe):
-            return None
+        if opened is not None and fps <= self._most_fps(opened):
+            outgrown = self._outgrown(opened, bitrate, target.fps, keyframe)
+            if not outgrown:
+                return None
         self.opened = self._opening(bitrate, full, target.fps, fps)
         return self.opened
 
