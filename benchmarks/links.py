@@ -36,6 +36,9 @@ DELAY = 0.020
 ADAPTING = 3.0
 STALL = 3.0
 COMMAND_EVERY = 0.25
+#: MiB that the server may grow by: while a link stays as it is, from one half of the measured time to the other; and in all,
+#: where a viewer that moves to an encoder of its own opens one, and each thread that encodes keeps what it once needed
+GROWTH, ENCODERS = 4.0, 32.0
 #: bytes on the wire for each of a packet: Ethernet, IP and TCP heads on full segments
 ON_THE_WIRE = 1514 / 1448
 
@@ -204,7 +207,7 @@ def _rate_of(frames: np.ndarray, seconds: float) -> tuple[float, float]:
 def _report_links(report: Report, runs: list[Run]) -> None:
     rows, excesses = [], []
     for one in runs:
-        end = one.unshaped_at if one.case.rate is not None else one.ended_at
+        end = _measured_until(one)
         before = one.thin.between(one.shaped_at - 2, one.shaped_at)
         frames = one.thin.between(one.measured_from, end)
         bits = 8 * ON_THE_WIRE * frames[:, 4]
@@ -274,6 +277,20 @@ def _recovery(one: Run) -> float:
     return float("inf")
 
 
+def _memory(one: Run) -> tuple[float, ...]:
+    """MiB: before, most, at the end; then by how much the second half of the time after adapting had more than the first."""
+    begin = min(size for at, size in one.memory if one.shaped_at - 1.5 < at <= one.shaped_at + 0.1)
+    after = [size for at, size in one.memory if at > one.shaped_at]
+    adapted = [size for at, size in one.memory if one.measured_from < at <= _measured_until(one)]
+    half = len(adapted) // 2
+    growth = max(adapted[half:]) - max(adapted[:half])
+    return begin / 2**20, max(after) / 2**20, after[-1] / 2**20, growth / 2**20
+
+
+def _measured_until(one: Run) -> float:
+    return one.unshaped_at if one.case.rate is not None else one.ended_at
+
+
 def _report_others(report: Report, runs: list[Run]) -> None:
     rows = []
     for one in runs:
@@ -289,15 +306,15 @@ def _report_others(report: Report, runs: list[Run]) -> None:
         "at the same time, the viewer on a good link (ms)",
         ["link of the other", "fps", "kbit/s", "age p50", "p95", "max", "sizes"], rows,
     )  # fmt: skip
-    memory = []
-    for one in runs:
-        steady = [size for at, size in one.memory if one.shaped_at - 1.5 < at <= one.shaped_at + 0.1]
-        after = [size for at, size in one.memory if at > one.shaped_at]
-        memory.append([one.case.name, *(size / 2**20 for size in (min(steady), max(after), after[-1]))])
-    report.table("the server's resident set, MiB", ["link", "before", "most", "at the end"], memory)
+    memory = [[one.case.name, *_memory(one)] for one in runs]
+    report.table(
+        "the server's resident set, MiB; a second encoder is opened when the link changes, and that is no growth",
+        ["link", "before", "most", "at the end", "growth once adapted"], memory,
+    )  # fmt: skip
     pairs = zip(rows[::2], rows[1::2], strict=True)
-    for one, (before, during), (name, begin, _, end) in zip(runs, pairs, memory, strict=True):
+    for one, (before, during), (name, begin, _, end, growth) in zip(runs, pairs, memory, strict=True):
         report.bar(f"{name}: frames that the other viewer lacks", 100 * max(0.0, 1 - during[1] / before[1]), 3, "%")
         report.bar(f"{name}: what the other viewer's age p95 grows by", during[4] - before[4], 15, "ms")
-        report.bar(f"{name}: growth of the server's memory", end - begin, 16, "MiB")
+        report.bar(f"{name}: growth of the server's memory once it has adapted", growth, GROWTH, "MiB")
+        report.bar(f"{name}: what the server's memory grew by in all", end - begin, ENCODERS, "MiB")
         assert one.thin.ended is None, f"the viewer was sent away: {one.thin.ended}"
