@@ -7,11 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactor_trio.pacing import Ladder, Quality
-from reactor_trio.pacing.ladder import HYSTERESIS, LEAST_BITS_PER_PIXEL, full_bitrate, ladder
+from reactor_trio.pacing.ladder import HYSTERESIS, LEAST_BITS_PER_PIXEL
 
 VGA = 640 * 480 * 30  # pixels per second
 FULL = 2_000_000.0
 LEAST = 0.035 * VGA  # 322 560
+
+
+def ladder(target: float, codec: str, width: int, height: int, fps: float, full: float | None = None) -> Quality:
+    """Without a past; at full quality 1.5 bits per pixel, more than any codec's least."""
+    return Ladder(codec, width, height, fps, 1.5 * width * height * fps if full is None else full).choose(target, 0.0)
 
 
 def shape(quality: Quality) -> tuple[int, float]:
@@ -36,7 +41,7 @@ def test_not_below_160_pixels_on_the_long_side(width: int, height: int, scale: f
 
 @pytest.mark.parametrize("codec", ["raw", "lossless"])
 def test_what_has_no_quality_to_lower_has_only_the_divisor(codec: str) -> None:
-    full = full_bitrate(codec, 640, 480, 30)
+    full = 1.5 * VGA
     assert [shape(ladder(full * part, codec, 640, 480, 30)) for part in (1, 0.99, 0.5, 0.4, 0.01)] == [
         (1, 1), (2, 1), (2, 1), (3, 1), (3, 1),
     ]  # fmt: skip
@@ -96,7 +101,7 @@ def test_a_size_that_is_not_known_is_not_changed() -> None:
     st.lists(st.tuples(st.floats(1, 1e9), st.floats(0, 0.5)), max_size=60),
 )
 def test_any_target_changes_the_size_at_most_once_a_second(codec: str, targets: list[tuple[float, float]]) -> None:
-    steps, now, sized_at, before = Ladder(codec, 1280, 720, 30), 0.0, -1.0, 1.0
+    steps, now, sized_at, before = Ladder(codec, 1280, 720, 30, 1.5 * 1280 * 720 * 30), 0.0, -1.0, 1.0
     for i, (target, pause) in enumerate(targets):
         now += pause
         quality = steps.choose(target, now)

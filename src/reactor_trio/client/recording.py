@@ -13,7 +13,6 @@ import anyio.to_thread
 
 from reactor_trio.client.client import Client
 from reactor_trio.client.conversation import Answered, Commanded, Message, Received, TextEvent, TrackChanged
-from reactor_trio.protocol import encode_client_text
 from reactor_trio.recording import Recorder, command_line, message_line, session_line, track_line
 
 #: seconds that the end of a recording may take
@@ -94,7 +93,7 @@ class _Recording:
                 self._changed = anyio.Event()
                 await anyio.to_thread.run_sync(self.recorder.write, abandon_on_cancel=True)
                 for index in self.recorder.keyframes_wanted():
-                    await self._client._send(encode_client_text("reactor.keyframe", {"track": index}))
+                    self._client._receiver.ask_keyframe(index)
             t = anyio.current_time() - self._began
             await anyio.to_thread.run_sync(partial(self.recorder.close, t, self._reason), abandon_on_cancel=True)
         self._ended.set()

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 #: bits per pixel below which a codec's pictures fall apart; a codec that is not here has no quality to lower
 LEAST_BITS_PER_PIXEL = {"h264": 0.035, "vp8": 0.045, "vp9": 0.03, "av1": 0.03, "jpeg": 0.35}
-#: bits per pixel of full quality, for who has no better figure
-FULL_BITS_PER_PIXEL = {"h264": 0.18, "vp8": 0.18, "vp9": 0.18, "av1": 0.18, "jpeg": 1.2, "lossless": 14.0, "raw": 24.0}
 DIVISORS = (1, 2, 3)
 SCALES = (1.0, 0.75, 0.5, 0.375, 0.25)
 FEWEST_FPS = 9.5
@@ -49,29 +47,19 @@ class _Rung:
     least: float  # bits per second
 
 
-def full_bitrate(codec: str, width: int, height: int, fps: float) -> float:
-    """Bits per second of full quality, where nothing else says it."""
-    return FULL_BITS_PER_PIXEL.get(codec, FULL_BITS_PER_PIXEL["h264"]) * width * height * fps
-
-
-def ladder(target: float, codec: str, width: int, height: int, fps: float, full: float | None = None) -> Quality:
-    """The quality for `target` bits per second, without a past. `full`: bits per second of full quality."""
-    return Ladder(codec, width, height, fps, full).choose(target, 0.0)
-
-
 class Ladder:
     """The rungs for one description of a track, and on which of them its viewer stands.
 
     Args:
         codec, width, height, fps: of the track at full quality; a size not known yet is 0, and is not changed.
-        full: bits per second of full quality; None: `full_bitrate`.
+        full: bits per second of full quality.
         before: the ladder that this one follows; the viewer stays on its rung where there is the same.
     """
 
     def __init__(
-        self, codec: str, width: int, height: int, fps: float, full: float | None = None, before: Ladder | None = None
+        self, codec: str, width: int, height: int, fps: float, full: float, before: Ladder | None = None
     ) -> None:
-        self.full = full if full is not None else full_bitrate(codec, width, height, fps)
+        self.full = full
         bits = LEAST_BITS_PER_PIXEL.get(codec)
         least = self.full if bits is None else min(self.full, bits * width * height * fps)
         divisors = [d for d in DIVISORS if d == 1 or fps / d >= FEWEST_FPS]

@@ -142,11 +142,8 @@ class LinkControl:
         """Frames under way."""
         return len(self._flights)
 
-    def sent(self, seq: int, size: int, now: float, keyframe: bool = False) -> None:
-        """Frame `seq` of `size` bytes begins to be written. Numbers rise; what does not is not measured.
-
-        A keyframe is only a large frame here: what makes it slow is its size.
-        """
+    def sent(self, seq: int, size: int, now: float) -> None:
+        """Frame `seq` of `size` bytes begins to be written. Numbers rise; what does not is not measured."""
         if seq <= self._newest:
             return
         if self._flights and self._windowed and not self._has_room():

@@ -127,25 +127,31 @@ class SessionRecording:
 
     async def _record(self, recorder: Recorder) -> None:
         """Write until the session has said goodbye, then end the files."""
-        messages = _FileMessages(self)
-        with trio.CancelScope(shield=True) as scope:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._bound, scope)
-                nursery.start_soon(self._outbound.send, messages)
-                while not messages.closed:
-                    if recorder.waiting:
-                        await self._disk(recorder.write, abandon_on_cancel=True)
-                        self._count(recorder)
-                    else:
-                        await self._bell.wait()
-                self._leave()
-                reason = self._session.reason or self._outbound.end_reason or "client_left"
-                await self._disk(partial(recorder.close, self._now(), reason), abandon_on_cancel=True)
-                self._count(recorder)
-                log.info("session %s: recorded %s: %s", self._session.id, self._path, recorder.summary())
-                nursery.cancel_scope.cancel()
+        try:
+            with trio.CancelScope(shield=True) as scope:
+                await self._write(recorder, scope)
+        finally:
+            self._leave()  # also if the disk hangs
         if scope.cancelled_caught:
             log.error("session %s: the disk did not take the end of %s in %g s", self._session.id, self._path, CLOSING)
+
+    async def _write(self, recorder: Recorder, scope: trio.CancelScope) -> None:
+        messages = _FileMessages(self)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._bound, scope)
+            nursery.start_soon(self._outbound.send, messages)
+            while not messages.closed:
+                if recorder.waiting:
+                    await self._disk(recorder.write, abandon_on_cancel=True)
+                    self._count(recorder)
+                else:
+                    await self._bell.wait()
+            self._leave()
+            reason = self._session.reason or self._outbound.end_reason or "client_left"
+            await self._disk(partial(recorder.close, self._now(), reason), abandon_on_cancel=True)
+            self._count(recorder)
+            log.info("session %s: recorded %s: %s", self._session.id, self._path, recorder.summary())
+            nursery.cancel_scope.cancel()
 
     async def _bound(self, scope: trio.CancelScope) -> None:
         await self._session.ended.wait()
