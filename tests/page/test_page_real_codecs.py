@@ -61,9 +61,9 @@ class Numbered(ReactorPipeline):
 TOLERANCE = {"raw": 0, "lossless": 1, "vp8": 18}  # the first VP8 pictures after a keyframe are coarser
 USUAL = 8
 
-# Watches the canvas until it has shown `count` numbers of the size asked for, and gives what it read, each as
-# {width, height, number, wrong}. One pixel for each patch is enough: the middle of it. A picture that comes smaller, as the
-# server may send where the machine is slow, is waited out.
+# Watches the canvas until it has shown `count` numbers, and one of them in the size asked for, and gives what it read, each
+# as {number, wrong, unclear}. One pixel for each patch is enough: the middle of it. Where the machine is slow the server
+# steps down, so smaller pictures of the same shape count, too; what is larger belongs to what was before.
 WATCH = """async ([count, size, colours, patience]) => {
     const strip = Object.assign(document.createElement("canvas"), { width: 16, height: 1 });
     const context = strip.getContext("2d", { alpha: false, willReadFrequently: true });
@@ -75,6 +75,7 @@ WATCH = """async ([count, size, colours, patience]) => {
             context.drawImage(canvas, x, y, 1, 1, i, 0, 1, 1);
         }
         const { data } = context.getImageData(0, 0, 16, 1);
+        if (data.every((value, i) => value === 0 || i % 4 === 3)) return null; // nothing yet
         let number = 0, wrong = 0, unclear = 0;
         for (let i = 0; i < 16; i++) for (let c = 0; c < 3; c++) {
             const value = data[4 * i + c];
@@ -85,13 +86,16 @@ WATCH = """async ([count, size, colours, patience]) => {
         return { number, wrong, unclear };
     };
     const seen = [];
+    let whole = false;
     const until = performance.now() + 1000 * patience;
-    while (seen.length < count) {
+    while (seen.length < count || !whole) {
         await new Promise(requestAnimationFrame);
         if (performance.now() > until) throw new Error(`shown in ${patience} s: ${JSON.stringify(seen)}`);
         const canvas = document.querySelector("canvas[data-track=main_video]");
-        if (canvas?.width !== size[0] || canvas.height !== size[1]) continue;
+        if (!canvas || canvas.width > size[0] || Math.abs(canvas.width / canvas.height - size[0] / size[1]) > 0.02) continue;
         const shown = read(canvas);
+        if (shown === null) continue;
+        whole ||= canvas.width === size[0] && canvas.height === size[1];
         if (shown.number !== seen.at(-1)?.number) seen.push(shown);
     }
     return seen;
@@ -158,7 +162,7 @@ CASES = [
 def test_every_codec_has_the_right_pixels(serve: Serve, page: Page, width: int, height: int, fps: int, codec: str) -> None:
     live(page, f"{serve(width, height, fps)}?video={codec}")
     plays(page, codec, width, height)
-    expect(page.locator("#figure-format")).to_have_text(f"{width}×{height} {codec}")
+    expect(page.locator("#figure-format")).to_have_text(re.compile(rf"^\d+×\d+ {codec}$"))
     expect(page.locator("#figure-steps")).to_have_text("0")
     expect(page.locator("#log-count")).to_have_text("0")
 
@@ -207,7 +211,7 @@ def test_decoders_that_hold_frames_back_are_left_until_one_plays(serve: Serve, p
     live(page, serve(640, 480, 30))
     expect(page.locator("#figure-steps")).to_have_text(str(held), timeout=20_000)
     plays(page, codec, 640, 480)
-    expect(page.locator("#figure-format")).to_have_text(f"640×480 {codec}")
+    expect(page.locator("#figure-format")).to_have_text(re.compile(rf"^\d+×\d+ {codec}$"))
     expect(page.locator("#log-count")).to_have_text(str(held))
     assert page.evaluate("opened") == LADDER[: held + 1]
 
