@@ -273,6 +273,8 @@ def _files(answer: Callable[[str], tuple[str, bytes]]) -> Iterator[str]:
 
 
 def _our_page(path: str) -> tuple[str, bytes]:
+    if path == "/health":
+        return "application/json", b"{}"
     name = "index.html" if path == "/" else path.removeprefix("/page/")
     return TYPES[name.rpartition(".")[2]], (files("reactor_trio") / "page" / name).read_bytes()
 
@@ -290,7 +292,7 @@ async def _serve_bare(protocol: bool) -> None:
         encoder = open_encoder(spec, CODEC, settings)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_ignore, socket)
+                nursery.start_soon(_listen, socket, encoder)
                 await send(socket, encoder)
         except* trio_websocket.ConnectionClosed:
             encoder.close()
@@ -323,10 +325,11 @@ async def _serve_bare(protocol: bool) -> None:
     print(json.dumps(sent), flush=True)
 
 
-async def _ignore(socket: trio_websocket.WebSocketConnection) -> None:
-    """Take what the page says."""
+async def _listen(socket: trio_websocket.WebSocketConnection, encoder: Any) -> None:
+    """Of what the page says only this matters: that it cannot go on without a keyframe."""
     while True:
-        await socket.get_message()
+        if "reactor.keyframe" in await socket.get_message():
+            encoder.request_keyframe()
 
 
 def _welcome(info: Any) -> list[str]:
