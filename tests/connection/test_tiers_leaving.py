@@ -277,3 +277,28 @@ async def test_the_kit_finds_an_encoder_that_was_left_open(autojump_clock: Any, 
     with pytest.raises(AssertionError, match="encoder none of main_video"):
         async with open_server(Counting, step_cost=0.01) as server, server.connect() as client:
             await client.take(2)
+
+
+# ---- two from the first frame on ------------------------------------------------------------------------------------
+
+
+async def test_two_clients_share_one_encoder_from_the_first_frame_on(autojump_clock: Any) -> None:
+    """What full quality is becomes known with the first frame, to both at once."""
+    async with open_server(Counting, step_cost=0.01) as server, server.connect(video=["jpeg"]) as client:
+        async with server.connect(video=["jpeg"], role="viewer") as viewer:
+            tiers = server.runtime.tiers(server.sessions[0])
+            assert [frame.seq for frame in await viewer.take(3)] == [0, 1, 2]
+            assert len(tiers._tiers["main_video"]) == 1
+        assert [frame.seq for frame in await client.take(20)] == list(range(20))
+
+
+async def test_who_moves_to_another_tier_of_single_pictures_gets_none_twice(stage: Stage, autojump_clock: Any) -> None:
+    good, bad = stage.watch("jpeg"), stage.watch("jpeg")
+    await stage.show(2)
+    bad.link.quality = Quality(FULL / 3)
+    await stage.show(3)
+    assert stage.tiers.count("main_video") == 2
+    bad.link.quality = Quality(FULL)
+    await stage.show(3)
+    assert stage.tiers.count("main_video") == 1
+    assert good.values == bad.values == list(range(8))

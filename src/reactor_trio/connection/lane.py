@@ -133,6 +133,8 @@ class Lane:
         self._full = _GUESS
         #: whether it has been offered a frame
         self.fresh = True
+        #: number of the newest frame that began to be sent
+        self.newest_seq = -1
         #: when it was last given, or is to be given, a picture at its own wish
         self.refreshed_at = -math.inf
         self.gated = True
@@ -141,7 +143,6 @@ class Lane:
         self._latency = latency
         self._max_age = max_age
         self._queue: deque[CodedFrame] = deque()
-        self._newest_seq = -1
         self._newest_command: int | None = None
         self._unconfirmed: _Unconfirmed | None = None
 
@@ -212,7 +213,7 @@ class Lane:
     def sent(self, coded: CodedFrame, now: float) -> None:
         """The packet is being written."""
         self.link.sent(coded.seq, coded.size, now)
-        self._newest_seq = max(self._newest_seq, coded.seq)
+        self.newest_seq = max(self.newest_seq, coded.seq)
         origin = coded.origin
         if origin.command is None or origin.command == self._newest_command or origin.waited is None:
             return
@@ -225,7 +226,7 @@ class Lane:
         """The viewer has dealt with frame `seq` and all before it, and had it for `held` seconds until it was decoded."""
         self.link.acknowledged(seq, now)
         first = self._unconfirmed
-        if first is not None and first.coded.seq <= seq <= self._newest_seq:
+        if first is not None and first.coded.seq <= seq <= self.newest_seq:
             self._unconfirmed = None
             way = now - first.at
             decode = min(held or 0.0, way)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -209,23 +209,28 @@ class Tier:
 
     def _hand_out(self, frame: DueFrame, coded: CodedFrame) -> None:
         self._last, self._last_due = frame, frame.due
-        if coded.keyframe:
-            self._take_in()
+        taken_in = self._take_in() if coded.keyframe else ()
         for member in list(self.lanes if self._asked is None else self._asked):
-            if member.tier is self:  # who was asked for may have left meanwhile
-                member.put(coded)
+            if member.tier is not self:  # who was asked for may have left meanwhile
+                continue
+            if member in taken_in and self._encoder.intra_only and member.newest_seq >= frame.seq:
+                continue  # it has had this one of the tier that it came from
+            member.put(coded)
         served = self.lanes if self._asked is None else self._asked
         self._newcomers = {lane: at for lane, at in self._newcomers.items() if lane.gated or lane not in served}
         if self._keyframe_at < math.inf:
             self._show_standing()
         self._wake_members()
 
-    def _take_in(self) -> None:
+    def _take_in(self) -> Sequence[Lane]:
         expected, self._expected = self._expected, []
+        taken_in = []
         for lane in expected:
             if lane.tier is not None and lane.tier is not self and lane.codec == self.codec:
                 lane.tier.leave(lane)
                 self.join(lane)
+                taken_in.append(lane)
+        return taken_in
 
     def _wake_members(self) -> None:
         if self._frame is not None or self._newcomers:
