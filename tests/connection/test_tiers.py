@@ -397,3 +397,53 @@ async def test_the_parts_of_a_commands_way(stage: Stage, autojump_clock: Any) ->
         ("network", after - 0.015625), ("decode", 0.015625), ("total", 0.5 + 0.25 + 0.0625 + after)
     ]  # fmt: skip
     assert viewer.link.acknowledgements == [2, 2]
+
+
+# ---- the choice among tiers -----------------------------------------------------------------------------------------
+
+
+async def test_links_are_told_of_another_size_and_another_codec(stage: Stage, autojump_clock: Any) -> None:
+    one, other = stage.watch("h264", "vp8"), stage.watch("h264")
+    await stage.show(2)
+    stage.size = 64
+    await stage.show(2)
+    assert one.outbound.choose_video(["vp8"])
+    await stage.show()
+    assert [description[2:] for description in one.link.descriptions] == [("h264", 2, 2), ("h264", 64, 64), ("vp8", 64, 64)]
+    assert [description[2:] for description in other.link.descriptions] == [("h264", 2, 2), ("h264", 64, 64)]
+
+
+async def test_two_tiers_that_have_become_alike_are_joined_and_stay_so(stage: Stage, autojump_clock: Any) -> None:
+    one, other = stage.watch(), stage.watch()
+    await stage.show(2)
+    other.link.quality = Quality(FULL / 3)
+    await stage.show(6)
+    assert stage.tiers.count("main_video") == 2
+    one.link.quality = Quality(FULL / 3)
+    await stage.show(24)
+    assert [encoder.closed for encoder in stage.encoders] == [False, True]
+    assert one.values == other.values == list(range(32))
+    assert len(one.keyframes) <= 2
+
+
+async def test_a_viewer_that_cannot_have_a_tier_of_its_own_keeps_its_codec(stage: Stage, autojump_clock: Any) -> None:
+    for codec in ("h264", "vp8", "jpeg"):
+        stage.watch(codec)
+    slow = stage.watch("vp8", "h264")
+    await stage.show(2)
+    slow.link.quality = Quality(FULL / 10)
+    await stage.show(4)
+    assert slow.lane.codec == "vp8"
+    assert slow.codecs == ["vp8"]
+
+
+async def test_a_viewer_without_a_tier_of_its_own_takes_the_best_below_it(stage: Stage, autojump_clock: Any) -> None:
+    viewers = [stage.watch() for _ in range(4)]
+    await stage.show()
+    for viewer, part in zip(viewers[1:3], (4, 16), strict=True):
+        viewer.link.quality = Quality(FULL / part)
+        await stage.show()
+    viewers[3].link.quality = Quality(FULL / 2)
+    await stage.show(6)
+    assert stage.tiers.count("main_video") == 3
+    assert viewers[3].lane.tier is viewers[1].lane.tier

@@ -77,9 +77,12 @@ class FakeLink:
         self.is_open = True
         self.probe_at = math.inf
         self.skips = 0
+        #: full bitrate, fps, codec, width, height
+        self.descriptions: list[tuple[Any, ...]] = []
         self.acknowledgements: list[int] = []
 
-    def describe(self, *_: Any) -> None: ...
+    def describe(self, *description: Any) -> None:
+        self.descriptions.append(description[:5])
 
     def sent(self, seq: int, size: int, now: float) -> None: ...
 
@@ -170,6 +173,7 @@ class Stage:
         self.max_age = max_age
         self.viewers: list[Viewer] = []
         self.value = 0
+        self.size = 2
         #: codec: how many frames its encoders encode before they fail, -1 for one that cannot even be opened
         self.broken: dict[str, float] = {}
         self._nursery = nursery
@@ -219,7 +223,7 @@ class Stage:
         """Show frames, each for `INTERVAL`, and return when the last one's time is over."""
         for _ in range(count):
             now = trio.current_time()
-            frame = np.full((2, 2, 3), self.value, np.uint8)
+            frame = np.full((self.size, self.size, 3), self.value, np.uint8)
             origin = Origin(self.value, command, waited, 0.25)
             bundle = Bundle({"main_video": frame}, {"main_video": self.value}, INTERVAL, True, origin, now)
             self._last = bundle, now - self.began

@@ -134,7 +134,6 @@ class Tier:
             for member in self.lanes:
                 member.passed_over(reason, now)
         self._newest_seq, self._frame = frame.seq, frame
-        self._newcomers.clear()
 
     def refresh(self, lane: Lane, now: float, *, newcomer: bool = False) -> None:
         """`lane` needs a packet that stands alone."""
@@ -147,7 +146,7 @@ class Tier:
                 self._newcomers[lane] = lane.refreshed_at = now
             if not self._busy:
                 self._show_standing()
-        elif self._last is not None and self._frame is None and not self.encodes and lane not in self._newcomers:
+        elif self._last is not None and self._frame is None and lane not in self._newcomers:
             self._newcomers[lane] = lane.refreshed_at = max(now, at)
         lane.wake()
 
