@@ -422,7 +422,8 @@ async def test_two_tiers_that_have_become_alike_are_joined_and_stay_so(stage: St
     one.link.quality = Quality(FULL / 3)
     await stage.show(24)
     assert [encoder.closed for encoder in stage.encoders] == [False, True]
-    assert one.values == other.values == list(range(32))
+    assert one.values == list(range(32))
+    assert sorted(set(other.values)) == list(range(32))  # the one it moved with may come twice, the second a keyframe
     assert len(one.keyframes) <= 2
 
 
