@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import logging
 import math
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,19 +22,18 @@ from msgspec.structs import replace
 
 from reactor_trio.admission import Admission, Journal
 from reactor_trio.connection import Hello, Inbound, Outbound, OutboundServices, Tiers
-from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
-from reactor_trio.interface.blocking import VideoModel, instantiate
-from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
+from reactor_trio.errors import ManifestError, ModelFailed
+from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.media import Worker, encoders, input_codecs
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
-from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
+from reactor_trio.server.loading import load_model
 from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.recorder import SessionRecording, recorder_hello, recording_folder
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.waiting_room import Place, WaitingRoom
-from reactor_trio.session import Check, Port, Session, SessionServices
+from reactor_trio.session import Check, Session, SessionServices
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.uploads import Disk, UploadLimits
 
@@ -332,46 +330,21 @@ class Runtime:
         await trio.lowlevel.checkpoint()
 
     async def _load(self, config: dict[str, Any]) -> tuple[Declaration, SessionServices]:
-        model_class, moderate = self._find_model(), self._find_moderation()
-        declaration = declaration_of(model_class)
-        model = await self._instantiate(model_class, config)
-        declared = _declared_fps(model) if self.settings.fps is None else self.settings.fps
-        port = Port(
-            self.host, declaration, declared, self._max_fps(model),
-            lambda frames: self.metrics.dropped("model", "no_client", frames), self.metrics.dropped,
-        )  # fmt: skip
-        model._reactor_port = port
-        if isinstance(model, ReactorModel):
-            loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
-            if inspect.isawaitable(loaded):
-                await loaded
-        if declaration.kind == "pipeline" and not is_generator_function(model.inference):  # type: ignore[attr-defined]
-            raise DeclarationError(f"{model_class.__qualname__}.inference must be a generator or an async generator")
-        buffer_size = self.settings.buffer_size or model.buffer_size
-        if not isinstance(buffer_size, int) or buffer_size < 1:
-            raise DeclarationError(f"{model_class.__qualname__}.buffer_size must be a whole number above 0")
+        loaded = await load_model(self._find_model(), config, self.host, self.settings, self.metrics.dropped)
         limits = self.settings.limits
-        return declaration, SessionServices(
-            host=self.host, model=model, port=port, declaration=declaration, max_fps=self._max_fps(model),
-            buffer_size=buffer_size, hold=self.settings.slow_client == "hold", debug=self._debug,
+        return loaded.declaration, SessionServices(
+            host=self.host, model=loaded.model, port=loaded.port, declaration=loaded.declaration, max_fps=loaded.max_fps,
+            buffer_size=loaded.buffer_size, hold=self.settings.slow_client == "hold", debug=self._debug,
             stuck_after=self.settings.stuck_after, commands_per_second=limits.commands_per_second,
             pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
             uploads=self._upload_limits(), disk=self._disk,
             dropped=self.metrics.dropped, underrun=self.metrics.underrun, handed=self.metrics.handed, stuck=self._stuck,
-            moderate=moderate,
+            moderate=self._find_moderation(),
         )  # fmt: skip
-
-    async def _instantiate(self, model_class: type[Model], config: dict[str, Any]) -> Model:
-        if issubclass(model_class, VideoModel):
-            return await self.host.author_threads[0].run(instantiate, model_class, config)
-        return model_class()
 
     def _upload_limits(self) -> UploadLimits:
         given = self.settings.uploads
         return UploadLimits(given.file_size, given.total_size, given.files, given.at_once, given.folder)
-
-    def _max_fps(self, model: Model) -> float:
-        return checked_fps(self.settings.max_fps or model.max_fps)
 
     def _loaded(self) -> SessionServices:
         assert self._services is not None, "the model is not loaded"
@@ -403,11 +376,3 @@ class Runtime:
     async def _everybody_left(self) -> None:
         while self._present:
             await self._left.wait()
-
-
-def _declared_fps(model: Model) -> float | None:
-    """The rate that the author declared, on the class or in `load`; None if only the base class speaks."""
-    if "fps" in vars(model) or any("fps" in vars(c) for c in type(model).__mro__ if issubclass(c, Model)
-                                   and not c.__module__.startswith("reactor_trio.interface")):  # fmt: skip
-        return checked_fps(model.fps)
-    return None

@@ -1,0 +1,71 @@
+"""From a model class to a loaded model with its declaration and its port, on the model's thread."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reactor_trio.errors import DeclarationError
+from reactor_trio.interface.blocking import VideoModel, instantiate
+from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
+from reactor_trio.interface.model import Model, ReactorModel
+from reactor_trio.model_host import ModelHost
+from reactor_trio.pacing.cadence import checked_fps
+from reactor_trio.server.settings import Settings
+from reactor_trio.session import Port
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that can be served; `max_fps` and `buffer_size` are its own or the manifest's."""
+
+    model: Model
+    declaration: Declaration
+    port: Port
+    max_fps: float
+    buffer_size: int
+
+
+async def load_model(
+    model_class: type[Model],
+    config: dict[str, Any],
+    host: ModelHost,
+    settings: Settings,
+    dropped: Callable[[str, str, int], None],
+) -> LoadedModel:
+    """Make a model, give it its port and load it. Raises DeclarationError, and what author code raises.
+
+    `dropped` counts frames dropped: place, reason, number.
+    """
+    declaration = declaration_of(model_class)
+    model = await _instantiate(model_class, config, host)
+    max_fps = checked_fps(settings.max_fps or model.max_fps)
+    declared = _declared_fps(model) if settings.fps is None else settings.fps
+    port = Port(host, declaration, declared, max_fps, lambda frames: dropped("model", "no_client", frames), dropped)
+    model._reactor_port = port
+    if isinstance(model, ReactorModel):
+        loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
+        if inspect.isawaitable(loaded):
+            await loaded
+    if declaration.kind == "pipeline" and not is_generator_function(model.inference):  # type: ignore[attr-defined]
+        raise DeclarationError(f"{model_class.__qualname__}.inference must be a generator or an async generator")
+    buffer_size = settings.buffer_size or model.buffer_size
+    if not isinstance(buffer_size, int) or buffer_size < 1:
+        raise DeclarationError(f"{model_class.__qualname__}.buffer_size must be a whole number above 0")
+    return LoadedModel(model, declaration, port, checked_fps(settings.max_fps or model.max_fps), buffer_size)
+
+
+async def _instantiate(model_class: type[Model], config: dict[str, Any], host: ModelHost) -> Model:
+    if issubclass(model_class, VideoModel):
+        return await host.author_threads[0].run(instantiate, model_class, config)
+    return model_class()
+
+
+def _declared_fps(model: Model) -> float | None:
+    """The rate that the author declared, on the class or in `load`; None if only the base class speaks."""
+    if "fps" in vars(model) or any("fps" in vars(c) for c in type(model).__mro__ if issubclass(c, Model)
+                                   and not c.__module__.startswith("reactor_trio.interface")):  # fmt: skip
+        return checked_fps(model.fps)
+    return None
