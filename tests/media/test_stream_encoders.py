@@ -244,7 +244,7 @@ def test_others_follow_their_target_by_being_opened_anew(clip, codec: str) -> No
     assert encoder.encode(clip[120]).keyframe  # at once, since it is less than half
     got, keys = bits_per_second(encoder, clip[121:240], 30)
     assert keys == 0
-    assert 200_000 < got < (340_000 if codec == "av1" else 280_000)  # SVT-AV1 takes a third more than it is given here
+    assert 200_000 < got < (380_000 if codec == "av1" else 280_000)  # SVT-AV1 takes half more than it is given here
     encoder.configure(Target(500_000, 30))
     keyframes = [encoder.encode(frame).keyframe for frame in clip[:60]]
     assert keyframes.index(True) == 150 - 120  # five seconds after the last time
