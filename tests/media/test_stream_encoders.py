@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import islice
 
 import numpy as np
@@ -304,6 +305,8 @@ def test_frames_of_any_memory_layout_are_taken_and_left_alone(codec: str) -> Non
 
 @pytest.mark.parametrize("codec", ALL)
 def test_a_closed_encoder_is_silent_and_another_goes_on(codec: str, capfd) -> None:
+    gc.collect()  # those of tests before that were not closed, and say so
+    capfd.readouterr()
     one, other, bars = opened(codec, RICH), opened(codec, RICH), colour_bars(160, 128)
     one.encode(bars)
     other.encode(bars)

@@ -150,9 +150,10 @@ def toggle(page: Page, name: str) -> None:
 # Right pixels
 
 CODECS = ["h264", "vp8", "vp9", "av1", "jpeg"]
+SHORT = [(640, 480, 30), (1280, 720, 60)]
 CASES = [
-    (width, height, fps, codec)
-    for width, height in ((640, 480), (1280, 720))
+    pytest.param(*size, fps, codec, marks=() if (*size, fps) in SHORT else pytest.mark.soak)
+    for size in ((640, 480), (1280, 720))
     for fps in (30, 60)
     for codec in (*CODECS, *(("lossless", "raw") if fps == 30 else ()))
 ]
