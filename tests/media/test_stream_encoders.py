@@ -315,7 +315,10 @@ def test_a_closed_encoder_is_silent_and_another_goes_on(codec: str, capfd) -> No
     opened(codec).close()  # one that was never used
     assert not other.encode(bars).keyframe
     other.close()
-    assert capfd.readouterr() == ("", "")
+    said = capfd.readouterr()
+    # Whether SVT-AV1 says its settings is decided when a process uses it first, which may have been another test.
+    lines = [line for line in (said.out + said.err).splitlines() if not line.startswith(("Svt[info]", "Svt[warn]"))]
+    assert lines == []
 
 
 @pytest.mark.parametrize("codec", YUV)

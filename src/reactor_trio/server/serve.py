@@ -86,11 +86,8 @@ async def serve(
         find_hook = lambda: moderate  # noqa: E731
         if settings is not None and settings.moderate is not None:
             raise ManifestError("runtime.moderate: without a manifest give the function itself, serve(..., moderate=...)")
-    settings = settings or Settings()
-    if host is not None:
-        settings = msgspec.structs.replace(settings, host=host)
-    if port is not None:
-        settings = msgspec.structs.replace(settings, port=port)
+    given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
+    settings = msgspec.structs.replace(settings or Settings(), **given)
     tell = on_phase or (lambda _phase: None)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     limiter = trio.CapacityLimiter(os.cpu_count() or 1)
@@ -112,12 +109,15 @@ async def serve(
                 async with trio.open_nursery() as nursery:
                     bound = open_listeners[0].socket.getsockname()
                     serving = Serving(bound[0], bound[1], runtime)
-                    nursery.start_soon(_listen, runtime, open_listeners, ReactorSite(runtime, settings.host), settings)
+                    accepting = trio.CancelScope()
+                    nursery.start_soon(_listen, runtime, open_listeners, settings, accepting, nursery)
                     await runtime.load(dict(config or {}))
                     nursery.start_soon(runtime.watch_model)
                     await runtime.open_doors()
                     task_status.started(serving)
                     await (trio.Event() if drain is None else drain).wait()
+                    if runtime.goodbye == "model_restarting":
+                        accepting.cancel()  # who comes from now on waits in the sockets' queue for the next server
                     await runtime.drain()
                     nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
@@ -133,8 +133,14 @@ async def serve(
 
 
 async def _listen(
-    runtime: Runtime, listeners: Sequence[trio.SocketListener], site: ReactorSite, settings: Settings
+    runtime: Runtime,
+    listeners: Sequence[trio.SocketListener],
+    settings: Settings,
+    accepting: trio.CancelScope,
+    connections: trio.Nursery,
 ) -> None:
+    """Accept until `accepting` is cancelled; connections go on, in a nursery of their own."""
+    site = ReactorSite(runtime, settings.host)
     room, limits = settings.limits.connections, site.limits
     open_connections = turned_away = 0
 
@@ -161,7 +167,8 @@ async def _listen(
             open_connections -= 1
             runtime.metrics.connections = open_connections
 
-    await trio.serve_listeners(connection, list(listeners))
+    with accepting:
+        await trio.serve_listeners(connection, list(listeners), handler_nursery=connections)
 
 
 def _first(group: BaseException) -> BaseException:
