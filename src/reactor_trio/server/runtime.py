@@ -330,7 +330,8 @@ class Runtime:
         await trio.lowlevel.checkpoint()
 
     async def _load(self, config: dict[str, Any]) -> tuple[Declaration, SessionServices]:
-        loaded = await load_model(self._find_model(), config, self.host, self.settings, self.metrics.dropped)
+        model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
+        loaded = await load_model(model_class, config, self.host, self.settings, self.metrics.dropped)
         limits = self.settings.limits
         return loaded.declaration, SessionServices(
             host=self.host, model=loaded.model, port=loaded.port, declaration=loaded.declaration, max_fps=loaded.max_fps,
@@ -339,7 +340,7 @@ class Runtime:
             pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
             uploads=self._upload_limits(), disk=self._disk,
             dropped=self.metrics.dropped, underrun=self.metrics.underrun, handed=self.metrics.handed, stuck=self._stuck,
-            moderate=self._find_moderation(),
+            moderate=moderate,
         )  # fmt: skip
 
     def _upload_limits(self) -> UploadLimits:
