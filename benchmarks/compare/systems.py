@@ -1,0 +1,225 @@
+"""The systems that are compared: how each is started, and when it is ready."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.compare.environments import FASTRTC, OURS, OURS_BASE, PEER, environment_of
+
+HERE = Path(__file__).parent
+SERVERS = HERE / "servers"
+STUN_PORT = 3478
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the body does.
+
+    Attributes:
+        rate: frames a second that its steps are as long as; 0: as fast as it can draw.
+        fps: what the author declares; None: nothing.
+        codec: for those of ours; the peers choose by themselves.
+    """
+
+    name: str
+    width: int
+    height: int
+    batch: int = 1
+    rate: float = 30
+    fps: float | None = None
+    codec: str = "h264"
+
+    def environment(self) -> dict[str, str]:
+        """For the server's process and the client's."""
+        given = {"WIDTH": self.width, "HEIGHT": self.height, "BATCH": self.batch, "RATE": self.rate, "CODEC": self.codec}
+        if self.fps is not None:
+            given["FPS"] = self.fps
+        return os.environ | {f"BENCH_{key}": str(value) for key, value in given.items()}
+
+
+@dataclass(frozen=True)
+class System:
+    """A server with its own client.
+
+    Attributes:
+        environment: which of `environments`.
+        command: its arguments after the interpreter, given a port.
+        client: module in `clients/`.
+        ready: whether the server at a port takes sessions.
+        folder: where its process runs.
+    """
+
+    name: str
+    environment: str
+    command: Callable[[int], list[str]]
+    client: str
+    ready: Callable[[int], bool]
+    folder: Path = HERE
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter, whose environment is made if need be."""
+        return environment_of(self.environment)
+
+
+@dataclass
+class Server:
+    """A running one."""
+
+    system: System
+    process: subprocess.Popen[bytes]
+    port: int
+    #: seconds from its start until it was ready
+    start: float
+    log: Path
+
+    @property
+    def url(self) -> str:
+        """What its client is given."""
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def serve(system: System, workload: Workload, log: Path) -> Iterator[Server]:
+    """A server, ready, until the block ends. Raises RuntimeError with its log if it does not come up."""
+    port = _free_port()
+    variables = workload.environment() | system.variables | {"HOST": "127.0.0.1", "PORT": str(port)}
+    command = [str(system.python), *system.command(port)]
+    began = time.monotonic()
+    with log.open("wb") as output, subprocess.Popen(
+        command, cwd=system.folder, env=variables, stdout=output, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            while not system.ready(port):
+                if process.poll() is not None or time.monotonic() > began + PATIENCE:
+                    raise RuntimeError(f"{system.name} did not come up: {log.read_text()[-2000:]}")
+                time.sleep(0.002)
+            yield Server(system, process, port, time.monotonic() - began, log)
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def play(server: Server, workload: Workload, *options: str, limit: float = 180) -> dict[str, Any]:
+    """A session of the system's own client: what `session.py` printed. Raises RuntimeError with what it said instead."""
+    with watching(server, workload, *options) as client:
+        out, errors = client.communicate(timeout=limit)
+    try:
+        return dict(json.loads(out.splitlines()[-1]))
+    except (IndexError, ValueError):
+        raise RuntimeError(f"{server.system.name}: the client failed: {errors[-2000:]}") from None
+
+
+@contextmanager
+def watching(server: Server, workload: Workload, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A client process, killed when the block ends."""
+    command = [
+        str(server.system.python), str(HERE / "session.py"), server.system.client, server.url,
+        "--pid", str(server.process.pid), *options,
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, env=workload.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+# ---- when each is ready ----------------------------------------------------------------------------------------------
+
+
+def _health(wanted: str) -> Callable[[int], bool]:
+    def ready(port: int) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
+                return wanted in answer.read().decode()
+        except (OSError, urllib.error.URLError):
+            return False
+
+    return ready
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+# ---- what the peer needs besides -------------------------------------------------------------------------------------
+
+
+class Stun(threading.Thread):
+    """Answers STUN binding requests (RFC 5389), so that the peer's ICE does not wait 3 s for a server on the internet."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", STUN_PORT))
+
+    def run(self) -> None:
+        """Until the process ends."""
+        while True:
+            request, (host, port) = self._socket.recvfrom(2048)
+            if len(request) < 20 or request[:2] != b"\x00\x01":
+                continue
+            cookie = int.from_bytes(request[4:8], "big")
+            address = struct.unpack("!I", socket.inet_aton(host))[0] ^ cookie
+            mapped = struct.pack("!HHBBHI", 0x0020, 8, 0, 1, port ^ (cookie >> 16), address)
+            self._socket.sendto(b"\x01\x01" + struct.pack("!H", len(mapped)) + request[4:20] + mapped, (host, port))
+
+
+def answer_stun() -> None:
+    """From now on; whoever has the port answers already."""
+    try:
+        Stun().start()
+    except OSError:
+        return
+
+
+# ---- the systems -----------------------------------------------------------------------------------------------------
+
+TRIO = System(
+    "reactor-trio", OURS, lambda port: ["-m", "reactor_trio", "run", "--port", str(port)],
+    "reactor_trio", _health('"ready"'), SERVERS / "reactor_trio",
+)  # fmt: skip
+TRIO_BASE = System("reactor-trio, base", OURS_BASE, TRIO.command, "reactor_trio", TRIO.ready, TRIO.folder)
+RUNTIME = System(
+    "reactor-runtime", PEER, lambda _port: ["-m", "reactor_runtime.serve"],
+    "reactor_runtime", _health('"available"'), SERVERS / "reactor_runtime",
+    {"STUN_SERVERS": f"stun:127.0.0.1:{STUN_PORT}"},
+)  # fmt: skip
+FLOOR = System(
+    "floor", OURS, lambda port: [str(SERVERS / "floor.py"), str(port)], "reactor_trio", _listens,
+)  # fmt: skip
+WRITES = System(
+    "bare writes", OURS, lambda port: [str(SERVERS / "floor.py"), str(port), "--replay"], "reactor_trio", _listens,
+)  # fmt: skip
+FAST_RTC = System(
+    "fastrtc", FASTRTC, lambda port: [str(SERVERS / "fastrtc_server.py"), str(port)], "fastrtc", _listens,
+)  # fmt: skip
