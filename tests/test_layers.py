@@ -28,7 +28,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "decoding": ("", "av cv2 numpy"),
     "pacing": ("", ""),
     "admission": ("", ""),
-    "media": ("errors protocol interface decoding", "av cv2 msgspec numpy simplejpeg torch"),
+    "media": ("errors protocol interface decoding", "av msgspec numpy simplejpeg torch"),
     "recording": ("errors protocol", "av msgspec numpy"),
     "model_host": ("errors", "outcome trio"),
     "session": ("errors protocol interface pacing media model_host", "outcome trio"),

@@ -1,4 +1,4 @@
-"""A virtual environment for each system, made once and kept under `.benchmarks/`; all on one Python, which the peer needs newer.
+"""A virtual environment for each system, made once and kept under `.benchmarks/`, all on the Python that the peer needs.
 
 What is installed: ours from this checkout, without and with the codecs between frames, and the peers from the package index,
 each by its own published requirements.

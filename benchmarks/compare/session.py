@@ -2,7 +2,7 @@
 
 It knows no system. A module in `clients/` offers
 
-    async open(url, on_frame, pause, second) -> handle    on_frame(pixels, width, height, channels), from any thread;
+    async join(url, on_frame, pause, second) -> handle    on_frame(pixels, width, height, channels), from any thread;
                                                           `pause`: seconds that each frame keeps its consumer busy;
                                                           `second`: join the session that another client has
     async set_brightness(handle, value)                   returns when it is acknowledged
@@ -77,7 +77,7 @@ async def play(options: argparse.Namespace) -> dict[str, Any]:
     client = importlib.import_module(f"clients.{options.client}")
     watcher = Watcher(asyncio.get_running_loop())
     began = time.monotonic()
-    handle = await client.open(options.url, watcher.on_frame, options.pause, options.second)
+    handle = await client.join(options.url, watcher.on_frame, options.pause, options.second)
     connected = time.monotonic()
     await asyncio.wait_for(watcher.first.wait(), PATIENCE)
     print("playing", flush=True)
@@ -135,7 +135,7 @@ async def rejoin(options: argparse.Namespace) -> dict[str, Any]:
         attempts += 1
         watcher = Watcher(asyncio.get_running_loop())
         try:
-            handle = await asyncio.wait_for(client.open(options.url, watcher.on_frame, 0, False), PATIENCE)
+            handle = await asyncio.wait_for(client.join(options.url, watcher.on_frame, 0, False), PATIENCE)
             accepted = time.monotonic()
             await asyncio.wait_for(watcher.first.wait(), PATIENCE)
         except Exception:

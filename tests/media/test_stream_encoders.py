@@ -329,11 +329,11 @@ def test_without_a_target_it_is_full_quality(clip, codec: str) -> None:
 
 def test_the_preset_is_the_settings(clip) -> None:
     sizes = {}
-    for preset in ("ultrafast", "superfast"):
+    for preset in ("realtime", "ultrafast", "superfast"):
         encoder = opened("h264", Target(300_000, 30), CodecSettings(preset=preset))
         sizes[preset] = [encoder.encode(frame).payload.nbytes for frame in clip[:5]]
         assert encoder.implementation == "libx264"
-    assert sizes["ultrafast"] != sizes["superfast"]
+    assert sizes["realtime"] != sizes["ultrafast"] != sizes["superfast"] != sizes["realtime"]
 
 
 @pytest.mark.parametrize("size", [(2, 2), (64, 48), (320, 240)])

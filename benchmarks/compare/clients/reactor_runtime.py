@@ -10,7 +10,7 @@ from typing import Any
 from reactor_sdk import Reactor
 
 
-async def open(url: str, on_frame: Any, pause: float, second: bool) -> Any:
+async def join(url: str, on_frame: Any, pause: float, second: bool) -> Any:
     """A second client takes the first one's session over by its identifier, which is how the SDK shares one."""
     reactor = Reactor("bench", local=True, api_url=url)
 
@@ -20,12 +20,13 @@ async def open(url: str, on_frame: Any, pause: float, second: bool) -> Any:
             time.sleep(pause)
 
     reactor.track("main_video").on_raw_frame(taken)
-    session = None
-    if second:
-        with urllib.request.urlopen(f"{url}/session") as answer:
-            session = json.load(answer)["session_id"]
-    await reactor.connect(session_id=session)
+    await reactor.connect(session_id=_running_session(url) if second else None)
     return reactor
+
+
+def _running_session(url: str) -> str:
+    with urllib.request.urlopen(f"{url}/session") as answer:
+        return str(json.load(answer)["session_id"])
 
 
 async def set_brightness(reactor: Any, value: float) -> None:

@@ -17,7 +17,7 @@ class Handle:
         self.client, self.taking, self.closing = client, taking, closing
 
 
-async def open(url: str, on_frame: Any, pause: float, second: bool) -> Handle:
+async def join(url: str, on_frame: Any, pause: float, second: bool) -> Handle:
     """H.264, as the peers send a video codec."""
     codec = os.environ.get("BENCH_CODEC", "h264")
     async with AsyncExitStack() as stack:

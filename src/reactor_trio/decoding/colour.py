@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from reactor_trio.decoding.opencv import opencv
 
 if TYPE_CHECKING:
     import av
@@ -26,9 +26,8 @@ def to_rgb(frame: av.VideoFrame, matrix: str | None = None, full_range: bool | N
     if matrix is None:
         matrix = _NAMED.get(frame.colorspace, "smpte170m")
     even = frame.width % 2 == 0 and frame.height % 2 == 0
-    if frame.format.name == "yuv420p" and even and matrix in ("smpte170m", "bt470bg") and not full_range and _has_cv2():
-        import cv2
-
+    quick = frame.format.name == "yuv420p" and even and matrix in ("smpte170m", "bt470bg") and not full_range
+    if quick and (cv2 := opencv()) is not None:
         return np.asarray(cv2.cvtColor(frame.to_ndarray(), cv2.COLOR_YUV2RGB_I420), np.uint8)
     return _reformatted(frame, matrix, full_range)
 
@@ -52,7 +51,3 @@ def _from_planes(frame: av.VideoFrame) -> NDArray[np.uint8]:
     )
     return np.stack((red, green, blue), axis=2)
 
-
-@cache
-def _has_cv2() -> bool:
-    return find_spec("cv2") is not None

@@ -7,11 +7,12 @@ buffer that is used again for the next one: an encoder that gives a packet for e
 from __future__ import annotations
 
 import logging
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from reactor_trio.decoding.opencv import opencv
 
 if TYPE_CHECKING:
     import av
@@ -39,9 +40,7 @@ def scaled(array: Array, size: Size) -> Array:
     height, width = array.shape[:2]
     if (width, height) == size:
         return array
-    if find_spec("cv2") is not None:
-        import cv2
-
+    if (cv2 := opencv()) is not None:
         small: Array = cv2.resize(array, size, interpolation=cv2.INTER_AREA)
         return small
     rows = (np.arange(size[1]) * 2 + 1) * height // (2 * size[1])
@@ -62,8 +61,8 @@ class Converter:
         width, height = coded
         self._padded = None if size == coded else np.empty((height, width, 3), np.uint8)
         self._yuv = np.empty((height * 3 // 2, width), np.uint8)
-        self._quick = find_spec("cv2") is not None
-        if not self._quick:
+        self._opencv = opencv()
+        if self._opencv is None:
             _say_slow()
 
     def convert(self, array: Array) -> av.VideoFrame:
@@ -71,9 +70,7 @@ class Converter:
         import av
 
         rgb = self.pad(np.ascontiguousarray(scaled(array, self.size)))
-        if self._quick:
-            import cv2
-
+        if (cv2 := self._opencv) is not None:
             cv2.cvtColor(rgb, cv2.COLOR_RGB2YUV_I420, dst=self._yuv)
             if self.coded[1] % 4:
                 return self._copied()

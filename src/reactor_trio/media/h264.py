@@ -22,6 +22,9 @@ LEAST_BUFFER = 64_000
 #: with x264's own 0.9; elsewhere the pictures are the same from the second on, unless there are too few bits.
 FIRST, LEAST_FIRST = 0.3, 100_000
 
+#: ours, by x264's preset and parameters
+_PRESETS = {"realtime": ("ultrafast", ":deblock=0,0:aq-mode=1")}
+
 
 class X264Encoder(StreamEncoder):
     """Constrained baseline, no delay; x264 itself chooses the lowest level that fits size and rate."""
@@ -36,9 +39,10 @@ class X264Encoder(StreamEncoder):
         """Constant bitrate, which is what lets it be changed; the buffer bounds a keyframe to a quarter of a second."""
         buffer = max(opening.bitrate // 4, opening.bitrate // opening.fps, LEAST_BUFFER)
         first = min(0.9, max(FIRST, LEAST_FIRST / buffer))
+        preset, besides = _PRESETS.get(self.settings.preset, (self.settings.preset, ""))
         return {
-            "preset": self.settings.preset, "tune": "zerolatency", "profile": "baseline", "sc_threshold": "0",
-            "maxrate": str(opening.bitrate), "bufsize": str(buffer), "x264-params": f"vbv-init={first:.3f}",
+            "preset": preset, "tune": "zerolatency", "profile": "baseline", "sc_threshold": "0",
+            "maxrate": str(opening.bitrate), "bufsize": str(buffer), "x264-params": f"vbv-init={first:.3f}{besides}",
         }  # fmt: skip
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:

@@ -14,11 +14,12 @@ class CodecSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         jpeg_quality: of JPEG frames, 1 to 100.
         h264: what encodes H.264; "auto" is NVENC for frames that lie on a device where it opens, else libx264.
-        preset: of libx264.
+        preset: of libx264; `realtime` is its `ultrafast` with the two things that are seen most when they lack, the
+            deblocking filter and adaptive quantisation.
         bitrate: the most that a video track takes, in bits per second; None: by its size and rate.
     """
 
     jpeg_quality: Annotated[int, Meta(ge=1, le=100)] = 80
     h264: Literal["auto", "libx264", "h264_nvenc"] = "auto"
-    preset: Literal["ultrafast", "superfast", "veryfast", "faster", "fast", "medium"] = "superfast"
+    preset: Literal["realtime", "ultrafast", "superfast", "veryfast", "faster", "fast", "medium"] = "realtime"
     bitrate: Annotated[int, Meta(ge=50_000, le=200_000_000)] | None = None
