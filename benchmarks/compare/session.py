@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import importlib
 import json
+import math
 import os
 import random
 import sys
@@ -98,10 +99,10 @@ async def play(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _commands(client: Any, handle: Any, watcher: Watcher, options: argparse.Namespace) -> list[dict[str, Any]]:
-    dice = random.Random(options.seed)
     entries: list[dict[str, Any]] = []
     bright = True
-    for _ in range(options.commands):
+    for pause in _pauses(options.commands, options.step, options.seed):
+        await asyncio.sleep(pause)
         bright = not bright
         entry: dict[str, Any] = {"sent": time.monotonic(), "bright": bright}
         entries.append(entry)
@@ -116,8 +117,16 @@ async def _commands(client: Any, handle: Any, watcher: Watcher, options: argpars
             entry["seen"] = await seen
         except TimeoutError:
             entry["missed"] = True
-        await asyncio.sleep(dice.uniform(0.1, 0.45))
     return entries
+
+
+def _pauses(number: int, step: float, seed: int) -> list[float]:
+    """At least 0.1 s each; what is above that hits each part of a step as often as any other, in random order."""
+    dice = random.Random(seed)
+    span = math.ceil(0.3 / step) * step
+    parts = [(part + dice.random()) / number * span for part in range(number)]
+    dice.shuffle(parts)
+    return [0.1 + part for part in parts]
 
 
 def server(pid: int) -> tuple[float, float]:
@@ -154,6 +163,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=float, default=4)
     parser.add_argument("--steady", type=float, default=16)
     parser.add_argument("--commands", type=int, default=30)
+    parser.add_argument("--step", type=float, default=1 / 30, help="seconds of a step, over which commands are spread")
     parser.add_argument("--pause", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--second", action="store_true")

@@ -7,6 +7,9 @@ import os
 from contextlib import AsyncExitStack
 from typing import Any
 
+import av  # noqa: F401 - the peers' clients bring their decoders when they are imported, ours with the first picture
+import cv2  # noqa: F401 - likewise
+
 from reactor_trio.client import Client, connect
 
 

@@ -106,7 +106,7 @@ class GeneratorDriver(Driver):
                 # The disconnect is on its way; it comes as a cancellation, unless author code has just swallowed that.
                 await half.stopped.wait()
                 return None
-            if not applied and half.outflow.step_at(now := trio.current_time()) <= now:
+            if not applied and half.outflow.step_at(now := trio.current_time()) <= now and not half.pending:
                 return max(0.0, now - planned)
 
     async def _step(self) -> tuple[Any, float]:

@@ -3,7 +3,8 @@
 A word that must be heard now wakes that loop. Others need not: as long as a frame is on screen, the playout looks here by
 itself when that one ends, and the model's half looks here before each step. Waking a sleeping loop costs more than all else
 that a small frame needs, so it is saved. What lies here is delivered in order whoever asks, so a message never falls behind
-a frame that was made after it.
+a frame that was made after it, and a command that came while a step kept its loop busy is there when that step ends: what
+was posted to the loop would be heard a turn later, which may be after the next step.
 
 The two loops touch the deque and the flag at the same time. Both operations of the deque are atomic; and the side that lies
 down looks once more after it has raised the flag, so either it sees what was left, or the other side sees the flag.

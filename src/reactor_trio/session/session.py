@@ -136,7 +136,7 @@ class Session:
             lookahead=Lookahead(services.buffer_size, assume=not services.hold),
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
-        self._intake = Intake(lambda command: services.host.post(self._half.command, command), self._refused)
+        self._intake = Intake(lambda command: words.send(self._half.command, command), self._refused)
         self._inflow = services.port.inflow
         self._inflow_number = self._inflow.begin()
 
