@@ -21,6 +21,8 @@ class Report:
         self.name = name
         self.tables: list[dict[str, Any]] = []
         self.bars: list[dict[str, Any]] = []
+        #: what is for drawing and not for reading; only in JSON
+        self.data: dict[str, Any] = {}
         print(f"\n== {name}")
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -34,10 +36,11 @@ class Report:
             first, *others = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
             print("  ".join(["", row[0].ljust(len(first)), *others]))
 
-    def bar(self, what: str, value: float, limit: float, unit: str) -> None:
-        """A figure that must not be above its limit."""
-        self.bars.append({"what": what, "value": value, "limit": limit, "unit": unit, "met": value <= limit})
-        print(f"  {'met' if value <= limit else 'MISSED'}: {what}: {value:.2f} {unit}, at most {limit:g}")
+    def bar(self, what: str, value: float, limit: float, unit: str, *, least: bool = False) -> None:
+        """A figure that must not be above its limit, or with `least` not below it."""
+        met = value >= limit if least else value <= limit
+        self.bars.append({"what": what, "value": value, "limit": limit, "unit": unit, "met": met})
+        print(f"  {'met' if met else 'MISSED'}: {what}: {value:.2f} {unit}, at {'least' if least else 'most'} {limit:g}")
 
     def note(self, text: str) -> None:
         """A sentence under the tables."""
@@ -45,7 +48,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"name": self.name, "tables": self.tables, "bars": self.bars}
+        return {"name": self.name, "tables": self.tables, "bars": self.bars, "data": self.data}
 
 
 SPREAD = ("n", "p50", "p95", "p99", "max")

@@ -93,6 +93,8 @@ async def play(options: argparse.Namespace) -> dict[str, Any]:
     closing = time.monotonic()
     await client.close(handle)
     result["close"] = time.monotonic() - closing
+    if options.again:
+        result["again"] = (await rejoin(options))["first_frame"] - closing
     result["frames"] = watcher.frames
     result["psnr"] = [stamp.quality(*kept) for kept in watcher.kept]
     return result
@@ -139,7 +141,7 @@ def server(pid: int) -> tuple[float, float]:
 async def rejoin(options: argparse.Namespace) -> dict[str, Any]:
     """Try to connect, again and again, until a frame comes. When that was, on the machine's monotonic clock."""
     client = importlib.import_module(f"clients.{options.client}")
-    attempts = 0
+    began, attempts = time.monotonic(), 0
     while True:
         attempts += 1
         watcher = Watcher(asyncio.get_running_loop())
@@ -151,7 +153,7 @@ async def rejoin(options: argparse.Namespace) -> dict[str, Any]:
             await asyncio.sleep(0.05)
             continue
         await client.close(handle)
-        return {"accepted": accepted, "first_frame": watcher.first_at, "attempts": attempts}
+        return {"began": began, "accepted": accepted, "first_frame": watcher.first_at, "attempts": attempts}
 
 
 def main() -> None:
@@ -167,6 +169,7 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--second", action="store_true")
+    parser.add_argument("--again", action="store_true", help="connect once more after leaving")
     parser.add_argument("--rejoin", action="store_true")
     options = parser.parse_args()
     print(json.dumps(asyncio.run(rejoin(options) if options.rejoin else play(options))), flush=True)

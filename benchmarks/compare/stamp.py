@@ -45,6 +45,11 @@ class Body:
             self._scale(brightness)
 
     @property
+    def drawn(self) -> int:
+        """Frames drawn so far."""
+        return self._number - 1
+
+    @property
     def seconds(self) -> float:
         """How long a step has to wait before it draws."""
         return max(0.0, self.frames / self.rate - self._drawing) if self.rate else 0.0

@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from stamp import Body
 
-from reactor_trio import InputField, InputState, Output, ReactorPipeline, Video
+from reactor_trio import InputField, InputState, Output, ReactorPipeline, Video, disconnected
 
 
 class Picture(Output):
@@ -28,6 +28,10 @@ class Model(ReactorPipeline):
 
     def load(self, config):
         self.body = Body()
+
+    @disconnected
+    def note(self):
+        print(f"drawn {self.body.drawn}", flush=True)
 
     def inference(self):
         while True:
