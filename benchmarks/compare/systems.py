@@ -223,3 +223,6 @@ WRITES = System(
 FAST_RTC = System(
     "fastrtc", FASTRTC, lambda port: [str(SERVERS / "fastrtc_server.py"), str(port)], "fastrtc", _listens,
 )  # fmt: skip
+FAST_RTC_THREAD = System(
+    "fastrtc, its own thread", FASTRTC, lambda port: [*FAST_RTC.command(port), "--thread"], "fastrtc", _listens,
+)  # fmt: skip
