@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.compare.records import Commands, Steady, commands, steady
-from benchmarks.compare.systems import FAST_RTC, FLOOR, RUNTIME, TRIO, WRITES, Server, System, Workload, play, serve
+from benchmarks.compare.systems import FAST_RTC, FAST_RTC_THREAD, FLOOR, RUNTIME, TRIO, WRITES, Server, System, Workload, play, serve
 from benchmarks.report import Report
 
 VGA, HD = (640, 480), (1280, 720)
@@ -34,10 +35,11 @@ WORKLOADS = {
         Workload("720p, fastest", *HD, rate=0),
     )
 }
-EVERYONE = (TRIO, RUNTIME, FAST_RTC, FLOOR, WRITES)
 BOTH = (TRIO, RUNTIME)
+ALL = (*BOTH, FAST_RTC, FAST_RTC_THREAD)
+EVERYONE = (*ALL, FLOOR, WRITES)
 #: who takes part where; elsewhere it is the two
-PARTS = {"480p": EVERYONE, "720p": EVERYONE, "480p, batch 12": (*BOTH, FAST_RTC), "480p, fastest": (*BOTH, FAST_RTC)}
+PARTS = {"480p": EVERYONE, "720p": EVERYONE, "480p, batch 12": ALL, "480p, fastest": ALL, "720p, fastest": ALL}
 QUICK = ("480p", "480p, fps = 30")
 
 
@@ -99,14 +101,16 @@ def server_of(system: System, workload: Workload) -> Iterator[Server]:
 
 
 def _uncounted(server: Server) -> int:
-    """Once the session is over: frames drawn, less those sent and those counted as dropped."""
-    drawn = None
-    while drawn is None:
-        drawn = re.search(r"^drawn (\d+)$", server.log.read_text(), re.MULTILINE)
+    """Once both sessions are over: frames drawn, less those sent and those counted as dropped."""
+    until = time.monotonic() + 10
+    while len(drawn := re.findall(r"^drawn (\d+)$", server.log.read_text(), re.MULTILINE)) < 2:
+        if time.monotonic() > until:
+            raise RuntimeError(f"the sessions did not end: {server.log.read_text()[-2000:]}")
+        time.sleep(0.05)
     with urllib.request.urlopen(f"{server.url}/metrics") as answer:
         metrics = answer.read().decode()
     counted = re.findall(r"^reactor_frames_(?:sent_total|dropped_total\{.*\}) (\S+)$", metrics, re.MULTILINE)
-    return int(drawn[1]) - round(sum(float(value) for value in counted))
+    return int(drawn[-1]) - round(sum(float(value) for value in counted))
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------

@@ -70,6 +70,7 @@ class Floor:
 
     def _replayed(self) -> Any:
         frames = [self.body.draw(1.0).reshape(-1, self.body.height, self.body.width, 3)[0] for _ in range(REPLAYED)]
+        self.encoder.request_keyframe()  # where the cycle begins again, a decoder has to
         return itertools.cycle([self.encoder.encode(frame) for frame in frames])
 
     async def _send(self, encoded: Encoded, number: int) -> None:
