@@ -1,6 +1,7 @@
 """One model and its sessions, without sockets: load, admit, open sessions, watch `run()`, drain.
 
     open_model_host -> Runtime.load -> nursery -+- Runtime.watch_model   run() of a run-loop model; its end is the server's
+                                                +- Runtime.prepare       what the first client needs; it waits for that
                                                 '- connections           converse(runtime, ...), one task each
 """
 
@@ -30,6 +31,7 @@ from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.loading import load_model
 from reactor_trio.server.metrics import Metrics
+from reactor_trio.server.preparing import prepare
 from reactor_trio.server.recorder import SessionRecording, recorder_hello, recording_folder
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.waiting_room import Place, WaitingRoom
@@ -90,8 +92,10 @@ class Runtime:
         self.stuck: str | None = None
         #: why the server goes down, as its clients are told
         self.goodbye: EndReason = "draining"
-        #: what encodes each codec here, best first
+        #: what encodes each codec here, best first; empty until `prepared`
         self.encoders: dict[str, str] = {}
+        #: set when nothing is left to be found out that a client has to wait for
+        self.prepared = trio.Event()
         #: set when the server begins to go down
         self.draining = trio.Event()
         #: whether the model's own `run()` is under way
@@ -123,7 +127,8 @@ class Runtime:
         self._on_phase("loading")
         try:
             self._recordings = recording_folder(self.settings.record)
-            self.encoders = await self.host.run(self._find_encoders)
+            if self.settings.codec.h264 != "auto":  # chosen, so it must be there
+                await self._worker(encoders, self.settings.codec)
             self._declaration, self._services = await self.host.run(self._load, config)
             self.schema = {"name": self.name, "protocol": PROTOCOL, **self.declaration.schema()}
         except ManifestError as unusable:
@@ -143,6 +148,19 @@ class Runtime:
             self.journal.enter("ready", trio.current_time())
             self.metrics.ready = True
             self._on_phase("ready")
+
+    async def prepare(self) -> None:
+        """Once the server is ready: import what only clients need, and find out what encodes each codec.
+
+        Raises ModelFailed if a library that is installed cannot be imported.
+        """
+        try:
+            self.encoders = await self._worker(prepare, self.settings.codec)
+        except Exception as error:
+            what = f"the encoders cannot be used: {type(error).__name__}: {error}"
+            self._failed(what)
+            raise ModelFailed(f"{self.name}: {what}") from error
+        self.prepared.set()
 
     async def watch_model(self) -> None:
         """Run the model's own loop for the server's life. Raises ModelFailed when it raises or returns."""
@@ -319,10 +337,6 @@ class Runtime:
         outbound.join(self.tiers(session))
         welcome = self.welcome(session, outbound, hello)
         return SessionRecording(folder, session, outbound, welcome, self._disk, self.metrics.dropped)
-
-    async def _find_encoders(self) -> dict[str, str]:
-        """On the model's thread, since a card's driver takes its time."""
-        return encoders(self.settings.codec)
 
     async def _two_turns(self) -> None:
         """After these `run()`, which was started before, has had its first."""

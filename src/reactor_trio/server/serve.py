@@ -114,6 +114,7 @@ async def serve(
                     await runtime.load(dict(config or {}))
                     nursery.start_soon(runtime.watch_model)
                     await runtime.open_doors()
+                    nursery.start_soon(runtime.prepare)
                     task_status.started(serving)
                     await (trio.Event() if drain is None else drain).wait()
                     if runtime.goodbye == "model_restarting":

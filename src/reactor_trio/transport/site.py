@@ -103,8 +103,8 @@ class Site(Protocol):
     def respond(self, request: Request) -> Response:
         """Answer a plain request; not async, so it must be quick. What it raises is logged and answered 500."""
 
-    def admit(self, request: Request) -> Response | None:
-        """None to accept a well-formed WebSocket request, or the answer that refuses it."""
+    async def admit(self, request: Request) -> Response | None:
+        """None to accept a well-formed WebSocket request, or the answer that refuses it. May wait until it knows."""
 
     async def converse(self, request: Request, messages: MessageStream) -> None:
         """Talk to a client over its WebSocket; when this returns, or raises PeerGone, the connection is closed."""
