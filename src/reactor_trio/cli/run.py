@@ -111,8 +111,9 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
             stop.armed = True
             terminal.say(f"{manifest.name} is ready: {serving.url}")
             await serving.runtime.prepared.wait()
-            settle()
             terminal.say(f"encoders: {', '.join(f'{codec} ({by})' for codec, by in serving.runtime.encoders.items())}")
+            await serving.runtime.at_rest.wait()
+            settle()
 
 
 def cannot_listen(manifest: Manifest, error: OSError) -> str:

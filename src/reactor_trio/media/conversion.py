@@ -106,6 +106,12 @@ class Converter:
         return frame
 
 
+def load_converter() -> None:
+    """Import OpenCV if it is installed, so that no first picture waits for it."""
+    if find_spec("cv2") is not None:
+        import cv2  # noqa: F401
+
+
 _said_slow = False
 
 

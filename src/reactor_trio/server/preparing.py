@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from reactor_trio.media import CodecSettings, encoders
-
-#: a WebSocket, and what `/metrics` is written with; PyAV and OpenCV come with the encoders
-MODULES = ("reactor_trio.transport.websocket", "prometheus_client")
+from reactor_trio.media import CodecSettings, encoders, load_converter
 
 
 def prepare(settings: CodecSettings) -> dict[str, str]:
-    """What encodes each codec here, best first. Blocks for a tenth of a second, longer where a card's driver is asked.
+    """What a client waits for: the WebSocket, and what encodes each codec here, best first. Blocks.
 
     Raises ManifestError as `encoders` does, and what a library raises that is installed but cannot be imported.
     """
-    for module in MODULES:
-        import_module(module)
+    import_module("reactor_trio.transport.websocket")
     return encoders(settings)
+
+
+def prepare_rest(_: None) -> None:
+    """What is used later than the first word to a client: for its first picture, and for `/metrics`. Blocks."""
+    load_converter()
+    import_module("prometheus_client")

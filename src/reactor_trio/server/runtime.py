@@ -31,7 +31,7 @@ from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.loading import load_model
 from reactor_trio.server.metrics import Metrics
-from reactor_trio.server.preparing import prepare
+from reactor_trio.server.preparing import prepare, prepare_rest
 from reactor_trio.server.recorder import SessionRecording, recorder_hello, recording_folder
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.waiting_room import Place, WaitingRoom
@@ -94,8 +94,8 @@ class Runtime:
         self.goodbye: EndReason = "draining"
         #: what encodes each codec here, best first; empty until `prepared`
         self.encoders: dict[str, str] = {}
-        #: set when nothing is left to be found out that a client has to wait for
-        self.prepared = trio.Event()
+        #: set when nothing is left to be found out that a client has to wait for, and when nothing of the start is left
+        self.prepared, self.at_rest = trio.Event(), trio.Event()
         #: set when the server begins to go down
         self.draining = trio.Event()
         #: whether the model's own `run()` is under way
@@ -156,11 +156,13 @@ class Runtime:
         """
         try:
             self.encoders = await self._worker(prepare, self.settings.codec)
+            self.prepared.set()
+            await self._worker(prepare_rest, None)
         except Exception as error:
-            what = f"the encoders cannot be used: {type(error).__name__}: {error}"
+            what = f"what is installed cannot be used: {type(error).__name__}: {error}"
             self._failed(what)
             raise ModelFailed(f"{self.name}: {what}") from error
-        self.prepared.set()
+        self.at_rest.set()
 
     async def watch_model(self) -> None:
         """Run the model's own loop for the server's life. Raises ModelFailed when it raises or returns."""
