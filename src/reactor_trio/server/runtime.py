@@ -12,12 +12,12 @@ import logging
 import math
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import msgspec
 import trio
 from msgspec.structs import replace
 
@@ -42,8 +42,7 @@ from reactor_trio.session.uploads import Disk, UploadLimits
 log = logging.getLogger("reactor_trio.server")
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """How a session is watched: its encoders, and the token with which it may be watched."""
 
     tiers: Tiers

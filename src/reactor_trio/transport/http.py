@@ -18,13 +18,14 @@ import math
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
 import h11
+import msgspec
 import trio
+from msgspec.structs import replace
 
 from reactor_trio.transport.body import Body
 from reactor_trio.transport.limits import Limits
@@ -98,8 +99,7 @@ async def turn_away(stream: trio.abc.Stream, why: str) -> None:
     await trio.aclose_forcefully(wire)
 
 
-@dataclass(frozen=True, slots=True)
-class _Upgrade:
+class _Upgrade(msgspec.Struct, frozen=True):
     handshake: Handshake
     deadline: float
 
