@@ -108,8 +108,7 @@ class Converter:
 
 def load_converter() -> None:
     """Import OpenCV if it is installed, so that no first picture waits for it."""
-    if find_spec("cv2") is not None:
-        import cv2  # noqa: F401
+    opencv()
 
 
 _said_slow = False
