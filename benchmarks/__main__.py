@@ -7,15 +7,15 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import compare, convert, cycles, links, media, overhead, pacing, page, push, viewers
+from benchmarks import compare, convert, cycles, links, media, overhead, pacing, page, push, startup, viewers
 from benchmarks.report import Report, machine
 
 BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "push": push, "links": links,
-    "media": media, "page": page, "viewers": viewers, "compare": compare,
+    "media": media, "page": page, "viewers": viewers, "startup": startup, "compare": compare,
 }  # fmt: skip
-#: those that take `--codec`
-WITH_CODEC = ("links",)
+#: those that take an option of their own
+TAKES = {"links": "codec", "startup": "python"}
 
 
 def main() -> int:
@@ -24,7 +24,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "all", []], metavar="|".join([*BENCHMARKS, "all"]))
     parser.add_argument("--json", type=Path, metavar="F", help="write machine and figures to this file, too")
     parser.add_argument("--quick", action="store_true", help="a tenth of the samples: to see that it works, not to compare")
-    parser.add_argument("--codec", default="h264", help=f"for {', '.join(WITH_CODEC)} (default: %(default)s)")
+    parser.add_argument("--codec", default="h264", help="for links (default: %(default)s)")
+    parser.add_argument("--python", default=sys.executable, help="for startup: another environment's interpreter")
     options = parser.parse_args()
     chosen = list(BENCHMARKS) if not options.names or "all" in options.names else options.names
     facts = machine()
@@ -32,7 +33,7 @@ def main() -> int:
     reports: list[Report] = []
     for name in chosen:
         report = Report(name)
-        given = {"codec": options.codec} if name in WITH_CODEC else {}
+        given = {TAKES[name]: getattr(options, TAKES[name])} if name in TAKES else {}
         BENCHMARKS[name].run(report, quick=options.quick, **given)
         reports.append(report)
     if options.json is not None:

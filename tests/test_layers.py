@@ -31,8 +31,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "media": ("errors protocol interface decoding", "av msgspec numpy simplejpeg torch"),
     "recording": ("errors protocol", "av msgspec numpy"),
     "model_host": ("errors", "outcome trio"),
-    "session": ("errors protocol interface pacing media model_host", "outcome trio"),
-    "transport": ("protocol", "h11 trio trio_websocket wsproto"),
+    "session": ("errors protocol interface pacing media model_host", "msgspec outcome trio"),
+    "transport": ("protocol", "h11 msgspec trio trio_websocket wsproto"),
     "connection": ("errors protocol interface pacing media session transport admission", "msgspec numpy trio"),
     "server": (
         "errors protocol interface pacing admission media recording model_host session transport connection",

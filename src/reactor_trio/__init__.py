@@ -1,58 +1,86 @@
-"""reactor-trio: a Trio runtime for real-time, interactive generative video models over one WebSocket port."""
+"""reactor-trio: a Trio runtime for real-time, interactive generative video models over one WebSocket port.
 
-import typing
+Every name is imported when it is asked for: a program that is only a client gets no server, and no Trio.
+"""
 
-from reactor_trio.errors import BufferClosed as BufferClosed
-from reactor_trio.errors import CommandError as CommandError
-from reactor_trio.errors import ConnectionRefused as ConnectionRefused
-from reactor_trio.errors import DeclarationError as DeclarationError
-from reactor_trio.errors import ManifestError as ManifestError
-from reactor_trio.errors import ModelFailed as ModelFailed
-from reactor_trio.errors import OutputError as OutputError
-from reactor_trio.errors import ProtocolError as ProtocolError
-from reactor_trio.errors import ReactorError as ReactorError
-from reactor_trio.errors import SessionEnded as SessionEnded
-from reactor_trio.errors import UploadRefused as UploadRefused
-from reactor_trio.interface import Audio as Audio
-from reactor_trio.interface import AudioIn as AudioIn
-from reactor_trio.interface import AudioOut as AudioOut
-from reactor_trio.interface import ClientInfo as ClientInfo
-from reactor_trio.interface import FieldInfo as FieldInfo
-from reactor_trio.interface import Idle as Idle
-from reactor_trio.interface import Input as Input
-from reactor_trio.interface import InputBuffer as InputBuffer
-from reactor_trio.interface import InputField as InputField
-from reactor_trio.interface import InputFrame as InputFrame
-from reactor_trio.interface import InputState as InputState
-from reactor_trio.interface import MessageField as MessageField
-from reactor_trio.interface import ModelMessage as ModelMessage
-from reactor_trio.interface import Output as Output
-from reactor_trio.interface import ReactorModel as ReactorModel
-from reactor_trio.interface import ReactorPipeline as ReactorPipeline
-from reactor_trio.interface import ReadMode as ReadMode
-from reactor_trio.interface import UploadedFile as UploadedFile
-from reactor_trio.interface import Video as Video
-from reactor_trio.interface import VideoIn as VideoIn
-from reactor_trio.interface import VideoModel as VideoModel
-from reactor_trio.interface import VideoOut as VideoOut
-from reactor_trio.interface import command as command
-from reactor_trio.interface import connected as connected
-from reactor_trio.interface import disconnected as disconnected
-from reactor_trio.interface import event as event
-from reactor_trio.interface import file_uploaded as file_uploaded
-from reactor_trio.interface import get_ctx as get_ctx
-from reactor_trio.interface import get_weights_path as get_weights_path
-from reactor_trio.interface import model as model
-from reactor_trio.interface import to_frames as to_frames
-from reactor_trio.model_host import SessionOver as SessionOver
-from reactor_trio.server.host import RuntimeHost as RuntimeHost
-from reactor_trio.server.serve import Serving as Serving
-from reactor_trio.server.serve import serve as serve
+import importlib
+from typing import TYPE_CHECKING
 
-if not typing.TYPE_CHECKING:
+if TYPE_CHECKING:
+    from reactor_trio.errors import BufferClosed as BufferClosed
+    from reactor_trio.errors import CommandError as CommandError
+    from reactor_trio.errors import ConnectionRefused as ConnectionRefused
+    from reactor_trio.errors import DeclarationError as DeclarationError
+    from reactor_trio.errors import ManifestError as ManifestError
+    from reactor_trio.errors import ModelFailed as ModelFailed
+    from reactor_trio.errors import OutputError as OutputError
+    from reactor_trio.errors import ProtocolError as ProtocolError
+    from reactor_trio.errors import ReactorError as ReactorError
+    from reactor_trio.errors import SessionEnded as SessionEnded
+    from reactor_trio.errors import UploadRefused as UploadRefused
+    from reactor_trio.interface import Audio as Audio
+    from reactor_trio.interface import AudioIn as AudioIn
+    from reactor_trio.interface import AudioOut as AudioOut
+    from reactor_trio.interface import ClientInfo as ClientInfo
+    from reactor_trio.interface import FieldInfo as FieldInfo
+    from reactor_trio.interface import Idle as Idle
+    from reactor_trio.interface import Input as Input
+    from reactor_trio.interface import InputBuffer as InputBuffer
+    from reactor_trio.interface import InputField as InputField
+    from reactor_trio.interface import InputFrame as InputFrame
+    from reactor_trio.interface import InputState as InputState
+    from reactor_trio.interface import MessageField as MessageField
+    from reactor_trio.interface import ModelMessage as ModelMessage
+    from reactor_trio.interface import Output as Output
+    from reactor_trio.interface import ReactorModel as ReactorModel
+    from reactor_trio.interface import ReactorPipeline as ReactorPipeline
+    from reactor_trio.interface import ReadMode as ReadMode
+    from reactor_trio.interface import UploadedFile as UploadedFile
+    from reactor_trio.interface import Video as Video
+    from reactor_trio.interface import VideoIn as VideoIn
+    from reactor_trio.interface import VideoModel as VideoModel
+    from reactor_trio.interface import VideoOut as VideoOut
+    from reactor_trio.interface import command as command
+    from reactor_trio.interface import connected as connected
+    from reactor_trio.interface import disconnected as disconnected
+    from reactor_trio.interface import event as event
+    from reactor_trio.interface import file_uploaded as file_uploaded
+    from reactor_trio.interface import get_ctx as get_ctx
+    from reactor_trio.interface import get_weights_path as get_weights_path
+    from reactor_trio.interface import model as model
+    from reactor_trio.interface import to_frames as to_frames
+    from reactor_trio.model_host import SessionOver as SessionOver
+    from reactor_trio.server.host import RuntimeHost as RuntimeHost
+    from reactor_trio.server.serve import Serving as Serving
+    from reactor_trio.server.serve import serve as serve
+
+_NAMES = {
+    "reactor_trio.errors":
+        "BufferClosed CommandError ConnectionRefused DeclarationError ManifestError ModelFailed OutputError "
+        "ProtocolError ReactorError SessionEnded UploadRefused",
+    "reactor_trio.interface":
+        "Audio AudioIn AudioOut ClientInfo FieldInfo Idle Input InputBuffer InputField InputFrame InputState "
+        "MessageField ModelMessage Output ReactorModel ReactorPipeline ReadMode UploadedFile Video VideoIn "
+        "VideoModel VideoOut command connected disconnected event file_uploaded get_ctx get_weights_path "
+        "model to_frames",
+    "reactor_trio.model_host": "SessionOver",
+    "reactor_trio.server.host": "RuntimeHost",
+    "reactor_trio.server.serve": "Serving serve",
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:
+    __all__ = list(_MODULE_OF)
 
     def __getattr__(name):
-        """The names that `reactor_trio.interface` looks up when asked for."""
-        if name in ("PipelineExecutor", "StepResult"):
-            return getattr(interface, name)  # noqa: F821 - the subpackage, imported above
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        """A name of `__all__`, those that `reactor_trio.interface` looks up when asked for, or `interface` itself."""
+        if name in ("interface", "errors"):
+            return importlib.import_module(f"{__name__}.{name}")
+        if name not in _MODULE_OF and name not in ("PipelineExecutor", "StepResult"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(_MODULE_OF.get(name, "reactor_trio.interface")), name)
+        globals()[name] = value
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,7 +26,7 @@ SOURCE = str(Path(reactor_trio.__file__).parents[1])  # not only where the packa
 class Serving:
     url: str
     port: int
-    runtime: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(encoders={"h264": "libx264", "raw": "none"}))
+    runtime: SimpleNamespace
 
 
 def stand_in(behaviour: str):
@@ -47,7 +47,10 @@ def stand_in(behaviour: str):
             os.kill(os.getpid(), signal.SIGTERM)
             await trio.sleep_forever()
         await trio.lowlevel.checkpoint()
-        task_status.started(Serving(f"http://{manifest.settings.host}:{port}/", port))
+        runtime = SimpleNamespace(encoders={"h264": "libx264", "raw": "none"}, prepared=trio.Event(), at_rest=trio.Event())
+        task_status.started(Serving(f"http://{manifest.settings.host}:{port}/", port, runtime))
+        runtime.prepared.set()
+        runtime.at_rest.set()
         await trio.testing.wait_all_tasks_blocked()  # the caller has printed its line
         if behaviour == "run_returns":
             raise ModelFailed("run() returned, so there is no model to serve")

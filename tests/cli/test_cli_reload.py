@@ -13,6 +13,7 @@ from cli_doubles import SOURCE, reactor
 from cli_doubles import __file__ as program
 
 READY = "my-model is ready: http://127.0.0.1:4321/\n"
+ENCODERS = "encoders: "  # the last line of a start
 
 
 @pytest.fixture
@@ -50,10 +51,11 @@ def until(lines, wanted):
 
 def test_a_changed_source_file_drains_the_server_and_starts_it_anew(project):
     with reloading(project, "waits") as (process, lines):
-        until(lines, READY)
+        until(lines, ENCODERS)
         (project / "notes.txt").write_text("not watched")
         (project / "pipeline.py").write_text("x = 1\n")
-        seen = until(lines, READY)
+        seen = until(lines, ENCODERS)
+        assert READY in seen
         assert seen[:2] == ["pipeline.py changed, restarting\n", "loading my-model ...\n"]
         process.send_signal(signal.SIGINT)
         assert list(lines) == ["draining my-model; a second signal ends at once\n"]

@@ -42,8 +42,8 @@ def test_one_signal_drains_and_exits_0(project, behaviour):
     assert lines[0] == "loading my-model ..."
     assert lines[1].startswith("loaded my-model in ")
     assert lines[2:] == [
-        "encoders: h264 (libx264), raw (none)",
         "my-model is ready: http://127.0.0.1:4321/",
+        "encoders: h264 (libx264), raw (none)",
         "draining my-model; a second signal ends at once",
     ]
     assert done.stderr == ""

@@ -52,7 +52,10 @@ def get(url: str) -> dict:
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_init_run_look_and_stop(project, signum):
     with running(project) as (process, url):
-        assert get(f"{url}health")["status"] == "ok"
+        assert next(process.stdout).startswith("encoders: ")
+        health = get(f"{url}health")
+        assert health["status"] == "ok"
+        assert health["encoders"]["jpeg"] == "simplejpeg"
         process.send_signal(signum)
         out, err = process.communicate(timeout=30)
         assert (process.returncode, out, err) == (0, "draining demo; a second signal ends at once\n", "")

@@ -19,6 +19,8 @@ MODULES = [reactor_trio, reactor_trio.interface, reactor_trio.testing, reactor_t
 
 
 def public(module: ModuleType) -> set[str]:
+    if hasattr(module, "__all__"):
+        return set(module.__all__)
     return {name for name, value in vars(module).items() if name[0] != "_" and not isinstance(value, ModuleType)}
 
 

@@ -119,7 +119,7 @@ async def test_regression_03_a_handshake_that_ends_after_the_session_or_the_serv
         )  # fmt: skip
         async with server.connect() as client:
             await client.take(1)
-            assert server._site.admit(request) is None
+            assert await server._site.admit(request) is None
             if role == "viewer":
                 await client.close()
             else:

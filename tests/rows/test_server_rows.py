@@ -74,6 +74,11 @@ async def never(encode, frame):
     raise AssertionError("nothing is encoded here")
 
 
+async def at_once(function, argument):
+    await trio.lowlevel.checkpoint()
+    return function(argument)
+
+
 def ask(site, path):
     return site.respond(request(path))
 
@@ -90,11 +95,11 @@ async def test_t113_while_load_runs_a_client_is_refused_and_told_to_come_back(au
             await trio.sleep(30)
 
     async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
-        runtime = Runtime(host, lambda: Heavy, name="heavy", settings=Settings(), worker=never)
+        runtime = Runtime(host, lambda: Heavy, name="heavy", settings=Settings(), worker=at_once)
         site = ReactorSite(runtime, "127.0.0.1")
         nursery.start_soon(runtime.load, {})
         await trio.sleep(29)
-        refusal = site.admit(request("/ws"))
+        refusal = await site.admit(request("/ws"))
         assert refusal.status == 503
         assert refusal.headers["retry-after"] == "1"
         assert b"loading" in refusal.body
@@ -102,7 +107,8 @@ async def test_t113_while_load_runs_a_client_is_refused_and_told_to_come_back(au
         assert json.loads(ask(site, "/health").body)["status"] == "loading"
         await trio.sleep(2)
         await runtime.open_doors()
-        assert site.admit(request("/ws")) is None
+        await runtime.prepare()
+        assert await site.admit(request("/ws")) is None
         assert ask(site, "/health").status == 200
         assert json.loads(ask(site, "/health").body)["encoders"] == encoders(CodecSettings())
 
@@ -120,7 +126,7 @@ async def test_t114_a_load_that_raises_is_never_ready(autojump_clock):
         assert isinstance(failed.value.__cause__, OSError)
         assert ask(site, "/health").status == 503
         assert json.loads(ask(site, "/health").body)["status"] == "failed"
-        assert site.admit(request("/ws")).status == 503
+        assert (await site.admit(request("/ws"))).status == 503
         assert "ready" not in [entry.phase for entry in runtime.journal.after(0)]
 
     with pytest.raises(ModelFailed, match=r"weights\.bin is missing"):

@@ -72,7 +72,7 @@ class TinySite:
             raise ZeroDivisionError
         return Response.plain(404, "no such page")
 
-    def admit(self, request: Request) -> Response | None:
+    async def admit(self, request: Request) -> Response | None:
         self.requests.append(request)
         if "full" in request.query:
             return Response.plain(503, "no room", {"retry-after": "5"})

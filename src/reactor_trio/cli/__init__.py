@@ -9,9 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from reactor_trio.cli.arguments import parse
-from reactor_trio.cli.inherited import Inherited
-from reactor_trio.cli.terminal import Terminal
+from reactor_trio.cli.importing import importing
+
+with importing():
+    from reactor_trio.cli.arguments import parse
+    from reactor_trio.cli.inherited import Inherited
+    from reactor_trio.cli.terminal import Terminal
 
 __all__ = ["main"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NoReturn
 
+from reactor_trio.cli.importing import importing
 from reactor_trio.cli.terminal import Terminal, UsageError
 
 __all__ = ["build_parser", "parse"]
@@ -19,6 +19,14 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
+class _Version(argparse.Action):
+    """Looks for the version only when asked for it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(f"reactor-trio {_version()}")
+        parser.exit()
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Options of one command line. Raises UsageError; SystemExit(0) for `--help` and `--version`."""
     options = build_parser().parse_args(arguments)
@@ -29,7 +37,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line as one parser (`docs/cli.md` is checked against it)."""
     parser = _Parser(prog="reactor", description="Serve a generative video model to browsers.", allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"reactor-trio {_version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     init = commands.add_parser("init", help="write a new project that runs", allow_abbrev=False)
@@ -101,6 +109,8 @@ def _seconds(text: str) -> float:
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("reactor-trio")
     except PackageNotFoundError:
@@ -120,7 +130,8 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
         return run_reloading(
             options.path, options.arguments, terminal, host=options.host, port=options.port, overrides=options.overrides
         )
-    from reactor_trio.cli.run import run
+    with importing():
+        from reactor_trio.cli.run import run
 
     return run(
         options.path, terminal, host=options.host, port=options.port, record=options.record, overrides=options.overrides,

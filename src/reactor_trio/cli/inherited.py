@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 __all__ = ["Inherited"]
 
@@ -19,8 +20,7 @@ VARIABLE = "REACTOR_TRIO_INHERITED"
 _MOST_BYTES = 4096
 
 
-@dataclass(frozen=True)
-class Inherited:
+class Inherited(msgspec.Struct, frozen=True):
     """Descriptors: of sockets that listen already, and of the pipe, if there is one."""
 
     sockets: Sequence[int] = ()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import trio
 
+from reactor_trio.cli.importing import importing, settle
 from reactor_trio.cli.logs import configure_logging
 from reactor_trio.cli.signals import Stop, stop_on_signals
 from reactor_trio.cli.terminal import OK, Terminal, UsageError, leaves
@@ -59,8 +60,9 @@ def manifest_of(
 
 
 async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: Sequence[int]) -> None:
-    from reactor_trio.server.serve import Serving, serve
-    from reactor_trio.server.watchdog import Watchdog
+    with importing():
+        from reactor_trio.server.serve import Serving, serve
+        from reactor_trio.server.watchdog import Watchdog
 
     drain = trio.Event()
     serving: Serving | None = None
@@ -107,8 +109,11 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
                         raise UsageError(cannot_listen(manifest, leaf)) from error
                 raise
             stop.armed = True
-            terminal.say(f"encoders: {', '.join(f'{codec} ({by})' for codec, by in serving.runtime.encoders.items())}")
             terminal.say(f"{manifest.name} is ready: {serving.url}")
+            await serving.runtime.prepared.wait()
+            terminal.say(f"encoders: {', '.join(f'{codec} ({by})' for codec, by in serving.runtime.encoders.items())}")
+            await serving.runtime.at_rest.wait()
+            settle()
 
 
 def cannot_listen(manifest: Manifest, error: OSError) -> str:

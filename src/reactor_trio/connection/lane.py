@@ -14,8 +14,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import FrameHandle, Origin
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 _GUESS = 2_000_000.0
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(msgspec.Struct, frozen=True):
     """A quality, whatever the pictures are: which share of full quality's bitrate, one of `divisor` frames, and the scale of
     width and height.
     """
@@ -41,8 +41,7 @@ class Level:
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class DueFrame:
+class DueFrame(msgspec.Struct, frozen=True):
     """A frame that is shown now, not yet encoded: since `due` and for `duration`, in `trio.current_time()` seconds."""
 
     frame: FrameHandle
@@ -60,8 +59,7 @@ class DueFrame:
         return int(width), int(height)
 
 
-@dataclass(frozen=True, slots=True)
-class CodedFrame:
+class CodedFrame(msgspec.Struct, frozen=True):
     """A packet, the same for every member of its tier.
 
     Attributes:
@@ -86,8 +84,7 @@ class CodedFrame:
         return len(self.head) + self.payload.nbytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Unconfirmed:
+class _Unconfirmed(msgspec.Struct, frozen=True):
     """The first frame made with a command, on its way."""
 
     coded: CodedFrame

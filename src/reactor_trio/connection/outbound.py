@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import trio
 
 from reactor_trio.connection.hello import Hello
@@ -39,14 +39,12 @@ from reactor_trio.transport import MessageStream
 AUDIO_BLOCKS = 128
 
 
-@dataclass(frozen=True, slots=True)
-class _Close:
+class _Close(msgspec.Struct, frozen=True):
     code: int
     reason: str
 
 
-@dataclass(frozen=True)
-class OutboundServices:
+class OutboundServices(msgspec.Struct, frozen=True):
     """What the ways out need of their server.
 
     Attributes:
@@ -70,8 +68,7 @@ class OutboundServices:
     latency: Callable[[str, float], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(msgspec.Struct, frozen=True):
     """A block of audio that waits."""
 
     track: Sound

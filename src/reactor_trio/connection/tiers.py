@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import trio
 
 from reactor_trio.connection.lane import DueFrame, Lane, Level
@@ -30,8 +30,7 @@ _TOO_MUCH = 0.75
 _NEAR = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(msgspec.Struct, frozen=True):
     """What full quality is reckoned from."""
 
     size: tuple[int, int]

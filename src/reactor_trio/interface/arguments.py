@@ -72,8 +72,7 @@ def InputField(
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """One argument of a command: name, type as annotated, limits, and whether a client may leave it out."""
 
     name: str

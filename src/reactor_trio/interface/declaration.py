@@ -10,7 +10,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -33,8 +32,7 @@ ModelKind = Literal["pipeline", "run_loop", "blocking"]
 BLOCKING_INPUT: Final = "_reactor_input"
 
 
-@dataclass(frozen=True)
-class CommandSpec:
+class CommandSpec(msgspec.Struct, frozen=True):
     """A command that clients may send: it sets a state field, or calls a handler."""
 
     name: str
@@ -45,8 +43,7 @@ class CommandSpec:
     dedupe: bool = False
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(msgspec.Struct, frozen=True, dict=True):
     """What a model class declares."""
 
     model: type
@@ -55,10 +52,10 @@ class Declaration:
     commands: dict[str, CommandSpec]
     connected: Handler | None
     disconnected: Handler | None
-    narrowed_output: type[Output] | None = field(default=None)
+    narrowed_output: type[Output] | None = None
     file_uploaded: Handler | None = None
     #: the attributes annotated with an `Input` class
-    inputs: dict[str, type[Input]] = field(default_factory=dict)
+    inputs: dict[str, type[Input]] = msgspec.field(default_factory=dict)
 
     @functools.cached_property
     def outputs(self) -> tuple[type[Output], ...]:

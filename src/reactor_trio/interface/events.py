@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Literal, TypeVar, overload
+
+import msgspec
 
 from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.arguments import MISSING, Arguments, Parameter
@@ -21,8 +22,7 @@ _MARKS = ("__reactor_event__", "__reactor_hook__")
 HOOKS: tuple[HookKind, ...] = typing.get_args(HookKind)
 
 
-@dataclass(frozen=True)
-class EventMark:
+class EventMark(msgspec.Struct, frozen=True):
     """What `@event` said of a method."""
 
     name: str
@@ -30,8 +30,7 @@ class EventMark:
     dedupe: bool
 
 
-@dataclass(frozen=True)
-class Handler:
+class Handler(msgspec.Struct, frozen=True):
     """A method of the model: its attribute name, and which parameters take the client and the file of `@file_uploaded`."""
 
     attribute: str

@@ -6,8 +6,9 @@ import dataclasses
 import itertools
 import types
 import typing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, dataclass_transform
+
+import msgspec
 
 from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
@@ -27,8 +28,7 @@ else:
         sample_rate: ClassVar[int] = 48_000
 
 
-@dataclass(frozen=True)
-class TrackSpec:
+class TrackSpec(msgspec.Struct, frozen=True):
     """One declared track. `optional`: the model may leave it out of a yield."""
 
     name: str

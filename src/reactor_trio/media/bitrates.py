@@ -6,7 +6,8 @@ Nothing here encodes. Time is that of the frames, counted at the rate that the t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+
+import msgspec
 
 from reactor_trio.media.settings import CodecSettings
 
@@ -20,8 +21,7 @@ TIMED_FASTER = 3
 _RATES = (1, 2, 3, 5, 8, 10, 12, 15, 20, 24, 25, 30, 40, 48, 50, 60, 72, 90, 120, 144, 180, 240, 360, 480, 600, 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """What an encoder aims at.
 
     Attributes:
@@ -35,8 +35,7 @@ class Target:
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(msgspec.Struct, frozen=True):
     """What an encoder is opened with: `bitrate` in bits per second for frames that come at `fps`."""
 
     bitrate: int

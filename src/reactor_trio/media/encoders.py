@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +21,7 @@ from reactor_trio.media.frames import FrameHandle, to_host
 from reactor_trio.protocol import Color, TrackInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(msgspec.Struct, frozen=True):
     """The payload of one packet.
 
     Attributes:
@@ -35,7 +34,7 @@ class Encoded:
     payload: memoryview
     keyframe: bool
     size: tuple[int, int] | None
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    meta: Mapping[str, Any] = msgspec.field(default_factory=dict)
     pts_shift_us: int = 0
 
 

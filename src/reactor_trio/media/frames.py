@@ -9,9 +9,9 @@ encoder's work (`to_host`), on another thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,8 +30,7 @@ FrameHandle: TypeAlias = "npt.NDArray[Any] | DeviceFrames"
 _Given: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """How a frame came about.
 
     Attributes:
@@ -49,8 +48,7 @@ class Origin:
     input_pts_us: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(msgspec.Struct, frozen=True):
     """One instant of a chunk: a video frame `(H, W, 3)` uint8 or a block of audio `(1, M)` int16 for each track.
 
     Attributes:
@@ -70,8 +68,7 @@ class Bundle:
     made: float
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True):
     """A checked yield: videos as `(N, H, W, 3)`, or `(H, W, 3)` to be shown in each of the `length` bundles."""
 
     videos: Mapping[str, FrameHandle]

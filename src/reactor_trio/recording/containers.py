@@ -7,10 +7,11 @@ track that says nothing for a quarter of a second at most. So less than the newe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from reactor_trio.errors import ReactorError
 
@@ -22,8 +23,7 @@ _MP4 = {"movflags": "empty_moov+default_base_moof", "frag_duration": "500000", *
 _MATROSKA = {"cluster_time_limit": "500", **_COMMON}
 
 
-@dataclass(frozen=True)
-class Container:
+class Container(msgspec.Struct, frozen=True):
     """A kind of file.
 
     Attributes:

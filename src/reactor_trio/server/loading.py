@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.blocking import VideoModel, instantiate
@@ -17,8 +18,7 @@ from reactor_trio.server.settings import Settings
 from reactor_trio.session import Port
 
 
-@dataclass(frozen=True)
-class LoadedModel:
+class LoadedModel(msgspec.Struct, frozen=True):
     """A model that can be served; `max_fps` and `buffer_size` are its own or the manifest's."""
 
     model: Model

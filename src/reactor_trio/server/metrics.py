@@ -1,20 +1,23 @@
 """What the server counts, in Prometheus' exposition format; every name starts with `reactor_`, every label is bounded.
 
-Counting happens for each frame on the I/O loop, so it is adding to plain numbers; they become metrics when asked for.
+Counting happens for each frame on the I/O loop, so it is adding to plain numbers; they become metrics when asked for. The
+library that writes them brings an HTTP server along, and being ready does not wait for it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import accumulate
-from typing import Literal, get_args
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
+    from prometheus_client.registry import Collector
 
 #: Where a frame can be dropped, and why.
 DROPS = (
@@ -78,8 +81,8 @@ class Buckets:
         return list(zip(bounds, accumulate(self._counts), strict=True))
 
 
-class Metrics(Collector):
-    """The counters of one server. Each server has its own registry, so that several can live in one process.
+class Metrics:
+    """The counters of one server.
 
     Attributes:
         live, waiting, connections: sessions, clients in the queue and TCP connections there are now.
@@ -96,8 +99,6 @@ class Metrics(Collector):
         self._upload_bytes = 0
         self._lateness = Buckets(_LATENESS)
         self._latencies = {part: Buckets(_LATENCY) for part in LATENCY_PARTS}
-        self.registry = CollectorRegistry()
-        self.registry.register(self)
 
     def dropped(self, place: str, reason: str, frames: int) -> None:
         """Frames were dropped, at a place and for a reason of `DROPS`."""
@@ -134,8 +135,19 @@ class Metrics(Collector):
         self._uploads[outcome] += 1
         self._upload_bytes += size
 
+    @cached_property
+    def registry(self) -> CollectorRegistry:
+        """The server's own, so that several can live in one process."""
+        from prometheus_client import CollectorRegistry
+
+        registry = CollectorRegistry()
+        registry.register(cast("Collector", self))
+        return registry
+
     def collect(self) -> Iterator[Metric]:
         """All of it as metric families, for the registry."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
         yield CounterMetricFamily("reactor_frames_handed", "Frames shown, one for each track", self._handed)
         yield CounterMetricFamily("reactor_frames_sent", "Frames written to clients", self._sent)
         yield CounterMetricFamily("reactor_media_bytes_sent", "Bytes of frames written to clients", self._bytes)
@@ -174,4 +186,6 @@ class Metrics(Collector):
 
     def exposition(self) -> bytes:
         """All of it as text."""
+        from prometheus_client import generate_latest
+
         return generate_latest(self.registry)

@@ -1,6 +1,7 @@
 """One model and its sessions, without sockets: load, admit, open sessions, watch `run()`, drain.
 
     open_model_host -> Runtime.load -> nursery -+- Runtime.watch_model   run() of a run-loop model; its end is the server's
+                                                +- Runtime.prepare       what the first client needs; it waits for that
                                                 '- connections           converse(runtime, ...), one task each
 """
 
@@ -11,12 +12,12 @@ import logging
 import math
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import msgspec
 import trio
 from msgspec.structs import replace
 
@@ -30,6 +31,7 @@ from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.loading import load_model
 from reactor_trio.server.metrics import Metrics
+from reactor_trio.server.preparing import prepare, prepare_rest
 from reactor_trio.server.recorder import SessionRecording, recorder_hello, recording_folder
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.waiting_room import Place, WaitingRoom
@@ -40,8 +42,7 @@ from reactor_trio.session.uploads import Disk, UploadLimits
 log = logging.getLogger("reactor_trio.server")
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """How a session is watched: its encoders, and the token with which it may be watched."""
 
     tiers: Tiers
@@ -90,8 +91,10 @@ class Runtime:
         self.stuck: str | None = None
         #: why the server goes down, as its clients are told
         self.goodbye: EndReason = "draining"
-        #: what encodes each codec here, best first
+        #: what encodes each codec here, best first; empty until `prepared`
         self.encoders: dict[str, str] = {}
+        #: set when nothing is left to be found out that a client has to wait for, and when nothing of the start is left
+        self.prepared, self.at_rest = trio.Event(), trio.Event()
         #: set when the server begins to go down
         self.draining = trio.Event()
         #: whether the model's own `run()` is under way
@@ -123,7 +126,8 @@ class Runtime:
         self._on_phase("loading")
         try:
             self._recordings = recording_folder(self.settings.record)
-            self.encoders = await self.host.run(self._find_encoders)
+            if self.settings.codec.h264 != "auto":  # chosen, so it must be there
+                await self._worker(encoders, self.settings.codec)
             self._declaration, self._services = await self.host.run(self._load, config)
             self.schema = {"name": self.name, "protocol": PROTOCOL, **self.declaration.schema()}
         except ManifestError as unusable:
@@ -143,6 +147,21 @@ class Runtime:
             self.journal.enter("ready", trio.current_time())
             self.metrics.ready = True
             self._on_phase("ready")
+
+    async def prepare(self) -> None:
+        """Once the server is ready: import what only clients need, and find out what encodes each codec.
+
+        Raises ModelFailed if a library that is installed cannot be imported.
+        """
+        try:
+            self.encoders = await self._worker(prepare, self.settings.codec)
+            self.prepared.set()
+            await self._worker(prepare_rest, None)
+        except Exception as error:
+            what = f"what is installed cannot be used: {type(error).__name__}: {error}"
+            self._failed(what)
+            raise ModelFailed(f"{self.name}: {what}") from error
+        self.at_rest.set()
 
     async def watch_model(self) -> None:
         """Run the model's own loop for the server's life. Raises ModelFailed when it raises or returns."""
@@ -319,10 +338,6 @@ class Runtime:
         outbound.join(self.tiers(session))
         welcome = self.welcome(session, outbound, hello)
         return SessionRecording(folder, session, outbound, welcome, self._disk, self.metrics.dropped)
-
-    async def _find_encoders(self) -> dict[str, str]:
-        """On the model's thread, since a card's driver takes its time."""
-        return encoders(self.settings.codec)
 
     async def _two_turns(self) -> None:
         """After these `run()`, which was started before, has had its first."""

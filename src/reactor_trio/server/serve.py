@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,8 +28,7 @@ R = TypeVar("R")
 log = logging.getLogger("reactor_trio.server")
 
 
-@dataclass(frozen=True)
-class Serving:
+class Serving(msgspec.Struct, frozen=True):
     """A server that is ready: its address, and the runtime behind it."""
 
     host: str
@@ -114,6 +112,7 @@ async def serve(
                     await runtime.load(dict(config or {}))
                     nursery.start_soon(runtime.watch_model)
                     await runtime.open_doors()
+                    nursery.start_soon(runtime.prepare)
                     task_status.started(serving)
                     await (trio.Event() if drain is None else drain).wait()
                     if runtime.goodbye == "model_restarting":

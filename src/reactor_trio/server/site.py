@@ -108,8 +108,11 @@ class ReactorSite(Doorman):
                 return Response(200, _METRICS_TYPE, self._runtime.metrics.exposition())
         return Response.plain(404, "not found; there are /, /health, /schema, /metrics, /uploads and the WebSocket /ws")
 
-    def admit(self, request: Request) -> Response | None:
-        """Refuse what can be refused before the upgrade."""
+    async def admit(self, request: Request) -> Response | None:
+        """Refuse what can be refused before the upgrade; who comes right after the start waits."""
+        if self._runtime.journal.phase in ("loading", "failed"):
+            return busy(self._why_not())
+        await self._runtime.prepared.wait()
         try:
             hello = parse_hello(request.query, self._runtime.name)
         except HelloRefused as refused:

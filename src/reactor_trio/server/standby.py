@@ -40,7 +40,7 @@ class StandbySite(Doorman):
         """None: only GET and HEAD are taken."""
         return None
 
-    def admit(self, request: Request) -> Response | None:
+    async def admit(self, request: Request) -> Response | None:
         """Nobody."""
         return busy(f"no model is served: {self._reason}")
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import msgspec
 import trio
 
 from reactor_trio.errors import BufferClosed, CommandError
@@ -46,8 +46,7 @@ log = logging.getLogger("reactor_trio.model")
 FILE_UPLOADED: Final = "file_uploaded"
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What became of a command: applied, to be seen first by step `step`, or refused with `code`."""
 
     numbers: tuple[int, ...]

@@ -7,10 +7,10 @@ computed that could not be queued. Each bundle leaves with its duration; after a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
 import trio
+from msgspec.structs import replace
 
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+
 Sharing = Literal["none", "consecutive", "anywhere"]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """A validated command, as plain data for the way between the loops.
 
     `number` counts the session's commands; `at` is when it arrived, in `trio.current_time()` seconds.

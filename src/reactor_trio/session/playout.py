@@ -7,10 +7,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Protocol
 
 import trio
+from msgspec.structs import replace
 
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import Schedule

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
 import trio
 
 from reactor_trio.errors import CommandError, UploadRefused
@@ -41,8 +42,7 @@ from reactor_trio.session.uploads import Disk, Upload, UploadLimits, UploadStore
 log = logging.getLogger("reactor_trio.session")
 
 
-@dataclass(frozen=True)
-class SessionServices:
+class SessionServices(msgspec.Struct, frozen=True):
     """What a session needs of its server.
 
     Attributes:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+import msgspec
 import trio
 
 from reactor_trio.errors import UploadRefused
@@ -32,8 +33,7 @@ _OVER = "the session has ended; the file was not kept"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-@dataclass(frozen=True)
-class UploadLimits:
+class UploadLimits(msgspec.Struct, frozen=True):
     """What one session may store.
 
     Attributes:

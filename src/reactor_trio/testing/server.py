@@ -96,7 +96,7 @@ class TestServer:
             f"ws://{_HOST}/ws", video=video, audio=audio, role=role, model=model, token=token, feedback=feedback
         )
         if link is not None:
-            transport, vanish, stall = self._open_shaped(url, link)
+            transport, vanish, stall = await self._open_shaped(url, link)
         else:
             transport, vanish = await open_link(url, stall)
         post: Post = HttpPost(url, stream=self._open_stream) if self._websocket else self._post
@@ -152,22 +152,22 @@ class TestServer:
             self.failure = failure
 
     async def _open_memory(self, url: str, stall: Stall) -> tuple[Transport, Any]:
-        request = self._admitted(url)
+        request = await self._admitted(url)
         link = MemoryLink(stall, self.runtime.settings.limits.stall)
         transport = MemoryTransport(link)
         self._nursery.start_soon(self._site.converse, request, MemoryMessages(link, self._peer()))
         return transport, _vanishing(transport)
 
-    def _open_shaped(self, url: str, link: Link) -> tuple[Transport, Any, Stall]:
-        request = self._admitted(url)
+    async def _open_shaped(self, url: str, link: Link) -> tuple[Transport, Any, Stall]:
+        request = await self._admitted(url)
         messages, transport, stall = link._open(self.runtime.settings.limits.stall, self._peer())
         self._nursery.start_soon(self._site.converse, request, messages)
         return transport, _vanishing(transport), stall
 
-    def _admitted(self, url: str) -> Request:
+    async def _admitted(self, url: str) -> Request:
         """A request for a WebSocket. Raises ConnectionRefused."""
         request = _request(url, "GET", None)
-        refusal = self._site.admit(request)
+        refusal = await self._site.admit(request)
         if refusal is not None:
             after = refusal.headers.get("retry-after")
             raise ConnectionRefused(refusal.status, refusal.body.decode().strip(), float(after) if after else None)
@@ -250,6 +250,7 @@ async def open_server(
                 await served.load(dict(config or {}))
                 nursery.start_soon(server._watch)
                 await served.open_doors()
+                await served.prepare()  # takes no time here, so nobody comes before its end
                 yield server
             except trio.Cancelled:
                 raise

@@ -18,13 +18,14 @@ import math
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
 import h11
+import msgspec
 import trio
+from msgspec.structs import replace
 
 from reactor_trio.transport.body import Body
 from reactor_trio.transport.limits import Limits
@@ -37,7 +38,6 @@ from reactor_trio.transport.upgrade import (
     check_handshake,
     wants_websocket,
 )
-from reactor_trio.transport.websocket import serve_websocket
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +77,8 @@ async def serve_http(
             upgrade = await http.serve()
             nursery.cancel_scope.cancel()
         if upgrade is not None:
+            from reactor_trio.transport.websocket import serve_websocket  # not needed to be ready for it
+
             converse = partial(site.converse, upgrade.handshake.request)
             await serve_websocket(wire, upgrade.handshake, limits, converse, deadline=upgrade.deadline)
     finally:
@@ -97,8 +99,7 @@ async def turn_away(stream: trio.abc.Stream, why: str) -> None:
     await trio.aclose_forcefully(wire)
 
 
-@dataclass(frozen=True, slots=True)
-class _Upgrade:
+class _Upgrade(msgspec.Struct, frozen=True):
     handshake: Handshake
     deadline: float
 
@@ -169,7 +170,7 @@ class _Connection:
             if patience.cancelled_caught:
                 raise Refused.because(408, f"the request was not complete after {self._limits.handshake:g} s")
             if taker is None:
-                answer = self._decide(request, version)
+                answer = await self._decide(request, version)
             else:
                 size = int(request.header("content-length") or 0)
                 with self._bugs_answered(request):
@@ -182,7 +183,7 @@ class _Connection:
         await self._send(answer, keep_alive=not self._closing.is_set() and self._h11.their_state is not h11.SEND_BODY)
         return None
 
-    def _decide(self, request: Request, version: str) -> Response | Handshake:
+    async def _decide(self, request: Request, version: str) -> Response | Handshake:
         with self._bugs_answered(request):
             if not wants_websocket(request):
                 if request.path == WEBSOCKET_PATH:
@@ -190,7 +191,7 @@ class _Connection:
                 return self._site.respond(request)
             handshake = check_handshake(request, version)
             self._check_origin(request, "connect here")
-            refusal = self._site.admit(request)
+            refusal = await self._site.admit(request)
             if refusal is not None:
                 raise Refused(refusal)
             return handshake

@@ -8,14 +8,14 @@ on when the first piece is asked for.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from reactor_trio.transport.messages import MessageStream
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One HTTP request.
 
     Attributes:
@@ -31,7 +31,7 @@ class Request:
 
     method: str
     path: str
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = msgspec.field(default_factory=dict)
     host: str = ""
     authority: str = ""
     headers: tuple[tuple[str, str], ...] = ()
@@ -51,14 +51,13 @@ class Request:
         return [item for value in self.header_values(name) for item in map(str.strip, value.split(",")) if item]
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """One HTTP answer; `headers` come after the standard ones and replace those of the same (lower-case) name."""
 
     status: int
     content_type: str
     body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @classmethod
     def plain(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -103,8 +102,8 @@ class Site(Protocol):
     def respond(self, request: Request) -> Response:
         """Answer a plain request; not async, so it must be quick. What it raises is logged and answered 500."""
 
-    def admit(self, request: Request) -> Response | None:
-        """None to accept a well-formed WebSocket request, or the answer that refuses it."""
+    async def admit(self, request: Request) -> Response | None:
+        """None to accept a well-formed WebSocket request, or the answer that refuses it. May wait until it knows."""
 
     async def converse(self, request: Request, messages: MessageStream) -> None:
         """Talk to a client over its WebSocket; when this returns, or raises PeerGone, the connection is closed."""

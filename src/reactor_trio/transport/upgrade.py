@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from dataclasses import dataclass
+
+import msgspec
 
 from reactor_trio.protocol import SUBPROTOCOL
 from reactor_trio.transport.site import Refused, Request
@@ -18,8 +19,7 @@ _VERSION = "13"
 UPGRADE_HEADERS = {"upgrade": "websocket", "connection": "upgrade", "sec-websocket-version": _VERSION}
 
 
-@dataclass(frozen=True, slots=True)
-class Handshake:
+class Handshake(msgspec.Struct, frozen=True):
     """An acceptable opening handshake.
 
     Attributes:

@@ -1,0 +1,106 @@
+"""What is found out after the server is ready, who waits for it, and what happens if it cannot be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import trio
+
+from reactor_trio.errors import ManifestError, ModelFailed
+from reactor_trio.interface import ReactorModel
+from reactor_trio.media import CodecSettings, encoders
+from reactor_trio.model_host import open_model_host
+from reactor_trio.server import runtime as runtime_module
+from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.settings import Settings
+from reactor_trio.server.site import ReactorSite
+from reactor_trio.testing.timekeeping import InlineTime
+from reactor_trio.transport import Request
+
+CHOSEN = Settings(codec=CodecSettings(h264="libx264"))
+
+
+class Nothing(ReactorModel):
+    pass
+
+
+async def three_seconds(function, argument):
+    await trio.sleep(3)
+    return function(argument)
+
+
+def site_of(host, settings=None, model=Nothing):
+    runtime = Runtime(host, lambda: model, name="nothing", settings=settings or Settings(), worker=three_seconds)
+    return runtime, ReactorSite(runtime, "127.0.0.1")
+
+
+def request(path):
+    return Request(method="GET", path=path, host="127.0.0.1", authority="127.0.0.1", peer="test")
+
+
+def health(site):
+    answer = site.respond(request("/health"))
+    return answer.status, json.loads(answer.body)["encoders"]
+
+
+async def test_ready_does_not_wait_for_the_encoders_and_the_first_client_does(autojump_clock):
+    async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
+        runtime, site = site_of(host)
+        await runtime.load({})
+        await runtime.open_doors()
+        assert trio.current_time() == 0
+        nursery.start_soon(runtime.prepare)
+        await trio.sleep(1)
+        assert health(site) == (200, {})
+        assert await site.admit(request("/ws")) is None
+        assert trio.current_time() == 3
+        assert health(site) == (200, encoders(CodecSettings()))
+        assert await site.admit(request("/ws")) is None
+        assert trio.current_time() == 3
+        await runtime.at_rest.wait()
+        assert trio.current_time() == 6  # and for the rest it does not
+
+
+async def test_a_chosen_encoder_is_proven_before_the_model_loads(autojump_clock):
+    async with open_model_host(InlineTime(None)) as host:
+        runtime, _ = site_of(host, CHOSEN)
+        await runtime.load({})
+        assert trio.current_time() == 3
+
+
+async def test_a_chosen_encoder_that_is_not_there_ends_the_start(autojump_clock, monkeypatch):
+    class Unloaded(Nothing):
+        def load(self, config):
+            raise AssertionError("loaded")
+
+    def refuse(settings):
+        raise ManifestError("runtime.codec.h264: libx264 is not installed")
+
+    monkeypatch.setattr(runtime_module, "encoders", refuse)
+    async with open_model_host(InlineTime(None)) as host:
+        runtime, site = site_of(host, CHOSEN, Unloaded)
+        with pytest.raises(ManifestError, match="libx264 is not installed"):
+            await runtime.load({})
+        assert runtime.journal.phase == "failed"
+        assert (await site.admit(request("/ws"))).status == 503
+
+
+async def test_a_library_that_cannot_be_imported_ends_the_server_and_lets_nobody_wait(autojump_clock, monkeypatch):
+    def broken(settings):
+        raise ImportError("libavcodec.so.62: cannot open shared object file")
+
+    monkeypatch.setattr(runtime_module, "prepare", broken)
+    async with open_model_host(InlineTime(None)) as host:
+        runtime, site = site_of(host)
+        await runtime.load({})
+        await runtime.open_doors()
+        with pytest.RaisesGroup(pytest.RaisesExc(ModelFailed, match=r"nothing: what is installed .*: libavcodec")):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(runtime.prepare)
+                nursery.start_soon(site.admit, request("/ws"))
+        assert trio.current_time() == 3
+        answer = site.respond(request("/health"))
+        assert answer.status == 503
+        assert "libavcodec" in json.loads(answer.body)["reason"]
+        assert (await site.admit(request("/ws"))).status == 503
