@@ -6,7 +6,7 @@ import re
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,19 @@ from statistics import median
 import numpy as np
 
 from benchmarks.compare.records import Commands, Steady, commands, steady
-from benchmarks.compare.systems import FAST_RTC, FAST_RTC_THREAD, FLOOR, RUNTIME, TRIO, WRITES, Server, System, Workload, play, serve
+from benchmarks.compare.systems import (
+    FAST_RTC,
+    FAST_RTC_THREAD,
+    FLOOR,
+    RUNTIME,
+    TRIO,
+    WRITES,
+    Server,
+    System,
+    Workload,
+    play,
+    serve,
+)
 from benchmarks.report import Report
 
 VGA, HD = (640, 480), (1280, 720)
@@ -94,9 +106,9 @@ def _turn(system: System, workload: Workload, seconds: float, number: int, seed:
 
 
 @contextmanager
-def server_of(system: System, workload: Workload) -> Iterator[Server]:
+def server_of(system: System, workload: Workload, ready: Callable[[int], bool] | None = None) -> Iterator[Server]:
     """A server with a log of its own."""
-    with tempfile.TemporaryDirectory() as folder, serve(system, workload, Path(folder) / "log") as server:
+    with tempfile.TemporaryDirectory() as folder, serve(system, workload, Path(folder) / "log", ready) as server:
         yield server
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.compare.comparison import BOTH, WORKLOADS, server_of
 from benchmarks.compare.environments import OURS, OURS_BASE, PEER, environment_of
 from benchmarks.compare.records import steady
-from benchmarks.compare.systems import RUNTIME, TRIO, TRIO_BASE, Server, System, play, watching
+from benchmarks.compare.systems import RUNTIME, TRIO, TRIO_BASE, Server, System, Workload, play, watching
 from benchmarks.report import Report
+from benchmarks.startup import TOOLS, imported, resident, site_packages_size
 
 WORKLOAD = WORKLOADS["480p"]
+#: a body that takes no memory
+NOTHING = Workload("nothing", 64, 60)
 IMPORTS = {
     "reactor-trio": (OURS_BASE, "import reactor_trio"),
     "reactor-trio, its server": (OURS_BASE, "import reactor_trio, reactor_trio.cli.run"),
@@ -25,44 +28,42 @@ IMPORTS = {
     "nothing": (PEER, "pass"),
 }
 #: what an environment has for itself, and the peer's client, which is no part of its runtime
-NOT_COUNTED = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "wheel", "reactor_sdk")
+NOT_COUNTED = (*TOOLS, "reactor_sdk")
 
 
 def starts(report: Report, repetitions: int) -> None:
-    """Process start to ready, resident memory at rest, import times, installed sizes."""
+    """Process start to the first session taken, resident memory at rest, import times, installed sizes."""
     took: dict[str, list[float]] = {}
     rest: dict[str, list[float]] = {}
     after: dict[str, list[float]] = {}
     for _ in range(repetitions):
         for system in (TRIO_BASE, TRIO, RUNTIME):
-            with server_of(system, WORKLOAD) as server:
+            with server_of(system, NOTHING, system.accepts) as server:
                 took.setdefault(system.name, []).append(server.start)
                 time.sleep(2.0)
-                rest.setdefault(system.name, []).append(resident(server.process.pid))
+                rest.setdefault(system.name, []).append(resident(server.process.pid).rss)
                 if system is not TRIO_BASE:  # its client has no decoder for what this one would be sent
-                    play(server, WORKLOAD, "--warm-up", "1", "--steady", "1", "--commands", "0")
+                    play(server, NOTHING, "--warm-up", "1", "--steady", "1", "--commands", "0")
                     time.sleep(1.0)
-                    after.setdefault(system.name, []).append(resident(server.process.pid))
+                    after.setdefault(system.name, []).append(resident(server.process.pid).rss)
     rows = [
         [name, len(took[name]), *(1000 * f(took[name]) for f in (median, min, max)), median(rest[name]),
          median(after[name]) if name in after else ""] for name in took
     ]  # fmt: skip
-    report.table("start and rest", ["", "n", "start ms", "least", "most", "RSS at rest, MiB", "after a session"], rows)
+    report.table("start to the first session taken, and rest", ["", "n", "start ms", "least", "most", "RSS at rest, MiB", "after a session"], rows)
     imports: dict[str, list[float]] = {name: [] for name in IMPORTS}
     for _ in range(repetitions):
         for name, (environment, code) in IMPORTS.items():
-            began = time.monotonic()
-            subprocess.run([environment_of(environment), "-c", code], check=True)
-            imports[name].append(1000 * (time.monotonic() - began))
+            imports[name].append(1000 * imported(str(environment_of(environment)), code, os.environ))
     report.table(
         "import, ms of the whole process", ["", "n", "median", "least", "most"],
         [[name, len(values), median(values), min(values), max(values)] for name, values in imports.items()],
     )  # fmt: skip
-    sizes = {name: installed(environment_of(name)) for name in (OURS_BASE, OURS, PEER)}
+    sizes = {name: site_packages_size(str(environment_of(name)), NOT_COUNTED) for name in (OURS_BASE, OURS, PEER)}
     report.table("installed, MiB", ["", "site-packages"], [[name, size] for name, size in sizes.items()])
     ours, peer = TRIO_BASE.name, RUNTIME.name
-    report.bar("process start to ready, base install", _ratio(took, ours, peer), 0.5, "times")
-    report.bar("process start to ready, with the video extra", _ratio(took, TRIO.name, peer), 0.5, "times")
+    report.bar("process start to a session, base install", _ratio(took, ours, peer), 0.5, "times")
+    report.bar("process start to a session, with the video extra", _ratio(took, TRIO.name, peer), 0.5, "times")
     report.bar("resident memory at rest, base install", _ratio(rest, ours, peer), 0.5, "times")
     report.bar("resident memory at rest, with the video extra", _ratio(rest, TRIO.name, peer), 0.5, "times")
     report.bar("size of the base install", sizes[OURS_BASE] / sizes[PEER], 0.5, "times")
@@ -70,24 +71,6 @@ def starts(report: Report, repetitions: int) -> None:
 
 def _ratio(figures: dict[str, list[float]], ours: str, other: str) -> float:
     return median(a / b for a, b in zip(figures[ours], figures[other], strict=True))
-
-
-def resident(pid: int) -> float:
-    """Resident memory in MiB."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-
-
-def installed(python: Path) -> float:
-    """MiB of the packages in an environment, its own tools and the peer's client left out."""
-    (folder,) = python.parents[1].glob("lib/python*/site-packages")
-    counted = [
-        path
-        for entry in folder.iterdir()
-        if not entry.name.startswith(NOT_COUNTED)
-        for path in ([entry] if entry.is_file() else entry.rglob("*"))
-    ]
-    return sum(path.stat().st_blocks * 512 for path in counted if path.is_file()) / 2**20
 
 
 # ---- clients ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import struct
 import subprocess
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compare.environments import FASTRTC, OURS, OURS_BASE, PEER, environment_of
+from benchmarks.startup import free_port, http_probe, websocket_probe
 
 HERE = Path(__file__).parent
 SERVERS = HERE / "servers"
@@ -60,6 +60,7 @@ class System:
         command: its arguments after the interpreter, given a port.
         client: module in `clients/`.
         ready: whether the server at a port takes sessions.
+        accepts: whether it just took one, which is then let go.
         folder: where its process runs.
     """
 
@@ -68,6 +69,7 @@ class System:
     command: Callable[[int], list[str]]
     client: str
     ready: Callable[[int], bool]
+    accepts: Callable[[int], bool]
     folder: Path = HERE
     variables: dict[str, str] = field(default_factory=dict)
 
@@ -95,9 +97,14 @@ class Server:
 
 
 @contextmanager
-def serve(system: System, workload: Workload, log: Path) -> Iterator[Server]:
-    """A server, ready, until the block ends. Raises RuntimeError with its log if it does not come up."""
-    port = _free_port()
+def serve(
+    system: System, workload: Workload, log: Path, ready: Callable[[int], bool] | None = None
+) -> Iterator[Server]:
+    """A server until the block ends, which begins when it is `ready`, by default as the system says.
+
+    Raises RuntimeError with its log if it does not come up.
+    """
+    port, ready = free_port(), ready or system.ready
     variables = workload.environment() | system.variables | {"HOST": "127.0.0.1", "PORT": str(port)}
     command = [str(system.python), *system.command(port)]
     began = time.monotonic()
@@ -105,7 +112,7 @@ def serve(system: System, workload: Workload, log: Path) -> Iterator[Server]:
         command, cwd=system.folder, env=variables, stdout=output, stderr=subprocess.STDOUT
     ) as process:
         try:
-            while not system.ready(port):
+            while not ready(port):
                 if process.poll() is not None or time.monotonic() > began + PATIENCE:
                     raise RuntimeError(f"{system.name} did not come up: {log.read_text()[-2000:]}")
                 time.sleep(0.002)
@@ -144,20 +151,17 @@ def watching(server: Server, workload: Workload, *options: str) -> Iterator[subp
             process.kill()
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
 # ---- when each is ready ----------------------------------------------------------------------------------------------
 
 
-def _health(wanted: str) -> Callable[[int], bool]:
+def _says(wanted: str) -> Callable[[int], bool]:
+    """`/health` answers with these words in it."""
+
     def ready(port: int) -> bool:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
                 return wanted in answer.read().decode()
-        except (OSError, urllib.error.URLError):
+        except OSError:
             return False
 
     return ready
@@ -169,6 +173,21 @@ def _listens(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _starts_session(port: int) -> bool:
+    """The peer's way; a session that no client joins is stopped again."""
+    if not http_probe(port, _post("/start_session")):
+        return False
+    http_probe(port, _post("/stop_session"))
+    return True
+
+
+def _post(path: str) -> bytes:
+    return (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 2\r\n"
+        "connection: close\r\n\r\n{}"
+    ).encode()
 
 
 # ---- what the peer needs besides -------------------------------------------------------------------------------------
@@ -206,23 +225,23 @@ def answer_stun() -> None:
 
 TRIO = System(
     "reactor-trio", OURS, lambda port: ["-m", "reactor_trio", "run", "--port", str(port)],
-    "reactor_trio", _health('"ready"'), SERVERS / "reactor_trio",
+    "reactor_trio", _says('"ready"'), websocket_probe, SERVERS / "reactor_trio",
 )  # fmt: skip
-TRIO_BASE = System("reactor-trio, base", OURS_BASE, TRIO.command, "reactor_trio", TRIO.ready, TRIO.folder)
+TRIO_BASE = System("reactor-trio, base", OURS_BASE, TRIO.command, "reactor_trio", TRIO.ready, TRIO.accepts, TRIO.folder)
 RUNTIME = System(
     "reactor-runtime", PEER, lambda _port: ["-m", "reactor_runtime.serve"],
-    "reactor_runtime", _health('"available"'), SERVERS / "reactor_runtime",
+    "reactor_runtime", _says('"available"'), _starts_session, SERVERS / "reactor_runtime",
     {"STUN_SERVERS": f"stun:127.0.0.1:{STUN_PORT}"},
 )  # fmt: skip
 FLOOR = System(
-    "floor", OURS, lambda port: [str(SERVERS / "floor.py"), str(port)], "reactor_trio", _listens,
+    "floor", OURS, lambda port: [str(SERVERS / "floor.py"), str(port)], "reactor_trio", _listens, _listens,
 )  # fmt: skip
 WRITES = System(
-    "bare writes", OURS, lambda port: [str(SERVERS / "floor.py"), str(port), "--replay"], "reactor_trio", _listens,
+    "bare writes", OURS, lambda port: [str(SERVERS / "floor.py"), str(port), "--replay"], "reactor_trio", _listens, _listens,
 )  # fmt: skip
 FAST_RTC = System(
-    "fastrtc", FASTRTC, lambda port: [str(SERVERS / "fastrtc_server.py"), str(port)], "fastrtc", _listens,
+    "fastrtc", FASTRTC, lambda port: [str(SERVERS / "fastrtc_server.py"), str(port)], "fastrtc", _listens, _listens,
 )  # fmt: skip
 FAST_RTC_THREAD = System(
-    "fastrtc, its own thread", FASTRTC, lambda port: [*FAST_RTC.command(port), "--thread"], "fastrtc", _listens,
+    "fastrtc, its own thread", FASTRTC, lambda port: [*FAST_RTC.command(port), "--thread"], "fastrtc", _listens, _listens,
 )  # fmt: skip
