@@ -50,7 +50,10 @@ def starts(report: Report, repetitions: int) -> None:
         [name, len(took[name]), *(1000 * f(took[name]) for f in (median, min, max)), median(rest[name]),
          median(after[name]) if name in after else ""] for name in took
     ]  # fmt: skip
-    report.table("start to the first session taken, and rest", ["", "n", "start ms", "least", "most", "RSS at rest, MiB", "after a session"], rows)
+    report.table(
+        "start to the first session taken, and rest",
+        ["", "n", "start ms", "least", "most", "RSS at rest, MiB", "after a session"], rows,
+    )  # fmt: skip
     imports: dict[str, list[float]] = {name: [] for name in IMPORTS}
     for _ in range(repetitions):
         for name, (environment, code) in IMPORTS.items():

@@ -48,7 +48,8 @@ class Workload:
         given = {"WIDTH": self.width, "HEIGHT": self.height, "BATCH": self.batch, "RATE": self.rate, "CODEC": self.codec}
         if self.fps is not None:
             given["FPS"] = self.fps
-        return os.environ | {f"BENCH_{key}": str(value) for key, value in given.items()}
+        inherited = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        return inherited | {f"BENCH_{key}": str(value) for key, value in given.items()}
 
 
 @dataclass(frozen=True)
