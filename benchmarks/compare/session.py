@@ -2,6 +2,8 @@
 
 It knows no system. A module in `clients/` offers
 
+    async load()                                          optional: what its library loads with its first call; the others
+                                                          load all when they are imported, and that is not connecting
     async join(url, on_frame, pause, second) -> handle    on_frame(pixels, width, height, channels), from any thread;
                                                           `pause`: seconds that each frame keeps its consumer busy;
                                                           `second`: join the session that another client has
@@ -77,6 +79,8 @@ async def play(options: argparse.Namespace) -> dict[str, Any]:
     """Connect, warm up, watch, command, close."""
     client = importlib.import_module(f"clients.{options.client}")
     watcher = Watcher(asyncio.get_running_loop())
+    if hasattr(client, "load"):
+        await client.load()
     began = time.monotonic()
     handle = await client.join(options.url, watcher.on_frame, options.pause, options.second)
     connected = time.monotonic()
