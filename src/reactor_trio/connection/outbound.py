@@ -141,22 +141,23 @@ class Outbound:
 
     # ---- Attachment ---------------------------------------------------------------------------------------------------
 
-    def offer(self, bundle: Bundle, pts: float) -> None:
-        """A bundle is shown now."""
-        now, origin = trio.current_time(), bundle.origin
+    def offer(self, bundle: Bundle, pts: float) -> bool:
+        """A bundle is shown now; as `Attachment.offer`."""
+        now, origin, outpaced = trio.current_time(), bundle.origin, []
         for name, frame in bundle.tracks.items():
             seq = bundle.seqs[name]
             if (lane := self._lanes.get(name)) is not None:
                 due = DueFrame(frame, seq, pts, now, bundle.duration, origin, bundle.made)
                 self._standing[name] = due
                 assert self._tiers is not None
-                self._tiers.offer(lane, due)
+                outpaced.append(self._tiers.offer(lane, due))
             elif (track := self._sound.get(name)) is not None:
                 if len(self._audio) >= AUDIO_BLOCKS:
                     self._audio.popleft()
                     self._services.dropped("lane", "audio_overflow", 1)
                 self._audio.append(_Block(track, frame, seq, pts, origin.step, origin.command))
         self._bell.ring()
+        return any(outpaced)
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Queue a text message, numbered from the welcome on."""

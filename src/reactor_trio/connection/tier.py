@@ -121,6 +121,11 @@ class Tier:
         """Whether a frame for every member is being encoded."""
         return self._busy and self._asked is None
 
+    @property
+    def outpaced(self) -> bool:
+        """Whether a frame waits while another is being encoded: the next one will replace it."""
+        return self._busy and self._frame is not None
+
     def offer(self, lane: Lane, frame: DueFrame, now: float) -> None:
         """A frame is shown now; each member offers it, the first one counts. A newcomer may offer the one that stands."""
         newcomer, lane.fresh = lane.fresh, False

@@ -67,15 +67,20 @@ class Tiers:
         if (tier := lane.tier) is not None:
             tier.leave(lane)
 
-    def offer(self, lane: Lane, frame: DueFrame) -> None:
-        """A frame is shown now; the lane may move to another tier for it."""
+    def offer(self, lane: Lane, frame: DueFrame) -> bool:
+        """A frame is shown now; the lane may move to another tier for it.
+
+        Returns whether one that its link would have taken has to give way because the encoder is still at work.
+        """
         if lane.tier is None:
-            return
+            return False
         now = trio.current_time()
         self._measure(lane, frame, now)
         self._review(lane, now)
         assert lane.tier is not None
+        outpaced = lane.tier.outpaced and lane.ready(now)
         lane.tier.offer(lane, frame, now)
+        return outpaced
 
     def usable(self, track: str, codecs: Sequence[str]) -> tuple[str, ...]:
         """Those of the codecs whose encoder has not failed."""

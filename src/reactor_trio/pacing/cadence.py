@@ -25,6 +25,7 @@ class Cadence:
     def __init__(self, fps: float | None, max_fps: float) -> None:
         self.max_fps = max_fps
         self._declared = fps
+        self._taken = math.inf
         self._seconds_per_frame: float | None = None
         self._observed = 0
 
@@ -36,7 +37,7 @@ class Cadence:
     @property
     def fps(self) -> float:
         """Target rate in frames per second."""
-        ceiling = min(self._declared if self._declared is not None else self.max_fps, self.max_fps)
+        ceiling = min(self._declared if self._declared is not None else self._taken, self.max_fps)
         if self._seconds_per_frame is None:
             return min(self._declared if self._declared is not None else DEFAULT_FPS, self.max_fps)
         if self._seconds_per_frame * ceiling <= 1:
@@ -58,6 +59,10 @@ class Cadence:
             self._seconds_per_frame = sample
         else:
             self._seconds_per_frame += ALPHA * (sample - self._seconds_per_frame)
+
+    def limit(self, fps: float) -> None:
+        """More than `fps` is not taken: a rate that was not declared stays below it."""
+        self._taken = fps
 
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate. Raises ValueError unless `fps` is a finite number above 0."""

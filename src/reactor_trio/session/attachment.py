@@ -37,8 +37,11 @@ class Attachment(Protocol):
     number: int
     joined_at: float
 
-    def offer(self, bundle: Bundle, pts: float) -> None:
-        """A bundle is shown now; `pts` in seconds since the session began. Never raises."""
+    def offer(self, bundle: Bundle, pts: float) -> bool:
+        """A bundle is shown now; `pts` in seconds since the session began. Never raises.
+
+        Returns whether it replaced one that waited for nothing but its encoder.
+        """
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Queue a text message. Never raises."""

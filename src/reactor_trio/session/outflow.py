@@ -160,7 +160,11 @@ class Outflow:
         self.closed = True
         self._bell.ring()
 
-    # ---- heard from the playout --------------------------------------------------------------------------------------
+    # ---- heard from the session's other half -------------------------------------------------------------------------
+
+    def limit(self, fps: float) -> None:
+        """What the viewers' encoders take, in frames per second; from the next step on."""
+        self._cadence.limit(fps)
 
     def handed(self, until: float, epoch: int) -> None:
         """The oldest bundle is shown now, until `until`."""

@@ -27,7 +27,7 @@ from reactor_trio.interface.input import InputFrame
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Bundle
 from reactor_trio.model_host import ModelHost
-from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
+from reactor_trio.pacing import BlockCadence, Cadence, Ceiling, Lookahead
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.attachment import Attachment, Flood, Journal
 from reactor_trio.session.intake import Intake, Preparation
@@ -126,6 +126,8 @@ class Session:
         self._allowance = services.commands_per_second
         self._allowance_at = self.began
         mailbox, words = Mailbox(services.host.post_io, asleep=True), Mailbox(services.host.post, asleep=False)
+        self._words = words
+        self._ceiling = Ceiling()
         self.playout = Playout(
             self._hand, self._wait_free if services.hold else None, services.dropped, services.underrun, mailbox, words
         )
@@ -136,7 +138,7 @@ class Session:
             lookahead=Lookahead(services.buffer_size, assume=not services.hold),
         )  # fmt: skip
         self.playout.connect(self._half.outflow)
-        self._intake = Intake(lambda command: words.send(self._half.command, command), self._refused)
+        self._intake = Intake(lambda command: self._words.send(self._half.command, command), self._refused)
         self._inflow = services.port.inflow
         self._inflow_number = self._inflow.begin()
 
@@ -302,8 +304,9 @@ class Session:
         self._services.handed(len(bundle.tracks), self.playout.last_lateness)
         if not self._attachments:
             self._services.dropped("session", "no_viewer", len(bundle.tracks))
-        for attachment in self._attachments.values():
-            attachment.offer(bundle, pts)
+        outpaced = [attachment.offer(bundle, pts) for attachment in self._attachments.values()]
+        if outpaced and self._ceiling.handed(due, all(outpaced)):
+            self._words.leave(self._half.outflow.limit, self._ceiling.fps)
 
     async def _wait_free(self) -> None:
         for attachment in list(self._attachments.values()):
