@@ -7,12 +7,12 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import convert, cycles, links, media, overhead, pacing, page, push, viewers
+from benchmarks import convert, cycles, links, media, overhead, pacing, page, push, traces, viewers
 from benchmarks.report import Report, machine
 
 BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "push": push, "links": links,
-    "media": media, "page": page, "viewers": viewers,
+    "media": media, "page": page, "viewers": viewers, "traces": traces,
 }  # fmt: skip
 #: those that take `--codec`
 WITH_CODEC = ("links",)
