@@ -37,9 +37,9 @@ class Cadence:
     @property
     def fps(self) -> float:
         """Target rate in frames per second."""
-        ceiling = min(self._declared if self._declared is not None else self._taken, self.max_fps)
         if self._seconds_per_frame is None:
             return min(self._declared if self._declared is not None else DEFAULT_FPS, self.max_fps)
+        ceiling = self._ceiling
         if self._seconds_per_frame * ceiling <= 1:
             return ceiling
         return max(1 / self._seconds_per_frame, min(MIN_FPS, ceiling))
@@ -48,6 +48,19 @@ class Cadence:
     def interval(self) -> float:
         """Seconds between two frames."""
         return 1 / self.fps
+
+    @property
+    def shortest(self) -> float:
+        """The shortest interval that is allowed, in seconds."""
+        return 1 / self._ceiling
+
+    def clamped(self, interval: float) -> float:
+        """`interval`, in seconds, or the nearest that is allowed."""
+        return min(max(interval, self.shortest), max(1 / MIN_FPS, self.shortest))
+
+    @property
+    def _ceiling(self) -> float:
+        return min(self._declared if self._declared is not None else self._taken, self.max_fps)
 
     def observe(self, seconds: float, frames: int) -> None:
         """A step took `seconds` of compute time for `frames` frames."""

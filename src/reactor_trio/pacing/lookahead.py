@@ -79,8 +79,12 @@ class Lookahead:
         """When a pipeline's next step may start: it takes `step_seconds`, and shall end `margin` before it is needed."""
         waiting, until = self._at(now)
         room = self._next_shown(until) if len(waiting) >= self.capacity else -math.inf
-        runs_dry = max(until, now) + sum(frame.duration for frame in waiting)
-        return max(runs_dry - step_seconds - margin - EPSILON, room)
+        return max(self.runs_dry(now) - step_seconds - margin - EPSILON, room)
+
+    def runs_dry(self, now: float) -> float:
+        """When all that is queued and shown has been shown to its end."""
+        waiting, until = self._at(now)
+        return max(until, now) + sum(frame.duration for frame in waiting)
 
     def queue_at(self, now: float) -> float:
         """When a pipeline's frame finds room behind those that wait."""

@@ -50,12 +50,16 @@ class GeneratorDriver(Driver):
     """`inference()` of a pipeline."""
 
     _steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
+    #: since when the model is busy without a step: handlers, this runtime; None while it is not, or a step is idle
+    _between_since: float | None = None
 
     async def drive(self) -> None:
         """One step after the other; a generator that returned is followed by a new one."""
         half = self._half
         produced = False
         while (late := await self._until_next_step()) is not None:
+            between = 0.0 if self._between_since is None else trio.current_time() - self._between_since
+            self._between_since = None
             if self._steps is None:
                 self._steps, produced = open_generator(half.model), False
             command, waited = half.newest_command, half.command_waited()
@@ -68,7 +72,8 @@ class GeneratorDriver(Driver):
                 await half.wait_for_command(trio.current_time() + IDLE_WAIT)
             else:
                 produced = True
-                await half.outflow.queue(output, late, seconds, Origin(half.step - 1, command, waited, seconds))
+                await half.outflow.queue(output, late, seconds, between, Origin(half.step - 1, command, waited, seconds))
+                self._between_since = trio.current_time()
 
     async def close(self) -> None:
         """Raise GeneratorExit at the yield; `finally` blocks run here."""
@@ -94,6 +99,7 @@ class GeneratorDriver(Driver):
             at = half.outflow.step_at(now := trio.current_time())
             if at > now and not half.pending and not half.over:
                 planned = at
+                self._between_since = None
                 await half.bell.wait(at)
                 rested = True
                 continue

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
-from reactor_trio.pacing import BlockCadence, Cadence, Lookahead, Margin
+from reactor_trio.pacing import BlockCadence, Cadence, Lookahead, Margin, Tempo
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.mailbox import Mailbox
 
@@ -55,6 +55,8 @@ class Outflow:
         self._cadence = cadence
         self._lookahead = lookahead
         self._margin = Margin()
+        self._tempo = Tempo()
+        self._interval: float | None = None  # of a pipeline's newest frames
         self._bell = bell
         self._epoch = 0
         self._seqs: dict[str, int] = {}
@@ -76,16 +78,22 @@ class Outflow:
     def step_at(self, now: float) -> float:
         """When the next step of a pipeline may start."""
         self._words.deliver()
-        return self._lookahead.step_at(now, self._predicted, self._margin.seconds(self._cadence.interval))
+        margin = self._margin.seconds(self._cadence.interval)
+        if self._tempo.cycle > self._cadence.shortest * self._frames_per_step:  # it never rests
+            margin = max(margin, self._tempo.ahead)
+        return self._lookahead.step_at(now, self._predicted, margin)
 
-    async def queue(self, chunk: Chunk, late: float, seconds: float, origin: Origin) -> None:
+    async def queue(self, chunk: Chunk, late: float, seconds: float, between: float, origin: Origin) -> None:
         """Queue what a pipeline's step, begun `late` seconds after it was planned, made in `seconds`.
 
-        Waits for room if the step came early. Loses nothing.
+        `between` is what passed since the step before, 0 if there was a wait. Waits for room if the step came early. Loses
+        nothing.
         """
         self._margin.observe(late + seconds - self._predicted)
         self._begin(chunk, seconds)
         epoch, made = self._epoch, trio.current_time()
+        if chunk.length and not chunk.audios:
+            self._follow(seconds + between, chunk.length, made)
         origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
             while (at := self._room(self._lookahead.queue_at)) > trio.current_time() and not self._stale(epoch):
@@ -120,7 +128,7 @@ class Outflow:
         interval, now = self._cadence.interval, trio.current_time()
         self._cadence.pushed(now, chunk.length, self._lookahead.waiting(now))
         if self._cadence.interval != interval:
-            self._retime()
+            self._retime(self._cadence.interval)
         await self.emit(chunk, None, origin, drop=False)
 
     async def push_black(self, origin: Origin) -> None:
@@ -142,7 +150,8 @@ class Outflow:
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate now, also for what is queued. Raises ValueError."""
         self._cadence.set_fps(fps)
-        self._retime()
+        self._interval = None
+        self._retime(self._cadence.interval)
 
     def flush(self, step: int, *, black: bool) -> None:
         """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if asked."""
@@ -189,9 +198,19 @@ class Outflow:
         self._words.deliver()
         return at(trio.current_time())
 
-    def _retime(self) -> None:
-        self._lookahead.retimed(self._cadence.interval)
-        self._mailbox.send(self._playout.retime, self._cadence.interval)
+    def _retime(self, interval: float) -> None:
+        self._lookahead.retimed(interval)
+        self._mailbox.send(self._playout.retime, interval)
+
+    def _follow(self, seconds: float, frames: int, made: float) -> None:
+        """Set how long the frames of a step that ended at `made` shall be shown."""
+        self._tempo.observe(seconds, frames)
+        self._words.deliver()
+        before, anew = self._interval, self._tempo.anew
+        wait = self._tempo.delay if anew else self._lookahead.runs_dry(made) - made
+        self._interval = self._cadence.clamped(self._tempo.duration(wait))
+        if anew and before is not None and self._interval < before:
+            self._retime(self._interval)
 
     def _begin(self, chunk: Chunk, seconds: float | None) -> None:
         if chunk.length == 0:
@@ -208,7 +227,7 @@ class Outflow:
         return self.closed or epoch != self._epoch
 
     def _put(self, tracks: dict[str, FrameHandle], duration: float | None, origin: Origin, made: float) -> None:
-        interval = self._cadence.interval
+        interval = self._interval or self._cadence.interval
         seconds = interval if duration is None else duration
         bundle = Bundle(
             tracks=tracks,
