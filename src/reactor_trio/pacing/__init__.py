@@ -1,6 +1,6 @@
 """Pure arithmetic of pacing: how fast (`Cadence`, `Ceiling`), when the next frame is due (`Schedule`), how far ahead
-(`Lookahead`), how long before need (`Margin`), how evenly (`Tempo`), how much of it one viewer's link carries (`LinkControl`,
-`Ladder`).
+(`Lookahead`), how long before need (`Margin`), how evenly (`Tempo`), how much of it one viewer's link carries
+(`LinkControl`, `Ladder`).
 
 Nothing here knows a loop or reads a clock; `now` is an argument, in seconds.
 """
