@@ -20,7 +20,7 @@ def run(report: Report, *, quick: bool) -> None:
     report.note(versions(environment_of(OURS), "av", "opencv-python-headless", "numpy"))
     report.note(versions(environment_of(PEER), "reactor-runtime", "reactor-sdk", "reactor-webrtc", "numpy"))
     names = list(comparison.QUICK if quick else comparison.WORKLOADS)
-    turns = comparison.take_turns(names, *((1, 6.0, 12) if quick else (3, 16.0, 30)))
+    turns = comparison.take_turns(names, *((1, 6.0, 12) if quick else (3, 12.0, 24)))
     comparison.tell(report, turns)
     goals.judge(report, turns)
     scenarios.starts(report, 2 if quick else 5)
