@@ -93,8 +93,8 @@ def _turn(system: System, workload: Workload, seconds: float, number: int, seed:
     step = workload.batch / (workload.rate or workload.fps or 30)
     with server_of(system, workload) as server:
         session = play(
-            server, workload, "--warm-up", "3", "--steady", str(seconds), "--commands", str(number), "--step", str(step), "--seed", str(seed),
-            *(["--again"] if system in BOTH else []),
+            server, workload, "--warm-up", "3", "--steady", str(seconds), "--commands", str(number), "--step", str(step),
+            "--seed", str(seed), *(["--again"] if system in BOTH else []),
         )  # fmt: skip
         uncounted = _uncounted(server) if system is TRIO else None
     seen = steady(session)

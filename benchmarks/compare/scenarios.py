@@ -17,8 +17,8 @@ from benchmarks.report import Report
 from benchmarks.startup import TOOLS, imported, resident, site_packages_size
 
 WORKLOAD = WORKLOADS["480p"]
-#: a body that takes no memory
-NOTHING = Workload("nothing", 64, 60)
+#: a body that takes little memory
+SMALL = Workload("small", 320, 240)
 IMPORTS = {
     "reactor-trio": (OURS_BASE, "import reactor_trio"),
     "reactor-trio, its server": (OURS_BASE, "import reactor_trio, reactor_trio.cli.run"),
@@ -38,12 +38,12 @@ def starts(report: Report, repetitions: int) -> None:
     after: dict[str, list[float]] = {}
     for _ in range(repetitions):
         for system in (TRIO_BASE, TRIO, RUNTIME):
-            with server_of(system, NOTHING, system.accepts) as server:
+            with server_of(system, SMALL, system.accepts) as server:
                 took.setdefault(system.name, []).append(server.start)
                 time.sleep(2.0)
                 rest.setdefault(system.name, []).append(resident(server.process.pid).rss)
                 if system is not TRIO_BASE:  # its client has no decoder for what this one would be sent
-                    play(server, NOTHING, "--warm-up", "1", "--steady", "1", "--commands", "0")
+                    play(server, SMALL, "--warm-up", "1", "--steady", "1", "--commands", "0")
                     time.sleep(1.0)
                     after.setdefault(system.name, []).append(resident(server.process.pid).rss)
     rows = [
