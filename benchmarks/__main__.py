@@ -7,12 +7,27 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import compare, convert, cycles, links, media, overhead, pacing, page, push, startup, traces, viewers
+from benchmarks import (
+    compare,
+    convert,
+    cycles,
+    growth,
+    links,
+    media,
+    overhead,
+    pacing,
+    page,
+    push,
+    startup,
+    traces,
+    viewers,
+)
 from benchmarks.report import Report, machine
 
 BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "push": push, "links": links,
-    "media": media, "page": page, "viewers": viewers, "startup": startup, "traces": traces, "compare": compare,
+    "media": media, "page": page, "viewers": viewers, "growth": growth, "startup": startup, "traces": traces,
+    "compare": compare,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python"}

@@ -114,7 +114,7 @@ def _compare(codec: str, turns: int, seconds: float) -> tuple[list[Turn], list[T
 
 def _serve(port: int, pid: int, codec: str, seconds: float) -> Turn:
     command = [
-        sys.executable, "-m", "benchmarks.viewer", f"ws://127.0.0.1:{port}/ws", codec, "control", "0", "--count",
+        sys.executable, "-m", "benchmarks.viewer", f"ws://127.0.0.1:{port}/ws", codec, "control", "0", "--count", "1",
     ]  # fmt: skip
     with subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
         try:
@@ -129,7 +129,7 @@ def _serve(port: int, pid: int, codec: str, seconds: float) -> Turn:
             client.kill()
     seen = json.loads(out)
     assert seen["codec"] == codec, f"asked for {codec}, got {seen['codec']}"
-    sizes = [size for at, size in seen["packets"] if began <= at < ended]
+    sizes = [size for at, size, *_ in seen["packets"] if began <= at < ended]
     return Turn(cpu, len(sizes), sum(sizes))
 
 

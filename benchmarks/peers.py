@@ -10,9 +10,12 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests" / name) for name in ("faults", "soak")]
 
 from cycling import cycle  # noqa: E402
-from fault_peers import PONG, SOURCE, RawClient, frame, opening, reactor_run  # noqa: E402
+from fault_peers import PONG, SOURCE, RawClient, ReactorProcess, frame, opening, reactor_run  # noqa: E402
 
-__all__ = ["PONG", "RawClient", "cpu_seconds", "cycle", "environment", "frame", "opening", "reactor_run"]
+__all__ = [
+    "PONG", "RawClient", "ReactorProcess", "cpu_seconds", "cycle", "environment", "frame", "opening", "reactor_run",
+    "thread_seconds",
+]  # fmt: skip
 
 
 def environment() -> dict[str, str]:
@@ -22,5 +25,13 @@ def environment() -> dict[str, str]:
 
 def cpu_seconds(pid: int) -> float:
     """Processor time of a process, all its threads, in seconds; exact to the nanosecond while no thread ends."""
-    folder = f"/proc/{pid}/task"
-    return sum(int(Path(f"{folder}/{thread}/schedstat").read_text().split()[0]) for thread in os.listdir(folder)) / 1e9
+    return sum(ran for ran, _ in thread_seconds(pid).values())
+
+
+def thread_seconds(pid: int) -> dict[int, tuple[float, float]]:
+    """By the id of each thread of a process: seconds for which it ran, and for which it was ready and had to wait."""
+    times = {}
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        ran, waited, _ = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()
+        times[int(thread)] = int(ran) / 1e9, int(waited) / 1e9
+    return times

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
@@ -15,7 +16,7 @@ from reactor_trio.client import Client, connect
 from reactor_trio.errors import CommandError, SessionEnded
 
 
-class _Packets(dict[int, tuple[int, float]]):
+class Packets(dict[int, tuple[int, float]]):
     """Each packet's size and the time of its arrival, by its number."""
 
     def __init__(self, client: Client) -> None:
@@ -30,14 +31,24 @@ class _Packets(dict[int, tuple[int, float]]):
         conversation.receive_packet = noting  # type: ignore[method-assign]
 
 
-async def count(url: str, codec: str) -> dict[str, Any]:
-    """Only receive, decoding nothing. `packets`: time and bytes."""
-    async with connect(url, video=[codec]) as client:
-        packets = _Packets(client)
+async def count(url: str, codec: str, viewers: int, ask: str | None) -> dict[str, Any]:
+    """Only receive, decoding nothing, one in control and the others beside it.
+
+    `packets`: time, bytes, seq and whose it was; `told`: what the model's command `ask` replied in the end.
+    """
+    told = None
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        clients = [await enter(connect(url, video=[codec]))]
+        clients += [await enter(connect(url, video=[codec], role="viewer")) for _ in range(viewers - 1)]
+        packets = [Packets(client) for client in clients]
         print("ready", flush=True)
         await trio.to_thread.run_sync(_wait_for_end, abandon_on_cancel=True)
-        codec = next(track.codec or "" for track in client.tracks if track.direction == "out")
-    return {"codec": codec, "packets": [(at, size) for size, at in packets.values()]}
+        codec = next(track.codec or "" for track in clients[0].tracks if track.direction == "out")
+        if ask is not None:
+            told = await clients[0].command(ask)
+    seen = [(at, size, seq, who) for who, mine in enumerate(packets) for seq, (size, at) in mine.items()]
+    return {"codec": codec, "packets": seen, "told": told}
 
 
 async def watch(url: str, codec: str, role: Any, every: float) -> dict[str, Any]:
@@ -45,7 +56,7 @@ async def watch(url: str, codec: str, role: Any, every: float) -> dict[str, Any]
     frames: list[Any] = []
     commands: list[list[float | None]] = []
     async with connect(url, video=[codec], role=role) as client, trio.open_nursery() as nursery:
-        packets = _Packets(client)
+        packets = Packets(client)
 
         async def command(number: int) -> None:
             sent = time.monotonic()
@@ -96,10 +107,11 @@ def main() -> None:
     parser.add_argument("codec")
     parser.add_argument("role")
     parser.add_argument("every", type=float, help="seconds between two commands; 0 for none")
-    parser.add_argument("--count", action="store_true")
+    parser.add_argument("--count", type=int, metavar="N", help="N viewers that only receive")
+    parser.add_argument("--ask", metavar="COMMAND", help="of the model, at the end; with --count")
     given = parser.parse_args()
     if given.count:
-        seen = trio.run(count, given.url, given.codec)
+        seen = trio.run(count, given.url, given.codec, given.count, given.ask)
     else:
         seen = trio.run(watch, given.url, given.codec, given.role, given.every)
     print(json.dumps(seen), flush=True)

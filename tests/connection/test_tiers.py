@@ -12,6 +12,7 @@ from tier_stage import FULL, INTERVAL, Stage
 from trio.testing import MockClock
 
 from reactor_trio.connection import tier
+from reactor_trio.connection.lane import Lane
 from reactor_trio.pacing import Quality
 
 # ---- who encodes ----------------------------------------------------------------------------------------------------
@@ -354,6 +355,20 @@ async def test_a_shared_tier_rises_with_the_least_of_its_members(stage: Stage, a
 
 
 # ---- another codec in mid-stream -----------------------------------------------------------------------------------------
+
+
+async def test_what_a_frame_costs_grows_with_the_viewers_and_not_with_their_square(
+    stage: Stage, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(20):
+        stage.watch()
+    await stage.show()
+    asked: list[Lane] = []
+    wanted = Lane.wanted.fget
+    assert wanted is not None
+    monkeypatch.setattr(Lane, "wanted", property(lambda lane: (asked.append(lane), wanted(lane))[1]))
+    await stage.show()
+    assert len(asked) == 20
 
 
 async def test_a_viewer_may_change_its_codec(stage: Stage, autojump_clock: Any) -> None:

@@ -115,7 +115,7 @@ class Tiers:
                 better.expect(lane, now)
         elif _too_much(tier.level, wanted):
             self._move_down(lane, now)
-        else:
+        elif _rank(wanted) > _rank(tier.level):  # else there is a member for whom it must not rise: this one
             least = min((member.wanted for member in tier.lanes), key=_rank)
             if _rank(least) > _rank(tier.level):
                 tier.level = least

@@ -60,6 +60,7 @@ class RateControl:
         self.cuts_in_vain = 0
         self._acks: deque[tuple[float, float, float]] = deque()  # when, bits, seconds that the link worked on them
         self._frames: deque[tuple[float, bool]] = deque()  # when, whether skipped
+        self._skipped = 0  # of these; looked at with each acknowledgement
         self._watched_since: float | None = None
         self._late_since: float | None = None
         self._late_bits = 0.0
@@ -143,8 +144,9 @@ class RateControl:
         if self._watched_since is None:
             self._watched_since = now
         self._frames.append((now, skipped))
+        self._skipped += skipped
         while self._frames[0][0] < now - WINDOW:
-            self._frames.popleft()
+            self._skipped -= self._frames.popleft()[1]
 
     def _overused(self, bits: float, late: bool, now: float) -> float | None:
         """What the link carries, in bits per second, if it is asked for more; None otherwise."""
@@ -156,12 +158,11 @@ class RateControl:
             self._late_bits += bits
             if now - self._late_since >= (PERSISTENT_PROBE if self.probing else PERSISTENT):
                 return self._late_bits / (now - self._late_since)
-        if self._watched_since is not None and now - self._watched_since >= WINDOW:
-            skipped = sum(was_skipped for _, was_skipped in self._frames)
-            if skipped > SKIPPED * len(self._frames):
-                worked = sum(seconds for _, _, seconds in self._acks)
-                # the round trip is not part of the work, and a guess of it: too long a one is no reason to send more
-                return min(self.limit, sum(bits for _, bits, _ in self._acks) / worked) if worked > 0 else None
+        watched = self._watched_since is not None and now - self._watched_since >= WINDOW
+        if watched and self._skipped > SKIPPED * len(self._frames):
+            worked = sum(seconds for _, _, seconds in self._acks)
+            # the round trip is not part of the work, and a guess of it: too long a one is no reason to send more
+            return min(self.limit, sum(bits for _, bits, _ in self._acks) / worked) if worked > 0 else None
         return None
 
     def _stalled(self, now: float) -> None:
@@ -174,6 +175,7 @@ class RateControl:
     def _forget(self) -> None:
         self._late_since = None
         self._frames.clear()
+        self._skipped = 0
         self._watched_since = None
 
     # ---- up -----------------------------------------------------------------------------------------------------------
