@@ -40,7 +40,7 @@ async def count(url: str, codec: str, viewers: int, ask: str | None) -> dict[str
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         clients = [await enter(connect(url, video=[codec]))]
-        clients += [await enter(connect(url, video=[codec], role="viewer")) for _ in range(viewers - 1)]
+        clients += [await enter(connect(url, video=[codec], role="viewer", timeout=60)) for _ in range(viewers - 1)]
         packets = [Packets(client) for client in clients]
         print("ready", flush=True)
         await trio.to_thread.run_sync(_wait_for_end, abandon_on_cancel=True)
