@@ -139,8 +139,24 @@ def tell(report: Report, turns: Turns) -> None:
         rows = [[system, *_row(runs)] for system, runs in systems.items()]
         count = max(len(runs) for runs in systems.values())
         report.table(f"{name}: ms unless said otherwise, median of {count} runs' own values", COLUMNS, rows)
+    rows = [
+        [name, system, *_ends(runs)] for name, systems in turns.items() for system, runs in systems.items()
+    ]
+    report.table(
+        "the ends of a session, ms: connected, first picture with the first step, disconnected; from leaving "
+        "to the first picture of the next session",
+        ["", "", "connect", "first picture", "most", "close", "again", "most", "n"], rows,
+    )  # fmt: skip
     codecs = {(system, run.codec) for systems in turns.values() for system, runs in systems.items() for run in runs}
     report.note("codecs: " + ", ".join(f"{system}: {codec}" for system, codec in sorted(codecs)))
+
+
+def _ends(runs: list[Turn]) -> list[object]:
+    firsts, again = [1000 * run.first_frame for run in runs], [1000 * run.again for run in runs if run.again is not None]
+    return [
+        1000 * median(run.connect for run in runs), median(firsts), max(firsts), 1000 * median(run.close for run in runs),
+        median(again) if again else "", max(again) if again else "", len(runs),
+    ]  # fmt: skip
 
 
 def _row(runs: list[Turn]) -> list[object]:
