@@ -10,12 +10,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from benchmarks.draw import draw
+from benchmarks.svg import Axis, Line, chart
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.draw import draw  # noqa: E402
-from benchmarks.svg import Axis, Line, chart  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 
