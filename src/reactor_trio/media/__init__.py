@@ -9,7 +9,7 @@ from reactor_trio.media.codecs import encoders as encoders
 from reactor_trio.media.codecs import missing_hint as missing_hint
 from reactor_trio.media.codecs import open_encoder as open_encoder
 from reactor_trio.media.codecs import video_codecs as video_codecs
-from reactor_trio.media.conversion import load_converter as load_converter
+from reactor_trio.media.codecs import warm_up as warm_up
 from reactor_trio.media.decoders import InputDecoder as InputDecoder
 from reactor_trio.media.decoders import Undecodable as Undecodable
 from reactor_trio.media.decoders import input_codecs as input_codecs

@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
 
+import numpy as np
+
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media.conversion import load_converter
 from reactor_trio.media.encoders import Encoder, PcmEncoder, RawEncoder
 from reactor_trio.media.h264 import LosslessEncoder
 from reactor_trio.media.jpeg import JpegEncoder
@@ -68,6 +71,15 @@ def missing_hint(wanted: Sequence[str]) -> str:
 def open_encoder(spec: TrackSpec, codec: str, settings: CodecSettings) -> Encoder:
     """A new encoder for one track. `codec` is one of `video_codecs()` or `audio_codecs()`, by the track's kind."""
     return _AUDIO[codec][1](spec) if spec.kind == "audio" else _VIDEO[codec][1](settings)
+
+
+def warm_up(settings: CodecSettings) -> None:
+    """Convert and encode one small picture, so that the first one of a client does not wait for what that loads. Blocks."""
+    load_converter()
+    if "h264" in video_codecs():
+        encoder = open_encoder(TrackSpec("none", "video", "out"), "h264", settings)
+        encoder.encode(np.zeros((64, 64, 3), np.uint8))
+        encoder.close()
 
 
 def encoders(settings: CodecSettings) -> dict[str, str]:

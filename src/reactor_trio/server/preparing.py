@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from reactor_trio.media import CodecSettings, encoders, load_converter
+from reactor_trio.media import CodecSettings, encoders, warm_up
 
 
 def prepare(settings: CodecSettings) -> dict[str, str]:
@@ -16,7 +16,7 @@ def prepare(settings: CodecSettings) -> dict[str, str]:
     return encoders(settings)
 
 
-def prepare_rest(_: None) -> None:
+def prepare_rest(settings: CodecSettings) -> None:
     """What is used later than the first word to a client: for its first picture, and for `/metrics`. Blocks."""
-    load_converter()
+    warm_up(settings)
     import_module("prometheus_client")

@@ -156,7 +156,7 @@ class Runtime:
         try:
             self.encoders = await self._worker(prepare, self.settings.codec)
             self.prepared.set()
-            await self._worker(prepare_rest, None)
+            await self._worker(prepare_rest, self.settings.codec)
         except Exception as error:
             what = f"what is installed cannot be used: {type(error).__name__}: {error}"
             self._failed(what)
