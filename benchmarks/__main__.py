@@ -30,7 +30,7 @@ BENCHMARKS = {
     "compare": compare,
 }  # fmt: skip
 #: those that take an option of their own
-TAKES = {"links": "codec", "startup": "python"}
+TAKES = {"links": "codec", "startup": "python", "compare": "workload"}
 
 
 def main() -> int:
@@ -41,6 +41,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the samples: to see that it works, not to compare")
     parser.add_argument("--codec", default="h264", help="for links (default: %(default)s)")
     parser.add_argument("--python", default=sys.executable, help="for startup: another environment's interpreter")
+    parser.add_argument("--workload", action="append", default=[], help="for compare: only this one, and no scenarios")
     options = parser.parse_args()
     chosen = list(BENCHMARKS) if not options.names or "all" in options.names else options.names
     facts = machine()
@@ -51,9 +52,9 @@ def main() -> int:
         given = {TAKES[name]: getattr(options, TAKES[name])} if name in TAKES else {}
         BENCHMARKS[name].run(report, quick=options.quick, **given)
         reports.append(report)
-    if options.json is not None:
-        document = {"machine": facts, "quick": options.quick, "benchmarks": [report.as_dict() for report in reports]}
-        options.json.write_text(json.dumps(document, indent=2) + "\n")
+        if options.json is not None:
+            document = {"machine": facts, "quick": options.quick, "benchmarks": [report.as_dict() for report in reports]}
+            options.json.write_text(json.dumps(document, indent=2) + "\n")
     return int(any(not bar["met"] for report in reports for bar in report.bars))
 
 
