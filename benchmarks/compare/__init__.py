@@ -24,7 +24,7 @@ def run(report: Report, *, quick: bool, workload: Sequence[str] = ()) -> None:
     if unknown := set(workload) - comparison.WORKLOADS.keys():
         raise SystemExit(f"compare: no workload {', '.join(sorted(unknown))}; there are: {'; '.join(comparison.WORKLOADS)}")
     names = list(workload or (comparison.QUICK if quick else comparison.WORKLOADS))
-    turns = comparison.take_turns(names, *((1, 6.0, 12) if quick else (3, 12.0, 24)))
+    turns = comparison.take_turns(names, *((1, 6.0, 12) if quick else (3, 8.0, 16)))
     comparison.tell(report, turns)
     goals.judge(report, turns)
     report.data["distributions"] = goals.spreads(turns)
@@ -32,6 +32,6 @@ def run(report: Report, *, quick: bool, workload: Sequence[str] = ()) -> None:
         return
     scenarios.starts(report, 2 if quick else 5)
     if not quick:
-        scenarios.slow(report, 12.0)
-        scenarios.second(report, 10.0)
+        scenarios.slow(report, 8.0)
+        scenarios.second(report, 8.0)
         scenarios.killed(report, 3)
