@@ -101,9 +101,13 @@ def _turn(system: System, workload: Workload, seconds: float, number: int, seed:
             "--seed", str(seed), *(["--again"] if system in BOTH else []),
         )  # fmt: skip
         uncounted = _uncounted(server) if system is TRIO else None
-    seen = steady(session)
+    seen, commanded = steady(session), commands(session)
+    if system is WRITES:  # what it sends was drawn long ago, and comes again
+        seen.frames = seen.generated = sum(session["from"] <= at < session["until"] for at, *_ in session["frames"])
+        seen.ages.clear()
+        commanded = Commands()
     return Turn(
-        server.start, session["connect"], session["first_frame"], session["close"], seen, commands(session),
+        server.start, session["connect"], session["first_frame"], session["close"], seen, commanded,
         session.get("again"),
         median(session["psnr"]) if session["psnr"] else float("nan"), session["after"]["codec"], uncounted,
     )  # fmt: skip

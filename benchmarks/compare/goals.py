@@ -30,9 +30,12 @@ def picture(turn: Turn) -> float:
     return 1000 * median(turn.commands.pictures)
 
 
-def beyond(seconds: float) -> Figure:
-    """The same, less what the model itself takes on average: half a step until the next begins, and that step."""
-    return lambda turn: picture(turn) - 1000 * seconds
+def beyond(step: float) -> Figure:
+    """The same, less what the model itself takes: the rest of the step that ran, which is half a one on average, and a step.
+
+    It is taken off each command, since the few of a run do not hit all parts of a step equally often.
+    """
+    return lambda turn: 1000 * (median(turn.commands.after_step) - step)
 
 
 def deviation(turn: Turn) -> float:
@@ -72,7 +75,7 @@ GOALS = (
     Goal("server CPU a frame", "720p", cpu, 0.4),
     Goal("generation to client", "480p", age, 0.25),
     Goal("generation to client", "720p", age, 0.25),
-    Goal("command to picture, less 1.5 steps", "480p", beyond(1.5 / 30), 0.25),
+    Goal("command to picture, less 1.5 steps", "480p", beyond(1 / 30), 0.25),
     Goal("command to picture, free-running, fps = 30", "480p, fps = 30", picture, 0.25),
     Goal("deviation of the inter-arrival time", "480p", deviation, 0.3),
     Goal("deviation of the inter-arrival time", "480p, batch 12", deviation, 0.3),

@@ -60,6 +60,8 @@ class Commands:
     acks: list[float] = field(default_factory=list)
     #: from the end of the step that ran when the command was sent to the ack
     beyond_step: list[float] = field(default_factory=list)
+    #: from that moment to the picture: the step that saw the command, and what is not the model's
+    after_step: list[float] = field(default_factory=list)
     missed: int = 0
     errors: list[str] = field(default_factory=list)
 
@@ -93,13 +95,15 @@ def commands(session: dict[str, Any]) -> Commands:
         sent = entry["sent"]
         if "error" in entry:
             result.errors.append(entry["error"])
+        ended = next((at for at in drawn if at > sent), None)
         if "missed" in entry:
             result.missed += 1
         else:
             result.pictures.append(entry["seen"] - sent)
+            if ended is not None:
+                result.after_step.append(entry["seen"] - ended)
         if "acked" in entry:
             result.acks.append(entry["acked"] - sent)
-            ended = next((at for at in drawn if at > sent), None)
             if ended is not None:
                 result.beyond_step.append(entry["acked"] - ended)
     return result

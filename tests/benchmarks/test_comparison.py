@@ -81,6 +81,7 @@ def test_commands_are_measured_from_their_sending() -> None:
     assert figures.pictures == pytest.approx([0.18])
     assert figures.acks == pytest.approx([0.075])
     assert figures.beyond_step == pytest.approx([0.005], abs=2e-4)  # the step that ran drew its frame at 0.22
+    assert figures.after_step == pytest.approx([0.11], abs=2e-4)
     assert (figures.missed, figures.errors) == (1, ["no"])
 
 
