@@ -5,9 +5,11 @@ The model counts its generators: each holds a context manager open, entered at i
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -186,28 +188,29 @@ def cycle(folder: Path, cycles: int, *, seed: int = 1) -> Cycled:
     return Cycled(cycles, moments, took, fresh, warm, end)
 
 
+def _counts(client: RawClient) -> Iterator[dict[str, int]]:
+    """What the model counts, again and again, each time after a picture."""
+    for number in itertools.count(1):
+        client.picture()
+        client.say("counts", number)
+        yield client.answer(number)["data"]["reply"]
+
+
 def _wait_for_rest(server: ReactorProcess) -> None:
     """Until the server has done all that belongs to its start; what it holds meanwhile is no measure."""
-    until, number = time.monotonic() + PATIENCE, 0
+    until = time.monotonic() + PATIENCE
     with RawClient(server.port) as client:
-        while True:
-            number += 1
-            client.picture()
-            client.say("counts", number)
-            if client.answer(number)["data"]["reply"]["at_rest"]:
+        for counts in _counts(client):
+            if counts["at_rest"]:
                 return
             assert time.monotonic() < until, "the start did not end"
 
 
 def _settled(server: ReactorProcess, fresh: Holding | None) -> Holding:
     """What the server holds for a client that has it to itself, once the last of the vanished is gone."""
-    until, number = time.monotonic() + PATIENCE, 0
+    until = time.monotonic() + PATIENCE
     with RawClient(server.port) as client:
-        while True:
-            number += 1
-            client.picture()
-            client.say("counts", number)
-            counts = client.answer(number)["data"]["reply"]
+        for counts in _counts(client):
             held = Holding(
                 counts["entered"], counts["left"], counts["tasks"], server.threads(),
                 tuple(server.descriptors()), server.memory(),
@@ -215,3 +218,4 @@ def _settled(server: ReactorProcess, fresh: Holding | None) -> Holding:
             if fresh is None or held.as_few_as(fresh):
                 return held
             assert time.monotonic() < until, f"{held} is left of {fresh}"
+    raise AssertionError("the model stopped counting")

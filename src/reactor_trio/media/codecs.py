@@ -8,9 +8,9 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from reactor_trio.decoding.opencv import opencv
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media.conversion import load_converter
 from reactor_trio.media.encoders import Encoder, PcmEncoder, RawEncoder
 from reactor_trio.media.h264 import LosslessEncoder
 from reactor_trio.media.jpeg import JpegEncoder
@@ -75,7 +75,7 @@ def open_encoder(spec: TrackSpec, codec: str, settings: CodecSettings) -> Encode
 
 def warm_up(settings: CodecSettings) -> None:
     """Convert and encode one small picture, so that the first one of a client does not wait for what that loads. Blocks."""
-    load_converter()
+    opencv()
     if "h264" in video_codecs():
         encoder = open_encoder(TrackSpec("none", "video", "out"), "h264", settings)
         encoder.encode(np.zeros((64, 64, 3), np.uint8))

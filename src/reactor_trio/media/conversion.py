@@ -106,11 +106,6 @@ class Converter:
         return frame
 
 
-def load_converter() -> None:
-    """Import OpenCV if it is installed, so that no first picture waits for it."""
-    opencv()
-
-
 _said_slow = False
 
 

@@ -79,12 +79,11 @@ class Lookahead:
         """When a pipeline's next step may start: it takes `step_seconds`, and shall end `margin` before it is needed."""
         waiting, until = self._at(now)
         room = self._next_shown(until) if len(waiting) >= self.capacity else -math.inf
-        return max(self.runs_dry(now) - step_seconds - margin - EPSILON, room)
+        return max(_runs_dry(waiting, until, now) - step_seconds - margin - EPSILON, room)
 
     def runs_dry(self, now: float) -> float:
         """When all that is queued and shown has been shown to its end."""
-        waiting, until = self._at(now)
-        return max(until, now) + sum(frame.duration for frame in waiting)
+        return _runs_dry(*self._at(now), now)
 
     def queue_at(self, now: float) -> float:
         """When a pipeline's frame finds room behind those that wait."""
@@ -113,3 +112,7 @@ class Lookahead:
 
     def _next_shown(self, until: float) -> float:
         return until if self._assume else math.inf
+
+
+def _runs_dry(waiting: list[_Queued], until: float, now: float) -> float:
+    return max(until, now) + sum(frame.duration for frame in waiting)
