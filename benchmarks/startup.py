@@ -76,6 +76,8 @@ class Started:
     process: subprocess.Popen[bytes]
     seconds: float
     cpu: float
+    #: what it says
+    log: Path
 
 
 @dataclass(frozen=True)
@@ -95,18 +97,17 @@ def started(
 
     Raises RuntimeError with what the process said if it ends before, TimeoutError after `timeout` seconds.
     """
-    with tempfile.TemporaryFile() as said:
+    with tempfile.NamedTemporaryFile() as said:
         begin = time.monotonic()
         process = subprocess.Popen(argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
         try:
             while not probe():
                 if process.poll() is not None:
-                    said.seek(0)
-                    raise RuntimeError(f"{argv[0]} ended with {process.returncode}: {said.read().decode()}")
+                    raise RuntimeError(f"{argv[0]} ended with {process.returncode}: {Path(said.name).read_text()}")
                 if time.monotonic() - begin > timeout:
                     raise TimeoutError(f"{argv[0]} was not ready within {timeout} s")
                 time.sleep(POLL)
-            yield Started(process, time.monotonic() - begin, cpu_seconds(process.pid))
+            yield Started(process, time.monotonic() - begin, cpu_seconds(process.pid), Path(said.name))
         finally:
             process.terminate()
             process.wait(30)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -95,7 +91,7 @@ def take_turns(names: list[str], repetitions: int, seconds: float, number: int) 
 
 def _turn(system: System, workload: Workload, seconds: float, number: int, seed: int) -> Turn:
     step = workload.batch / (workload.rate or workload.fps or 30)
-    with server_of(system, workload) as server:
+    with serve(system, workload) as server:
         session = play(
             server, workload, "--warm-up", "2.5", "--steady", str(seconds), "--commands", str(number), "--step", str(step),
             "--seed", str(seed), *(["--again"] if system in BOTH else []),
@@ -111,13 +107,6 @@ def _turn(system: System, workload: Workload, seconds: float, number: int, seed:
         session.get("again"),
         median(session["psnr"]) if session["psnr"] else float("nan"), session["after"]["codec"], uncounted,
     )  # fmt: skip
-
-
-@contextmanager
-def server_of(system: System, workload: Workload, ready: Callable[[int], bool] | None = None) -> Iterator[Server]:
-    """A server with a log of its own."""
-    with tempfile.TemporaryDirectory() as folder, serve(system, workload, Path(folder) / "log", ready) as server:
-        yield server
 
 
 def _uncounted(server: Server) -> int:

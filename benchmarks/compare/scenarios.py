@@ -9,10 +9,10 @@ import time
 from statistics import median
 from typing import Any
 
-from benchmarks.compare.comparison import BOTH, WORKLOADS, server_of
+from benchmarks.compare.comparison import BOTH, WORKLOADS
 from benchmarks.compare.environments import OURS, OURS_BASE, PEER, environment_of
 from benchmarks.compare.records import steady
-from benchmarks.compare.systems import RUNTIME, TRIO, TRIO_BASE, Server, System, Workload, play, watching
+from benchmarks.compare.systems import RUNTIME, TRIO, TRIO_BASE, Server, System, Workload, play, serve, watching
 from benchmarks.report import Report
 from benchmarks.startup import TOOLS, imported, resident, site_packages_size
 
@@ -38,7 +38,7 @@ def starts(report: Report, repetitions: int) -> None:
     after: dict[str, list[float]] = {}
     for _ in range(repetitions):
         for system in (TRIO_BASE, TRIO, RUNTIME):
-            with server_of(system, SMALL, system.accepts) as server:
+            with serve(system, SMALL, system.accepts) as server:
                 took.setdefault(system.name, []).append(server.start)
                 time.sleep(2.0)
                 rest.setdefault(system.name, []).append(resident(server.process.pid).rss)
@@ -85,7 +85,7 @@ def killed(report: Report, repetitions: int) -> None:
     pictures: dict[str, list[float]] = {}
     for system, times in ((TRIO, repetitions), (RUNTIME, 1)):
         for _ in range(times):
-            with server_of(system, WORKLOAD) as server:
+            with serve(system, WORKLOAD) as server:
                 with watching(server, WORKLOAD, "--steady", "600", "--commands", "0") as client:
                     _wait_for_playing(client)
                     time.sleep(2.0)
@@ -109,7 +109,7 @@ def slow(report: Report, seconds: float) -> None:
     """A client whose program takes 200 ms for each frame."""
     rows = []
     for system in BOTH:
-        with server_of(system, WORKLOAD) as server:
+        with serve(system, WORKLOAD) as server:
             seen = steady(play(server, WORKLOAD, "--pause", "0.2", "--steady", str(seconds), "--commands", "0"))
         made = seen.generated / (sum(seen.gaps) or 1)
         rows.append([system.name, seen.fps, made, 1000 * median(seen.ages), 1000 * seen.cpu / seen.generated, seen.resident])
@@ -123,7 +123,7 @@ def second(report: Report, seconds: float) -> None:
     """Another client joins: ours as a viewer, the peer's by adopting the session."""
     rows = []
     for system in BOTH:
-        with server_of(system, WORKLOAD) as server:
+        with serve(system, WORKLOAD) as server:
             rows.append([system.name, *_two(system, server, seconds)])
     report.table(
         "a second client of the same session",

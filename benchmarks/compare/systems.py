@@ -8,7 +8,6 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compare.environments import FASTRTC, OURS, OURS_BASE, PEER, environment_of
-from benchmarks.startup import free_port, http_probe, websocket_probe
+from benchmarks.startup import free_port, http_probe, started, websocket_probe
 
 HERE = Path(__file__).parent
 SERVERS = HERE / "servers"
 STUN_PORT = 3478
-PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -98,32 +96,13 @@ class Server:
 
 
 @contextmanager
-def serve(
-    system: System, workload: Workload, log: Path, ready: Callable[[int], bool] | None = None
-) -> Iterator[Server]:
-    """A server until the block ends, which begins when it is `ready`, by default as the system says.
-
-    Raises RuntimeError with its log if it does not come up.
-    """
-    port, ready = free_port(), ready or system.ready
+def serve(system: System, workload: Workload, ready: Callable[[int], bool] | None = None) -> Iterator[Server]:
+    """A server until the block ends, which begins when it is `ready`, by default as the system says. Raises as `started`."""
+    port, probe = free_port(), ready or system.ready
     variables = workload.environment() | system.variables | {"HOST": "127.0.0.1", "PORT": str(port)}
     command = [str(system.python), *system.command(port)]
-    began = time.monotonic()
-    with log.open("wb") as output, subprocess.Popen(
-        command, cwd=system.folder, env=variables, stdout=output, stderr=subprocess.STDOUT
-    ) as process:
-        try:
-            while not ready(port):
-                if process.poll() is not None or time.monotonic() > began + PATIENCE:
-                    raise RuntimeError(f"{system.name} did not come up: {log.read_text()[-2000:]}")
-                time.sleep(0.002)
-            yield Server(system, process, port, time.monotonic() - began, log)
-        finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    with started(command, env=variables, cwd=system.folder, probe=lambda: probe(port)) as running:
+        yield Server(system, running.process, port, running.seconds, running.log)
 
 
 def play(server: Server, workload: Workload, *options: str, limit: float = 180) -> dict[str, Any]:
