@@ -1,5 +1,6 @@
-"""Who may have a session: a pure state machine of slots and queue, and the journal of the server's phases."""
+"""Who may have a session: a pure state machine of slots and queue, what a client may do, and the server's phases."""
 
+from reactor_trio.admission.claims import Claims as Claims
 from reactor_trio.admission.journal import Journal as Journal
 from reactor_trio.admission.journal import Phase as Phase
 from reactor_trio.admission.journal import PhaseEntry as PhaseEntry

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from reactor_trio.admission import Claims
 from reactor_trio.media import audio_codecs, choose_audio_codecs, choose_codecs, missing_hint, video_codecs
 
 ROLES = ("control", "viewer")
@@ -21,6 +22,7 @@ class Hello(msgspec.Struct, frozen=True):
         audio: the same for sound; empty for none.
         token: what it shows to be let in, None if nothing.
         feedback: whether it says that it will acknowledge frames, so that it has a window from the first one on.
+        claims: what it has shown of itself.
     """
 
     role: Literal["control", "viewer"]
@@ -28,6 +30,7 @@ class Hello(msgspec.Struct, frozen=True):
     audio: tuple[str, ...] = (PCM,)
     token: str | None = None
     feedback: bool = False
+    claims: Claims = Claims()
 
 
 class HelloRefused(Exception):
