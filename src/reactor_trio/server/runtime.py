@@ -15,9 +15,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
-import msgspec
 import trio
 from msgspec.structs import replace
 
@@ -33,6 +31,7 @@ from reactor_trio.server.loading import load_model
 from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.preparing import prepare, prepare_rest
 from reactor_trio.server.recorder import SessionRecording, recorder_hello, recording_folder
+from reactor_trio.server.sessions import Sessions
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.waiting_room import Place, WaitingRoom
 from reactor_trio.session import Check, Session, SessionServices
@@ -40,13 +39,6 @@ from reactor_trio.session.bell import Bell
 from reactor_trio.session.uploads import Disk, UploadLimits
 
 log = logging.getLogger("reactor_trio.server")
-
-
-class Stage(msgspec.Struct, frozen=True):
-    """How a session is watched: its encoders, and the token with which it may be watched."""
-
-    tiers: Tiers
-    share_token: str
 
 
 class Runtime:
@@ -97,6 +89,7 @@ class Runtime:
         self.prepared, self.at_rest = trio.Event(), trio.Event()
         #: set when the server begins to go down
         self.draining = trio.Event()
+        self.sessions = Sessions()
         #: whether the model's own `run()` is under way
         self.model_runs = False
         self._find_model = find_model
@@ -108,11 +101,8 @@ class Runtime:
         self._on_phase = on_phase or (lambda _phase: None)
         self._numbers = itertools.count(1)
         self._present: set[Outbound] = set()
-        self._sessions: dict[str, Session] = {}
-        self._stages: WeakKeyDictionary[Session, Stage] = WeakKeyDictionary()
         self._left = Bell()
         self._recordings: Path | None = None
-        self._recorded: dict[str, SessionRecording] = {}
         self._services: SessionServices | None = None
 
     # ---- life ---------------------------------------------------------------------------------------------------------
@@ -184,7 +174,7 @@ class Runtime:
         failure = ModelFailed(f"{self.name}: {what}")
         self.last_error = cause if isinstance(cause, Exception) else failure
         self._failed(what)
-        for session in list(self._sessions.values()):
+        for session in self.sessions:
             session.end("model_error")
         with trio.move_on_after(self.settings.drain_grace):
             await self._everybody_left()
@@ -199,7 +189,7 @@ class Runtime:
         self.draining.set()
         self.metrics.ready = False
         self.room.drain()
-        for session in list(self._sessions.values()):
+        for session in self.sessions:
             session.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
             await self._everybody_left()
@@ -261,44 +251,26 @@ class Runtime:
     def open_session(self, sid: str, outbound: Outbound) -> Session:
         """A new session; whoever opened it runs it."""
         session = Session(sid, self._loaded(), (outbound.number, outbound.joined_at), self._session_over)
-        self._sessions[sid] = session
-        self._stages[session] = Stage(Tiers(self.settings.codec, self._worker, self._max_age), secrets.token_urlsafe(16))
+        stage = self.sessions.begin(session, Tiers(self.settings.codec, self._worker, self._max_age))
         self._show_queue()
         if self._recordings is not None:
-            self._recorded[sid] = self._record(session, self._recordings)
+            stage.recording = self._record(session, self._recordings)
         log.info("session %s begins", sid)
         return session
 
     async def run_session(self, session: Session) -> None:
         """Run a session that was opened; returns when the model has let go of it and its recording is complete."""
-        recording = self._recorded.pop(session.id, None)
+        stage = self.sessions.stage(session)
+        recording, stage.recording = stage.recording, None  # it knows the session, whose stages go with it
         await (session.run() if recording is None else recording.run_session())
 
     def session_to_view(self, hello: Hello) -> Session | None:
-        """The session that a viewer may watch: the one that its token names, else the one that runs, if one does."""
-        if hello.token is None:
-            return next(iter(self._sessions.values()), None)
-        return self.shared_session(hello.token)
-
-    def shared_session(self, token: str) -> Session | None:
-        """The session that may be watched with `token`."""
-        for session in self._sessions.values():
-            if secrets.compare_digest(self._stages[session].share_token.encode(), token.encode()):
-                return session
-        return None
+        """The session that a viewer may watch."""
+        return self.sessions.to_view(hello.token)
 
     def tiers(self, session: Session) -> Tiers:
         """The encoders of a session."""
-        return self._stages[session].tiers
-
-    def session_of_token(self, token: str | None) -> Session | None:
-        """The session whose client may upload with `token`."""
-        given = (token or "").encode()
-        for session in self._sessions.values():
-            known = None if session.uploads is None else session.uploads.token
-            if known is not None and secrets.compare_digest(known.encode(), given):
-                return session
-        return None
+        return self.sessions.stage(session).tiers
 
     def welcome(self, session: Session, outbound: Outbound, hello: Hello) -> Welcome:
         """What a client is told first."""
@@ -311,7 +283,7 @@ class Runtime:
                 replace(track, codecs=input_codecs(track.kind)) if track.direction == "in" else track
                 for track in outbound.track_infos
             ],
-            share_token=self._stages[session].share_token if hello.role == "control" else None,
+            share_token=self.sessions.stage(session).share_token if hello.role == "control" else None,
         )  # fmt: skip
 
     @property
@@ -367,7 +339,7 @@ class Runtime:
         return self._services
 
     def _session_over(self, session: Session) -> None:
-        self._sessions.pop(session.id, None)
+        self.sessions.end(session)
         assert session.reason is not None
         self.metrics.session_ended(session.reason)
         if session.error is not None:

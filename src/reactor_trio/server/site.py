@@ -119,7 +119,7 @@ class ReactorSite(Doorman):
             return Response.plain(refused.status, refused.message)
         if hello.role == "viewer":
             return self._admit_viewer(hello)
-        if hello.token is not None and self._runtime.shared_session(hello.token) is not None:
+        if hello.token is not None and self._runtime.sessions.shared(hello.token) is not None:
             return Response.plain(403, "this token is a share link's: it can only watch, with role=viewer")
         reason = self._runtime.room.admission.room()
         if reason is None:

@@ -44,7 +44,7 @@ def _check_head(runtime: Runtime, request: Request) -> tuple[Session, str, str, 
         raise Refused.because(503, "the model is not loaded", {"retry-after": "1"})
     if not runtime.declaration.takes_files:
         raise Refused.because(404, f"{runtime.name} takes no files")
-    session = runtime.session_of_token(_token(request))
+    session = runtime.sessions.of_upload_token(_token(request))
     if session is None:
         raise Refused.because(
             401, "show the upload_token of reactor.welcome, of a session that runs", {"www-authenticate": "Bearer"}
