@@ -153,7 +153,8 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _SCIENTIFIC, list("-+01
 
 
 def _parse_yaml(text: str) -> Any:
-    return yaml.load(text, Loader=_Loader)
+    # a SafeLoader that reads numbers otherwise, which the analysis cannot see
+    return yaml.load(text, Loader=_Loader)  # nosec B506
 
 
 def parse_value(text: str) -> Any:
