@@ -274,6 +274,26 @@ async def test_a_peer_that_takes_nothing_is_given_up(autojump_clock):
     await theirs.aclose()
 
 
+async def test_a_peer_is_lost_when_it_is_silent_for_longer_than_expected(autojump_clock):
+    transport, server, ours, theirs = await opened()
+    async with trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def receive():
+            assert await transport.receive() == "just in time"
+            with pytest.raises(TransportClosed, match="closed with code 1006: the peer was silent for 20 s"):
+                await transport.receive()
+            assert trio.current_time() == 19.5 + 20
+
+        await trio.sleep(0.5)
+        transport.expect_byte_every(20)  # also of a read that waits already
+        await trio.sleep(19)
+        await server.send(TextMessage(data="just in time"))
+    await transport.aclose()
+    assert ours.closed
+    await theirs.aclose()
+
+
 async def test_a_small_message_goes_out_whole_although_its_sender_is_cancelled(autojump_clock):
     transport, server, ours, theirs = await opened(unread=1)
     await transport.send("first")

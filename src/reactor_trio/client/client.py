@@ -89,6 +89,11 @@ class Client:
         return self._welcome.role
 
     @property
+    def heartbeat(self) -> float:
+        """Seconds between the server's pings."""
+        return self._welcome.heartbeat
+
+    @property
     def share_token(self) -> str | None:
         """With it as `token=` another client may watch this session, with `role="viewer"`; None for a viewer."""
         return self._welcome.share_token

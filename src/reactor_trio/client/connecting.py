@@ -15,6 +15,8 @@ from reactor_trio.client.transport import MAX_MESSAGE_SIZE
 from reactor_trio.client.uploads import HttpPost
 
 _SCHEMES = {"http": "ws", "https": "wss"}
+#: Beats without a byte after which a server is lost, as it counts its clients: one may be late.
+_MISSED_BEATS = 2
 
 
 @asynccontextmanager
@@ -65,6 +67,7 @@ async def connect(
     )
     post = HttpPost(address, ssl_context=ssl_context, timeout=timeout)
     async with running(Client(transport, on_queued=on_queued, post=post, feedback=feedback)) as client:
+        transport.expect_byte_every(_MISSED_BEATS * client.heartbeat)
         yield client
 
 

@@ -17,6 +17,7 @@ Order at the end: what arrived before a close is received before `TransportClose
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from contextlib import suppress
 from typing import Any, Protocol
@@ -96,7 +97,14 @@ class WebSocketTransport:
         self._size = 0
         self._end: tuple[int, str] | None = None
         self._writable = True
+        self._silence = math.inf
+        self._patience = anyio.CancelScope()
         self._take_events()
+
+    def expect_byte_every(self, seconds: float) -> None:
+        """From now on a peer that sends nothing for `seconds` is lost: code 1006. A half-open link shows in no other way."""
+        self._silence = seconds
+        self._patience.deadline = anyio.current_time() + seconds
 
     async def receive(self) -> str | bytes:
         """As `Transport.receive`; answers pings and the peer's close on the way."""
@@ -133,10 +141,15 @@ class WebSocketTransport:
     # Reading
 
     async def _read(self) -> None:
+        data = b""
         try:
-            data = await self._stream.receive(READ_SIZE)
+            with anyio.CancelScope(deadline=anyio.current_time() + self._silence) as self._patience:
+                data = await self._stream.receive(READ_SIZE)
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._finish(NO_CLOSE, "the connection broke")
+            return
+        if not data:
+            self._finish(NO_CLOSE, f"the peer was silent for {self._silence:g} s")
             return
         self._websocket.receive_data(data)
         self._take_events()
