@@ -385,8 +385,10 @@ async def test_a_client_that_reads_none_of_its_answers_is_a_flood():
 
 async def test_a_client_over_the_connection_limit_is_told_503():
     def attack(port: int) -> tuple[int, dict[str, str], bytes]:
-        with RawClient(port, upgrade=False), RawClient(port, upgrade=False):
-            return ask(port, opening())
+        with RawClient(port, upgrade=False):
+            assert ask(port, HEALTH)[0] == 200  # the third of three
+            with RawClient(port, upgrade=False):
+                return ask(port, opening())
 
     async with witnessed(limits={"connections": 3}) as port:
         status, headers, body = await in_thread(attack, port)
