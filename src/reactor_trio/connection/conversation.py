@@ -27,6 +27,7 @@ from reactor_trio.connection.tiers import Tiers
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text, readable
 from reactor_trio.session import Flood, Session
+from reactor_trio.session.identity import serve_connection
 from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
 
 log = logging.getLogger("reactor_trio.connection")
@@ -125,6 +126,7 @@ class _Conversation:
         self._hello = hello
         self._messages = messages
         self._session: Session | None = None
+        self._served = serve_connection()
 
     async def control(self) -> None:
         try:
@@ -156,7 +158,7 @@ class _Conversation:
             self.outbound.end("done")
             await self._farewell()
             return
-        self._session = session
+        self._session, self._served.session_id = session, session.id
         try:
             async with trio.open_nursery() as wire:
                 self._welcome(session)
@@ -171,6 +173,7 @@ class _Conversation:
         except Refused:
             self.outbound.end("unclaimed")
             return
+        self._served.session_id = place.sid
         self._session = self._desk.open_session(place.sid, self.outbound)
         self._welcome(self._session)
         outer.start_soon(self._desk.run_session, self._session)
