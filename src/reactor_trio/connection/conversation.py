@@ -258,7 +258,7 @@ class _Conversation:
             self._refuse("not_admitted", "this client waits in the queue; commands are taken after the welcome", text.id)
         else:
             try:
-                self._session.submit(text.type, bytes(text.data), text.id)
+                self._session.submit(text.type, bytes(text.data), text.id, text.trace)
             except CommandError as error:
                 self._refuse(error.code, error.message, text.id)
             except Flood:

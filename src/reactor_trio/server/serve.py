@@ -19,6 +19,7 @@ from reactor_trio.server.moderation import Hook, check_in_thread
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
+from reactor_trio.server.tracing import open_tracing
 from reactor_trio.session import Check
 from reactor_trio.transport import serve_http, turn_away
 
@@ -99,10 +100,10 @@ async def serve(
 
     try:
         with weights_of_manifest(weights):
-            async with open_model_host() as model_host:
+            async with open_tracing(settings.tracing, name) as tracing, open_model_host() as model_host:
                 runtime = Runtime(
                     model_host, find_model, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell,
-                    find_moderation=find_moderation,
+                    find_moderation=find_moderation, tracing=tracing,
                 )  # fmt: skip
                 async with trio.open_nursery() as nursery:
                     bound = open_listeners[0].socket.getsockname()
