@@ -109,6 +109,8 @@ class Desk(Protocol):
 async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
     """Serve one connected client until its socket is closed and its session has unwound. Raises nothing of the client's."""
     conversation = _Conversation(desk, hello, messages)
+    number = conversation.outbound.number
+    log.info("client %d connects from %s as %s", number, messages.peer, hello.role)
     try:
         if hello.role == "viewer":
             await conversation.watch()
@@ -116,6 +118,7 @@ async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
             await conversation.control()
     finally:
         desk.leave(conversation.outbound)
+        log.info("client %d has left: %s", number, conversation.outbound.end_reason or "client_left")
 
 
 class _Conversation:

@@ -16,6 +16,7 @@ from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.moderation import Hook, check_in_thread
+from reactor_trio.server.refusals import Refusals
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
@@ -140,13 +141,14 @@ async def _listen(
     connections: trio.Nursery,
 ) -> None:
     """Accept until `accepting` is cancelled; connections go on, in a nursery of their own."""
-    site = ReactorSite(runtime, settings.host)
+    site, refusals = ReactorSite(runtime, settings.host), Refusals(runtime.metrics)
     room, limits = settings.limits.connections, site.limits
     open_connections = turned_away = 0
 
     async def connection(stream: trio.SocketStream) -> None:
         nonlocal open_connections, turned_away
         if open_connections >= room:
+            refusals.note("a connection above runtime.limits.connections", 503)
             if turned_away >= room:  # to say why takes a descriptor, too
                 await trio.aclose_forcefully(stream)
                 return
@@ -159,7 +161,9 @@ async def _listen(
         open_connections += 1
         runtime.metrics.connections = open_connections
         try:
-            await serve_http(stream, site, limits, closing=runtime.draining, methods=site.methods)
+            await serve_http(
+                stream, site, limits, closing=runtime.draining, methods=site.methods, refused=refusals.note
+            )
         except* Exception as group:
             # A fault of the runtime in one connection must not take the others down.
             log.error("a connection failed in the runtime: please report this", exc_info=group)
