@@ -187,6 +187,7 @@ def test_a_json_log_line_carries_name_extras_and_traceback():
 def test_what_json_cannot_hold_is_written_all_the_same():
     circle: dict[object, object] = {(1, 2): "\ud800"}
     circle["self"] = circle
-    line = json.loads(LineFormatter("mine", as_json=True).format(record("odd", exc_info=None, extra={"model": circle, "n": 2**80})))
+    odd = record("odd", exc_info=None, extra={"model": circle, "n": 2**80})
+    line = json.loads(LineFormatter("mine", as_json=True).format(odd))
     assert (line["model"], line["message"], line["n"]) == ("mine", "odd", str(2**80))
     assert "'self': {...}" in line["model_"]

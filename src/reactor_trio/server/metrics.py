@@ -67,7 +67,10 @@ ModelState = Literal["loading", "ready", "draining", "failed", "stuck"]
 CommandOutcome = Literal["applied", "refused", "failed", "discarded"]
 
 #: Statuses with which a request is refused; another counts as "other".
-REFUSALS = ("400", "401", "403", "404", "405", "408", "413", "415", "421", "426", "429", "431", "500", "503", "other")
+REFUSALS = (
+    "400", "401", "403", "404", "405", "408", "410", "411", "413", "415", "421", "426", "429", "431", "500", "503", "507",
+    "other",
+)  # fmt: skip
 
 #: What encodes; another name counts as "other".
 CODECS = ("raw", "jpeg", "h264", "lossless", "vp8", "vp9", "av1", "pcm_s16le", "opus", "other")
