@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextvars
 import logging
+import re
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,7 +77,6 @@ class Pipeline(ReactorPipeline):
     @connected
     async def arrives(self):
         log.info("connected")
-        await trio.to_thread.run_sync(log.info, "thread of trio")
         thread = threading.Thread(target=contextvars.copy_context().run, args=(log.info, "plain thread, with context"))
         thread.start()
         thread.join()
@@ -117,10 +118,27 @@ async def test_each_line_of_a_pipeline_has_its_session(autojump_clock, collected
             await server.wait_left(client)
     assert collected.sessions("load") == [None]
     assert collected.sessions("plain thread") == [None]
-    for text in ("connected", "thread of trio", "plain thread, with context", "step", "task of a handler", "disconnected",
+    for text in ("connected", "plain thread, with context", "step", "task of a handler", "disconnected",
                  "closing"):  # fmt: skip
         assert collected.sessions(text) == ids, text
     assert current_session() is None
+
+
+class Crossing(ReactorPipeline):
+    output: Picture
+
+    @event
+    async def ask(self):
+        return await trio.to_thread.run_sync(current_session)
+
+    def inference(self):
+        while True:
+            yield picture()
+
+
+async def test_threads_started_with_trio_belong_to_it():
+    async with open_server(Crossing) as server, server.connect() as client:
+        assert await client.command("ask") == client.session_id
 
 
 async def test_the_runtimes_own_lines_have_it_too_and_there_is_one_for_each_event(autojump_clock, collected):
@@ -217,3 +235,18 @@ async def test_structlog_can_be_told_by_a_processor_of_ones_own(autojump_clock):
             await client.take(1)
             sid = client.session_id
     assert {line["session"] for line in lines if line["event"] == "step"} == {sid}
+
+
+def test_the_recipe_of_the_page_on_operating_works(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    (recipe,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "SessionFilter" in block)
+    program: dict[str, Any] = {}
+    try:
+        exec(compile(recipe, "operating.md", "exec"), program)
+        structlog.get_logger().info("hello")
+    finally:
+        structlog.reset_defaults()
+    record = logging.makeLogRecord({"msg": "there", "levelname": "INFO"})
+    assert program["handler"].filter(record)
+    assert program["handler"].format(record) == "INFO [None] there"
+    assert capsys.readouterr().out == '{"session": null, "event": "hello"}\n'
