@@ -24,4 +24,7 @@ async def test_a_flood_of_refusals_is_a_few_lines(autojump_clock, caplog):
     assert caplog.messages[2].startswith("6.7.8.9:10 was refused, 503 ")
     assert caplog.messages[2].endswith("; 999 more since the last such line")
     assert len(caplog.messages) == 3
-    assert 'reactor_requests_refused_total{status="503"} 1001.0' in metrics.exposition().decode()
+    closed = Refusals(metrics, lambda: False)
+    closed.note("1.2.3.4:5", 503)
+    assert len(caplog.messages) == 3  # the model loads: no news
+    assert 'reactor_requests_refused_total{status="503"} 1002.0' in metrics.exposition().decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from http import HTTPStatus
 
 import trio
@@ -28,16 +29,23 @@ _HINTS = {
 
 
 class Refusals:
-    """The refusals of one server. Queries are never told: they may hold a token."""
+    """The refusals of one server. Queries are never told: they may hold a token.
 
-    def __init__(self, metrics: Metrics) -> None:
+    Args:
+        open_doors: tells whether clients are let in at all. While the model loads, or the server goes down, a 503 is no news.
+    """
+
+    def __init__(self, metrics: Metrics, open_doors: Callable[[], bool] = lambda: True) -> None:
         self._metrics = metrics
+        self._open_doors = open_doors
         #: of each status: until when it is not told, and how many that were
         self._quiet: dict[int, tuple[float, int]] = {}
 
     def note(self, who: str, status: int) -> None:
         """A request of `who`, an address or in words, was refused with an HTTP status."""
         self._metrics.refused(status)
+        if status == 503 and not self._open_doors():
+            return
         until, untold = self._quiet.get(status, (0.0, 0))
         now = trio.current_time()
         if now < until:

@@ -141,7 +141,7 @@ async def _listen(
     connections: trio.Nursery,
 ) -> None:
     """Accept until `accepting` is cancelled; connections go on, in a nursery of their own."""
-    site, refusals = ReactorSite(runtime, settings.host), Refusals(runtime.metrics)
+    site, refusals = ReactorSite(runtime, settings.host), Refusals(runtime.metrics, lambda: runtime.metrics.ready)
     room, limits = settings.limits.connections, site.limits
     open_connections = turned_away = 0
 

@@ -56,7 +56,7 @@ class TestServer:
         self._nursery = nursery
         self._websocket = websocket
         self._site = ReactorSite(runtime, _HOST)
-        self._refusals = Refusals(runtime.metrics)
+        self._refusals = Refusals(runtime.metrics, lambda: runtime.metrics.ready)
         self._peers = 0
         opened = runtime.open_session
 
