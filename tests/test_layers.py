@@ -36,14 +36,14 @@ LAYERS: dict[str, tuple[str, str]] = {
     "connection": ("errors protocol interface pacing media session transport admission", "msgspec numpy trio"),
     "server": (
         "errors protocol interface pacing admission media recording model_host session transport connection",
-        "msgspec outcome prometheus_client trio yaml",
+        "msgspec opentelemetry outcome prometheus_client trio yaml",
     ),
     "client": ("errors protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
         "errors protocol interface pacing media model_host session transport server client",
         "anyio msgspec numpy trio",
     ),
-    "cli": ("errors protocol interface server client", "anyio msgspec trio watchfiles"),
+    "cli": ("errors protocol interface server client", "anyio msgspec structlog trio watchfiles"),
 }
 
 #: the two files of the root, which only re-export and start

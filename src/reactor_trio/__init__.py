@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from reactor_trio.interface import to_frames as to_frames
     from reactor_trio.model_host import SessionOver as SessionOver
     from reactor_trio.server.host import RuntimeHost as RuntimeHost
+    from reactor_trio.server.logs import SessionFilter as SessionFilter
+    from reactor_trio.server.logs import current_session as current_session
     from reactor_trio.server.serve import Serving as Serving
     from reactor_trio.server.serve import serve as serve
 
@@ -65,6 +67,7 @@ _NAMES = {
         "model to_frames",
     "reactor_trio.model_host": "SessionOver",
     "reactor_trio.server.host": "RuntimeHost",
+    "reactor_trio.server.logs": "SessionFilter current_session",
     "reactor_trio.server.serve": "Serving serve",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -12,7 +12,7 @@ import pytest
 from cli_doubles import reactor
 
 from reactor_trio.cli import main
-from reactor_trio.cli.logs import JsonFormatter, TextFormatter
+from reactor_trio.cli.logs import LineFormatter
 
 MODEL = """\
 from reactor_trio.interface import ReactorModel
@@ -155,8 +155,19 @@ def record(message, *arguments, **named):
 
 
 def test_a_readable_log_line_carries_the_models_name():
-    line = TextFormatter("100%-mine").format(record("step took %d ms", 7, exc_info=None))
-    assert line[8:] == " WARNING 100%-mine: step took 7 ms"
+    line = LineFormatter("100%-mine", as_json=False).format(record("step took %d ms", 7, exc_info=None, extra={"level": 3}))
+    assert line[8:].split() == ["[warning", "]", "step", "took", "7", "ms", "model=100%-mine", "level_=3"]
+
+
+def test_a_readable_traceback_stands_once_and_without_the_values_of_variables():
+    secret = "hunter2"
+    try:
+        raise ValueError(f"deep {len(secret)}")
+    except ValueError:
+        line = LineFormatter("mine", as_json=False).format(record("failed", exc_info=sys.exc_info()))
+    assert line.count("ValueError: deep 7") == 1
+    assert line.count("Traceback (most recent call last)") == 1
+    assert secret not in line
 
 
 def test_a_json_log_line_carries_name_extras_and_traceback():
@@ -164,10 +175,19 @@ def test_a_json_log_line_carries_name_extras_and_traceback():
         raise ValueError("deep")
     except ValueError:
         failing = record("failed", exc_info=sys.exc_info(), extra={"session_id": "s1", "odd": 1j})
-    line = json.loads(JsonFormatter("mine").format(failing))
+    line = json.loads(LineFormatter("mine", as_json=True).format(failing))
     assert line.pop("traceback").endswith("ValueError: deep")
     assert line.pop("time").endswith("+00:00")
     assert line == {
         "level": "WARNING", "model": "mine", "logger": "reactor_trio.session", "message": "failed",
         "session_id": "s1", "odd": "1j",
     }  # fmt: skip
+
+
+def test_what_json_cannot_hold_is_written_all_the_same():
+    circle: dict[object, object] = {(1, 2): "\ud800"}
+    circle["self"] = circle
+    odd = record("odd", exc_info=None, extra={"model": circle, "n": 2**80})
+    line = json.loads(LineFormatter("mine", as_json=True).format(odd))
+    assert (line["model"], line["message"], line["n"]) == ("mine", "odd", str(2**80))
+    assert "'self': {...}" in line["model_"]

@@ -246,7 +246,8 @@ def reactor_run(
     (folder / "model.py").write_text(model)
     (folder / "reactor.yaml").write_text(json.dumps({"model": "model:Model", "name": "faulty", "runtime": runtime}))
     log = folder / "log"
-    command = [*prefix, sys.executable, "-m", "reactor_trio", "run", "--path", str(folder), *(arguments or ("--port", "0"))]
+    command = [*prefix, sys.executable, "-m", "reactor_trio", "run", "--path", str(folder), *(arguments or ("--port", "0")),
+               "--no-json-logs"]  # fmt: skip
     with (
         log.open("w") as stderr,
         subprocess.Popen(

@@ -58,7 +58,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="record each session into this folder: its video, and a timeline of its commands",
     )  # fmt: skip
     run.add_argument("--reload", action="store_true", help="load the model anew when a .py, .yml or .yaml file changes")
-    run.add_argument("--json-logs", action="store_true", help="log one JSON object a line")
+    run.add_argument("--json-logs", action="store_true", default=None, help="log one JSON object a line, also on a terminal")
+    run.add_argument(
+        "--no-json-logs", action="store_false", dest="json_logs", help="log readable lines, also if stderr is no terminal"
+    )
     run.set_defaults(carry_out=_run)
 
     schema = commands.add_parser("schema", help="print what the model takes and gives as JSON", allow_abbrev=False)

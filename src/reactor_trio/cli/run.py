@@ -12,7 +12,7 @@ from pathlib import Path
 import trio
 
 from reactor_trio.cli.importing import importing, settle
-from reactor_trio.cli.logs import configure_logging
+from reactor_trio.cli.logs import configure_logging, warm_up
 from reactor_trio.cli.signals import Stop, stop_on_signals
 from reactor_trio.cli.terminal import OK, Terminal, UsageError, leaves
 from reactor_trio.server.manifest import Manifest, load_manifest
@@ -33,7 +33,7 @@ def run(
     record: Path | None = None,
     overrides: Sequence[str] = (),
     debug: bool = False,
-    json_logs: bool = False,
+    json_logs: bool | None = None,
     sockets: Sequence[int] = (),
 ) -> int:
     """Serve the project in `path` until it has drained.
@@ -110,6 +110,7 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
                 raise
             stop.armed = True
             terminal.say(f"{manifest.name} is ready: {serving.url}")
+            nursery.start_soon(trio.to_thread.run_sync, warm_up)
             await serving.runtime.prepared.wait()
             terminal.say(f"encoders: {', '.join(f'{codec} ({by})' for codec, by in serving.runtime.encoders.items())}")
             await serving.runtime.at_rest.wait()

@@ -27,6 +27,7 @@ from reactor_trio.connection.tiers import Tiers
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text, readable
 from reactor_trio.session import Flood, Session
+from reactor_trio.session.identity import serve_connection
 from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
 
 log = logging.getLogger("reactor_trio.connection")
@@ -108,6 +109,8 @@ class Desk(Protocol):
 async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
     """Serve one connected client until its socket is closed and its session has unwound. Raises nothing of the client's."""
     conversation = _Conversation(desk, hello, messages)
+    number = conversation.outbound.number
+    log.info("client %d connects from %s as %s", number, messages.peer, hello.role)
     try:
         if hello.role == "viewer":
             await conversation.watch()
@@ -115,6 +118,7 @@ async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
             await conversation.control()
     finally:
         desk.leave(conversation.outbound)
+        log.info("client %d has left: %s", number, conversation.outbound.end_reason or "client_left")
 
 
 class _Conversation:
@@ -125,6 +129,7 @@ class _Conversation:
         self._hello = hello
         self._messages = messages
         self._session: Session | None = None
+        self._served = serve_connection()
 
     async def control(self) -> None:
         try:
@@ -156,7 +161,7 @@ class _Conversation:
             self.outbound.end("done")
             await self._farewell()
             return
-        self._session = session
+        self._session, self._served.session_id = session, session.id
         try:
             async with trio.open_nursery() as wire:
                 self._welcome(session)
@@ -171,6 +176,7 @@ class _Conversation:
         except Refused:
             self.outbound.end("unclaimed")
             return
+        self._served.session_id = place.sid
         self._session = self._desk.open_session(place.sid, self.outbound)
         self._welcome(self._session)
         outer.start_soon(self._desk.run_session, self._session)
@@ -255,7 +261,7 @@ class _Conversation:
             self._refuse("not_admitted", "this client waits in the queue; commands are taken after the welcome", text.id)
         else:
             try:
-                self._session.submit(text.type, bytes(text.data), text.id)
+                self._session.submit(text.type, bytes(text.data), text.id, text.trace)
             except CommandError as error:
                 self._refuse(error.code, error.message, text.id)
             except Flood:

@@ -66,6 +66,7 @@ class CodedFrame(msgspec.Struct, frozen=True):
         info: what is needed to decode it.
         head, payload: the message.
         queued, encoding: seconds from the end of its step until encoding began, and until it had ended.
+        made: when its step had ended, in `trio.current_time()` seconds.
     """
 
     info: TrackInfo
@@ -77,6 +78,7 @@ class CodedFrame(msgspec.Struct, frozen=True):
     origin: Origin
     queued: float
     encoding: float
+    made: float
 
     @property
     def size(self) -> int:

@@ -56,6 +56,9 @@ class OutboundServices(msgspec.Struct, frozen=True):
         dropped: counts frames dropped: place, reason, number.
         sent: counts what was sent: frames, bytes.
         latency: told of parts of the time from a command to its picture: which, and seconds.
+        encoded: told of each block of sound encoded: codec, and seconds.
+        traced: told of each picture written, if somebody follows commands: the client's number, the picture, and when its
+            writing began and ended.
     """
 
     tracks: tuple[TrackSpec, ...]
@@ -66,6 +69,8 @@ class OutboundServices(msgspec.Struct, frozen=True):
     dropped: Callable[[str, str, int], None]
     sent: Callable[[int, int], None]
     latency: Callable[[str, float], None]
+    encoded: Callable[[str, float], None] = lambda _codec, _seconds: None
+    traced: Callable[[int, CodedFrame, float, float], None] | None = None
 
 
 class _Block(msgspec.Struct, frozen=True):
@@ -310,10 +315,13 @@ class Outbound:
                 self.say("reactor.track", coded.info)
             if not await self._send_texts(stream):
                 return False
-            lane.sent(coded, trio.current_time())
+            began = trio.current_time()
+            lane.sent(coded, began)
             await stream.send_packet(coded.head, coded.payload)
             self._services.sent(1, coded.size)
             sent = True
+            if self._services.traced is not None:
+                self._services.traced(self.number, coded, began, trio.current_time())
         finally:
             lane.sending = False
             if not sent:
@@ -321,12 +329,13 @@ class Outbound:
         return True
 
     async def _send_audio(self, stream: MessageStream, block: _Block) -> bool:
-        track, sent, reason = block.track, False, "client_left"
+        track, sent, reason, began = block.track, False, "client_left", trio.current_time()
         try:
             encoded = await track.encode(block.frame)
             if encoded is None:
                 reason = "encoder_failed"
                 return True
+            self._services.encoded(track.info.codec or "", trio.current_time() - began)
             if not await self._send_texts(stream):
                 return False
             packet = Packet(

@@ -43,6 +43,7 @@ class Tier:
         worker: runs the encoder away from the loop.
         max_age: seconds after its due time from which a frame is too old to be encoded.
         failed: told that the encoder has raised an exception and is closed, and of the newest frame, which was not encoded.
+        encoded: told of each frame encoded: codec, and seconds.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Tier:
         worker: Worker,
         max_age: float,
         failed: Callable[[Tier, Exception, DueFrame], None],
+        encoded: Callable[[str, float], None],
     ) -> None:
         self.track = spec.name
         self.codec = encoder.codec
@@ -70,6 +72,7 @@ class Tier:
         self._worker = worker
         self._max_age = max_age
         self._failed = failed
+        self._encoded = encoded
         #: lanes of other tiers that join with the next keyframe
         self._expected: list[Lane] = []
         self._busy = False
@@ -258,6 +261,7 @@ class Tier:
         self._info = self._encoder.describe(self._index, self._spec, encoded.size)
         origin = frame.origin
         queued, encoding = max(0.0, began - frame.made), now - began
+        self._encoded(self.codec, encoding)
         meta = dict(encoded.meta)
         meta["timing"] = [
             None if origin.waited is None else round(origin.waited * 1e6),
@@ -270,7 +274,7 @@ class Tier:
             origin.command, origin.step, meta, encoded.payload,
         ))  # fmt: skip
         return CodedFrame(
-            self._info, head, encoded.payload, encoded.keyframe, frame.seq, frame.due, origin, queued, encoding
+            self._info, head, encoded.payload, encoded.keyframe, frame.seq, frame.due, origin, queued, encoding, frame.made
         )
 
     def _rested_at(self, frame: DueFrame) -> float:

@@ -11,7 +11,7 @@ their viewers decode, from the frame that could not be encoded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import trio
@@ -44,12 +44,20 @@ class Tiers:
         settings: how frames are encoded.
         worker: runs an encoder away from the loop.
         max_age: seconds after its due time from which a frame is too old to be encoded.
+        encoded: told of each frame encoded: codec, and seconds.
     """
 
-    def __init__(self, settings: CodecSettings, worker: Worker, max_age: float) -> None:
+    def __init__(
+        self,
+        settings: CodecSettings,
+        worker: Worker,
+        max_age: float,
+        encoded: Callable[[str, float], None] = lambda _codec, _seconds: None,
+    ) -> None:
         self._settings = settings
         self._worker = worker
         self._max_age = max_age
+        self._encoded = encoded
         self._tiers: dict[str, list[Tier]] = {}
         #: (track, codec) of encoders that have failed
         self._failed: set[tuple[str, str]] = set()
@@ -177,7 +185,8 @@ class Tiers:
             self._blame(track, codec, "not opened", error)
             return None
         tier = Tier(
-            lane.index, lane.spec, encoder, lane.wanted, self._settings, self._worker, self._max_age, self._replace
+            lane.index, lane.spec, encoder, lane.wanted, self._settings, self._worker, self._max_age, self._replace,
+            self._encoded,
         )
         self._tiers[track].append(tier)
         return tier

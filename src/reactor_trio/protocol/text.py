@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +20,7 @@ PROTOCOL = 1
 SUBPROTOCOL = "reactor.v1"
 
 _MAX_ID = 2**63 - 1
+_TRACEPARENT = re.compile(rb'"([0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})"')
 
 
 class NotFiniteError(ProtocolError):
@@ -30,11 +32,22 @@ class NotFiniteError(ProtocolError):
 
 
 class ClientText(msgspec.Struct):
-    """A text message from the client; `data` stays undecoded until its type says what it must be."""
+    """A text message from the client; `data` stays undecoded until its type says what it must be.
+
+    `traceparent` (W3C Trace Context) stays undecoded until somebody follows commands; anything else in its place is no
+    mistake, as with any key that is not of the protocol.
+    """
 
     type: str
     data: msgspec.Raw = msgspec.Raw(b"{}")
     id: int | None = None
+    traceparent: msgspec.Raw = msgspec.Raw(b"null")
+
+    @property
+    def trace(self) -> str | None:
+        """The trace that the client says it is part of, None if it does not."""
+        found = _TRACEPARENT.fullmatch(bytes(self.traceparent))
+        return None if found is None else found[1].decode()
 
 
 class ServerText(msgspec.Struct, omit_defaults=True):

@@ -252,7 +252,7 @@ def _import_module(folder: Path, name: str, key: str = "model") -> ModuleType:
     at = f"{folder / MANIFEST_NAME}: {key}: "
     if beside and head in sys.stdlib_module_names:
         raise ManifestError(f"{at}{head} is the name of a module of Python's own library; rename the file")
-    for cached in [loaded for loaded in sys.modules if "." not in loaded and _has_module(folder, loaded)]:
+    for cached in [loaded for loaded in list(sys.modules) if "." not in loaded and _has_module(folder, loaded)]:
         origin = getattr(sys.modules[cached], "__file__", None)
         taken_from = [project for project in _project_folders if origin in _module_files(project, cached)]
         if origin not in _module_files(folder, cached) and (taken_from or cached == head):

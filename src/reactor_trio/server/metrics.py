@@ -6,11 +6,12 @@ library that writes them brings an HTTP server along, and being ready does not w
 
 from __future__ import annotations
 
+import platform
 from bisect import bisect_left
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
 
@@ -58,7 +59,27 @@ UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_ov
 #: encoding; to the client and back; what the client held it for; and all of it.
 LATENCY_PARTS = ("wait", "step", "queue", "encode", "network", "decode", "total")
 
+#: What a model can be: `/health` in one word.
+ModelState = Literal["loading", "ready", "draining", "failed", "stuck"]
+
+#: What became of a command: its handler ran or its field was set; it was refused, by a check or by the handler; its handler
+#: raised what is no CommandError; its session was over before it was its turn.
+CommandOutcome = Literal["applied", "refused", "failed", "discarded"]
+
+#: Statuses with which a request is refused; another counts as "other".
+REFUSALS = (
+    "400", "401", "403", "404", "405", "408", "410", "411", "413", "415", "421", "426", "429", "431", "500", "503", "507",
+    "other",
+)  # fmt: skip
+
+#: What encodes; another name counts as "other".
+CODECS = ("raw", "jpeg", "h264", "lossless", "vp8", "vp9", "av1", "pcm_s16le", "opus", "other")
+
 _LATENCY = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
+_INTERVAL = (0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0)
+_STEP = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_ENCODING = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)
+_DURATION = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0)
 _LATENESS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
@@ -84,20 +105,35 @@ class Buckets:
 class Metrics:
     """The counters of one server.
 
+    Args:
+        name: the model's.
+        state: tells what the model is now.
+
     Attributes:
         live, waiting, connections: sessions, clients in the queue and TCP connections there are now.
         ready: whether a model is loaded and alive.
+        load_seconds: how long import and `load` took; 0 until they have ended.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "", state: Callable[[], ModelState] = lambda: "loading") -> None:
         self.live = self.waiting = self.connections = 0
         self.ready = False
+        self.load_seconds = 0.0
+        self._name = name
+        self._state = state
         self._handed = self._sent = self._bytes = self._underruns = 0
         self._dropped = dict.fromkeys(DROPS, 0)
         self._sessions: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
         self._uploads: dict[UploadOutcome, int] = dict.fromkeys(get_args(UploadOutcome), 0)
         self._upload_bytes = 0
+        self._commands: dict[CommandOutcome, int] = dict.fromkeys(get_args(CommandOutcome), 0)
+        self._refusals = dict.fromkeys(REFUSALS, 0)
         self._lateness = Buckets(_LATENESS)
+        self._intervals = Buckets(_INTERVAL)
+        self._steps = Buckets(_STEP)
+        self._command_waits = Buckets(_LATENCY)
+        self._durations = Buckets(_DURATION)
+        self._encodings = {codec: Buckets(_ENCODING) for codec in CODECS}
         self._latencies = {part: Buckets(_LATENCY) for part in LATENCY_PARTS}
 
     def dropped(self, place: str, reason: str, frames: int) -> None:
@@ -108,10 +144,31 @@ class Metrics:
         """Frames dropped so far, by place and reason; what was not dropped is left out."""
         return {where: frames for where, frames in self._dropped.items() if frames}
 
-    def handed(self, frames: int, lateness: float) -> None:
-        """A bundle was shown, `lateness` seconds after its due time."""
+    def handed(self, frames: int, lateness: float, interval: float | None, step: float | None) -> None:
+        """A bundle was shown, `lateness` seconds after its due time and `interval` after the one before, if there was one.
+
+        `step`: how long its step took, if it is the first of that and the model has said so.
+        """
         self._handed += frames
         self._lateness.add(max(0.0, lateness))
+        if interval is not None:
+            self._intervals.add(interval)
+        if step is not None:
+            self._steps.add(step)
+
+    def encoded(self, codec: str, seconds: float) -> None:
+        """A frame was encoded, which took so long, the wait for a worker thread included."""
+        self._encodings.get(codec, self._encodings["other"]).add(seconds)
+
+    def commanded(self, outcome: CommandOutcome, waited: float) -> None:
+        """A command was answered, or would have been if it had an id, so many seconds after it came."""
+        self._commands[outcome] += 1
+        self._command_waits.add(waited)
+
+    def refused(self, status: int) -> None:
+        """A request, or a client before its WebSocket was open, was refused."""
+        key = str(status)
+        self._refusals[key if key in self._refusals else "other"] += 1
 
     def latency(self, part: str, seconds: float) -> None:
         """A part, of `LATENCY_PARTS`, of the time from a command to its picture."""
@@ -126,9 +183,10 @@ class Metrics:
         self._sent += frames
         self._bytes += size
 
-    def session_ended(self, reason: EndReason) -> None:
-        """A session is over."""
+    def session_ended(self, reason: EndReason, seconds: float) -> None:
+        """A session is over that lasted so long."""
         self._sessions[reason] += 1
+        self._durations.add(seconds)
 
     def uploaded(self, outcome: UploadOutcome, size: int) -> None:
         """An upload is over, of which `size` bytes came."""
@@ -137,16 +195,22 @@ class Metrics:
 
     @cached_property
     def registry(self) -> CollectorRegistry:
-        """The server's own, so that several can live in one process."""
-        from prometheus_client import CollectorRegistry
+        """The server's own, so that several can live in one process; on Linux it tells of the process, too."""
+        from prometheus_client import CollectorRegistry, ProcessCollector
 
         registry = CollectorRegistry()
+        ProcessCollector(namespace="reactor", registry=registry)
         registry.register(cast("Collector", self))
         return registry
 
     def collect(self) -> Iterator[Metric]:
         """All of it as metric families, for the registry."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+        yield from self._counters()
+        yield from self._gauges()
+        yield from self._histograms()
+
+    def _counters(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily
 
         yield CounterMetricFamily("reactor_frames_handed", "Frames shown, one for each track", self._handed)
         yield CounterMetricFamily("reactor_frames_sent", "Frames written to clients", self._sent)
@@ -156,24 +220,57 @@ class Metrics:
         for where, frames in self._dropped.items():
             dropped.add_metric(where, frames)
         yield dropped
-        sessions = CounterMetricFamily("reactor_sessions_ended", "Sessions that ended", labels=["reason"])
-        for reason, count in self._sessions.items():
-            sessions.add_metric([reason], count)
-        yield sessions
-        uploads = CounterMetricFamily("reactor_uploads", "Uploads, by what became of them", labels=["outcome"])
-        for outcome, count in self._uploads.items():
-            uploads.add_metric([outcome], count)
-        yield uploads
         yield CounterMetricFamily("reactor_upload_bytes", "Bytes of uploads that came", self._upload_bytes)
+        labelled: tuple[tuple[str, str, str, Mapping[Any, int]], ...] = (
+            ("reactor_sessions_ended", "Sessions that ended", "reason", self._sessions),
+            ("reactor_commands", "Commands, by what became of them", "outcome", self._commands),
+            ("reactor_uploads", "Uploads, by what became of them", "outcome", self._uploads),
+            ("reactor_requests_refused", "Requests and clients refused, by HTTP status", "status", self._refusals),
+        )
+        for name, text, label, counts in labelled:
+            family = CounterMetricFamily(name, text, labels=[label])
+            for value, count in counts.items():
+                family.add_metric([value], count)
+            yield family
+
+    def _gauges(self) -> Iterator[Metric]:
+        from prometheus_client.core import GaugeMetricFamily
+
         yield GaugeMetricFamily("reactor_sessions_live", "Sessions that run now", self.live)
         yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", self.waiting)
         yield GaugeMetricFamily("reactor_connections", "Open TCP connections", self.connections)
         yield GaugeMetricFamily("reactor_model_ready", "1 if a model is loaded and alive", int(self.ready))
-        lateness = HistogramMetricFamily(
-            "reactor_emission_lateness_seconds", "How long after its due time a frame was shown"
+        state, now = GaugeMetricFamily("reactor_model_state", "1 at what the model is now", labels=["state"]), self._state()
+        for name in get_args(ModelState):
+            state.add_metric([name], int(name == now))
+        yield state
+        yield GaugeMetricFamily("reactor_model_load_seconds", "How long import and load() took", self.load_seconds)
+        build = GaugeMetricFamily(
+            "reactor_build_info", "1; the labels say what runs", labels=["version", "python", "model"]
         )
-        lateness.add_metric([], self._lateness.cumulative(), self._lateness.sum)
-        yield lateness
+        build.add_metric([_version(), platform.python_version(), self._name], 1)
+        yield build
+
+    def _histograms(self) -> Iterator[Metric]:
+        from prometheus_client.core import HistogramMetricFamily
+
+        plain = (
+            ("reactor_emission_lateness_seconds", "How long after its due time a frame was shown", self._lateness),
+            ("reactor_frame_interval_seconds", "From one frame shown to the next", self._intervals),
+            ("reactor_step_seconds", "How long a step of the model took, as far as it says so", self._steps),
+            ("reactor_command_wait_seconds", "From a command's arrival to its answer", self._command_waits),
+            ("reactor_session_seconds", "How long sessions lasted", self._durations),
+        )
+        for name, text, buckets in plain:
+            family = HistogramMetricFamily(name, text)
+            family.add_metric([], buckets.cumulative(), buckets.sum)
+            yield family
+        encodings = HistogramMetricFamily(
+            "reactor_encode_seconds", "Encoding one frame, the wait for a worker thread included", labels=["codec"]
+        )
+        for codec, times in self._encodings.items():
+            encodings.add_metric([codec], times.cumulative(), times.sum)
+        yield encodings
         latencies = HistogramMetricFamily(
             "reactor_command_to_picture_seconds",
             "From a command's arrival to its first picture decoded at the controlling client, in parts; "
@@ -189,3 +286,13 @@ class Metrics:
         from prometheus_client import generate_latest
 
         return generate_latest(self.registry)
+
+
+@cache
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("reactor-trio")
+    except PackageNotFoundError:
+        return "unknown"

@@ -28,17 +28,20 @@ from reactor_trio.media import Worker, encoders, input_codecs
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.loading import load_model
-from reactor_trio.server.metrics import Metrics
+from reactor_trio.server.metrics import CommandOutcome, Metrics, ModelState
 from reactor_trio.server.preparing import prepare, prepare_rest
 from reactor_trio.server.recorder import SessionRecording, recorder_hello, recording_folder
 from reactor_trio.server.sessions import Sessions
 from reactor_trio.server.settings import Settings
+from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import Place, WaitingRoom
-from reactor_trio.session import Check, Session, SessionServices
+from reactor_trio.session import SESSION_OVER, Check, CommandRecord, Session, SessionServices
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.uploads import Disk, UploadLimits
 
 log = logging.getLogger("reactor_trio.server")
+
+_OUTCOMES: dict[str | None, CommandOutcome] = {None: "applied", "internal_error": "failed", SESSION_OVER: "discarded"}
 
 
 class Runtime:
@@ -53,6 +56,7 @@ class Runtime:
         disk: writes and reads uploaded files away from the loop.
         on_phase: told each phase the server enters.
         find_moderation: gives what checks the text in commands, or None; called where the model class is asked for.
+        tracing: is told what becomes of commands, None if nobody follows them.
     """
 
     def __init__(
@@ -67,15 +71,18 @@ class Runtime:
         disk: Disk = trio.to_thread.run_sync,
         on_phase: Callable[[str], object] | None = None,
         find_moderation: Callable[[], Check | None] = lambda: None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.host = host
         self.name = name
         self.settings = settings
-        self.metrics = Metrics()
+        self.metrics = Metrics(name, self._model_state)
+        self.tracing = tracing
         self.room = WaitingRoom(Admission(settings.max_sessions, settings.queue))
         #: what `GET /schema` answers, None until the model is loaded
         self.schema: dict[str, Any] | None = None
-        self.journal = Journal(trio.current_time())
+        self._began = trio.current_time()
+        self.journal = Journal(self._began)
         self.farewell_timeout = max(settings.drain_grace / 2, 0.1)
         #: the author's exception that ended the last session which one ended, or the model itself
         self.last_error: Exception | None = None
@@ -136,6 +143,7 @@ class Runtime:
             self.room.admission.open_doors()
             self.journal.enter("ready", trio.current_time())
             self.metrics.ready = True
+            self.metrics.load_seconds = trio.current_time() - self._began
             self._on_phase("ready")
 
     async def prepare(self) -> None:
@@ -214,6 +222,7 @@ class Runtime:
             tracks=self.declaration.tracks, codec=self.settings.codec, worker=self._worker, max_age=self._max_age,
             message_limit=self.settings.limits.unanswered_commands,
             dropped=self.metrics.dropped, sent=self.metrics.sent, latency=self.metrics.latency,
+            encoded=self.metrics.encoded, traced=None if self.tracing is None else self.tracing.pictured,
         )  # fmt: skip
 
     @property
@@ -251,7 +260,7 @@ class Runtime:
     def open_session(self, sid: str, outbound: Outbound) -> Session:
         """A new session; whoever opened it runs it."""
         session = Session(sid, self._loaded(), (outbound.number, outbound.joined_at), self._session_over)
-        stage = self.sessions.begin(session, Tiers(self.settings.codec, self._worker, self._max_age))
+        stage = self.sessions.begin(session, Tiers(self.settings.codec, self._worker, self._max_age, self.metrics.encoded))
         self._show_queue()
         if self._recordings is not None:
             stage.recording = self._record(session, self._recordings)
@@ -327,7 +336,7 @@ class Runtime:
             pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
             uploads=self._upload_limits(), disk=self._disk,
             dropped=self.metrics.dropped, underrun=self.metrics.underrun, handed=self.metrics.handed, stuck=self._stuck,
-            moderate=moderate,
+            moderate=moderate, commanded=self._commanded,
         )  # fmt: skip
 
     def _upload_limits(self) -> UploadLimits:
@@ -341,11 +350,26 @@ class Runtime:
     def _session_over(self, session: Session) -> None:
         self.sessions.end(session)
         assert session.reason is not None
-        self.metrics.session_ended(session.reason)
+        self.metrics.session_ended(session.reason, trio.current_time() - session.began)
+        if self.tracing is not None:
+            self.tracing.session_over(session.controller)
         if session.error is not None:
             self.last_error = session.error
         log.info("session %s ended: %s", session.id, session.reason)
         self._show_queue()
+
+    def _commanded(self, command: CommandRecord) -> None:
+        self.metrics.commanded(_OUTCOMES.get(command.code, "refused"), command.answered - command.at)
+        if self.tracing is not None:
+            self.tracing.commanded(command)
+
+    def _model_state(self) -> ModelState:
+        if self.stuck is not None:
+            return "stuck"
+        match self.journal.phase:
+            case "loading" | "ready" | "failed" as phase:
+                return phase
+        return "draining"
 
     def _stuck(self, sid: str, stuck: bool) -> None:
         self.stuck = f"a step of {self.name} still computes for session {sid}, which has ended" if stuck else None

@@ -16,9 +16,11 @@ from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.moderation import Hook, check_in_thread
+from reactor_trio.server.refusals import Refusals
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
+from reactor_trio.server.tracing import open_tracing
 from reactor_trio.session import Check
 from reactor_trio.transport import serve_http, turn_away
 
@@ -99,10 +101,10 @@ async def serve(
 
     try:
         with weights_of_manifest(weights):
-            async with open_model_host() as model_host:
+            async with open_tracing(settings.tracing, name) as tracing, open_model_host() as model_host:
                 runtime = Runtime(
                     model_host, find_model, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell,
-                    find_moderation=find_moderation,
+                    find_moderation=find_moderation, tracing=tracing,
                 )  # fmt: skip
                 async with trio.open_nursery() as nursery:
                     bound = open_listeners[0].socket.getsockname()
@@ -139,13 +141,14 @@ async def _listen(
     connections: trio.Nursery,
 ) -> None:
     """Accept until `accepting` is cancelled; connections go on, in a nursery of their own."""
-    site = ReactorSite(runtime, settings.host)
+    site, refusals = ReactorSite(runtime, settings.host), Refusals(runtime.metrics, lambda: runtime.metrics.ready)
     room, limits = settings.limits.connections, site.limits
     open_connections = turned_away = 0
 
     async def connection(stream: trio.SocketStream) -> None:
         nonlocal open_connections, turned_away
         if open_connections >= room:
+            refusals.note("a connection above runtime.limits.connections", 503)
             if turned_away >= room:  # to say why takes a descriptor, too
                 await trio.aclose_forcefully(stream)
                 return
@@ -158,7 +161,9 @@ async def _listen(
         open_connections += 1
         runtime.metrics.connections = open_connections
         try:
-            await serve_http(stream, site, limits, closing=runtime.draining, methods=site.methods)
+            await serve_http(
+                stream, site, limits, closing=runtime.draining, methods=site.methods, refused=refusals.note
+            )
         except* Exception as group:
             # A fault of the runtime in one connection must not take the others down.
             log.error("a connection failed in the runtime: please report this", exc_info=group)

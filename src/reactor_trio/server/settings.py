@@ -86,6 +86,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uploads: UploadSettings = UploadSettings()
     stuck_after: Seconds = 5.0
     watchdog: SecondsOrOff = 10.0
+    tracing: bool | None = None
 
     def __post_init__(self) -> None:
         for key, default in (("max_sessions", 1), ("resume_window", 0), ("auth", None)):

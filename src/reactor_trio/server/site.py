@@ -13,6 +13,7 @@ import msgspec
 
 from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
 from reactor_trio.protocol import asyncapi_document
+from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.uploads import UPLOAD_PATH, take_upload
@@ -102,11 +103,14 @@ class ReactorSite(Doorman):
                 return Response.plain(405, f"{UPLOAD_PATH} takes files with POST", {"allow": "POST"})
             case "/health":
                 return self._health()
+            case "/ready":
+                return readiness(self._runtime)
             case "/schema":
                 return self._schema(request)
             case "/metrics":
                 return Response(200, _METRICS_TYPE, self._runtime.metrics.exposition())
-        return Response.plain(404, "not found; there are /, /health, /schema, /metrics, /uploads and the WebSocket /ws")
+        known = "/, /health, /ready, /schema, /metrics, /uploads and the WebSocket /ws"
+        return Response.plain(404, f"not found; there are {known}")
 
     async def admit(self, request: Request) -> Response | None:
         """Refuse what can be refused before the upgrade; who comes right after the start waits."""

@@ -1,4 +1,5 @@
-"""What answers on the port while there is no model to serve, and why there is none: the page, and `/health` with 503.
+"""What answers on the port while there is no model to serve, and why there is none: the page, and 503 at
+`/health` and `/ready`.
 
 `reactor run --reload` keeps the port while the code does not load. The page asks `/health`, shows the reason and tries
 again by itself; programs get 503 and `Retry-After`.
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 
 import trio
 
+from reactor_trio.server.readiness import not_ready
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import Doorman, busy, json_response, page_response
 from reactor_trio.transport import BodyTaker, MessageStream, Request, Response, serve_http
@@ -34,6 +36,8 @@ class StandbySite(Doorman):
             body = {"status": "failed", "model": self._name, "phase": "failed", "sessions": 0, "waiting": 0, "clients": 0,
                     "reason": self._reason}  # fmt: skip
             return json_response(503, body, {"retry-after": "1"})
+        if request.path == "/ready":
+            return not_ready("failed", self._reason)
         return busy(f"no model is served: {self._reason}")
 
     def take_body(self, request: Request) -> BodyTaker | None:

@@ -92,6 +92,7 @@ class ModelHalf:
         lookahead: Lookahead,
         close_timeout: float = 5.0,
     ) -> None:
+        self.session_id = session_id
         self.host = host
         self.model = model
         self.kind = declaration.kind
@@ -110,7 +111,6 @@ class ModelHalf:
         #: set when the driver is to end
         self.stopped = trio.Event()
         self.error: BaseException | None = None
-        self._session_id = session_id
         self._port = port
         self._declaration = declaration
         self._session = session
@@ -154,7 +154,7 @@ class ModelHalf:
                     with trio.move_on_after(self._close_timeout, shield=True) as limit:
                         await self.author.hook("disconnected", self._declaration.disconnected)
                     if limit.cancelled_caught:
-                        log.error("session %s: @disconnected took over %g s and was cancelled", self._session_id,
+                        log.error("session %s: @disconnected took over %g s and was cancelled", self.session_id,
                                   self._close_timeout)  # fmt: skip
                     self._port.inflow.close()  # first: a generator in `read` ends by BufferClosed, not by Cancelled
                     self._stop.cancel()
@@ -283,7 +283,7 @@ class ModelHalf:
                     "inference() holds a cancel scope or nursery open across a yield, and that scope was cancelled"
                 )
         if guard.cancel_called:  # not cancelled_caught: what the closing raised was taken above
-            log.error("session %s: closing inference() took over %g s and was cancelled", self._session_id,
+            log.error("session %s: closing inference() took over %g s and was cancelled", self.session_id,
                       self._close_timeout)  # fmt: skip
         session.cancel()
 
@@ -312,7 +312,7 @@ class ModelHalf:
         if self.error is None and not self.over:
             self.error = error
         else:
-            log.error("session %s: closing inference() raised", self._session_id, exc_info=error)
+            log.error("session %s: closing inference() raised", self.session_id, exc_info=error)
 
     async def _apply(self, place: PendingCommand) -> None:
         command, numbers = place.command, tuple(place.numbers)
@@ -327,7 +327,7 @@ class ModelHalf:
             cause = with_twin(raised)
             if strip(raised, *self._ends) is None:
                 return  # the client has left; nobody waits for the answer
-            log.error("session %s: the handler of %s raised", self._session_id, command.name, exc_info=cause)
+            log.error("session %s: the handler of %s raised", self.session_id, command.name, exc_info=cause)
             answer = Answer(numbers, self.step, code="internal_error", message=f"{type(cause).__name__}: {cause}")
         else:
             if command.id is not None:

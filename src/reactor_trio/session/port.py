@@ -184,3 +184,8 @@ class Port:
 def serve_session(half: ModelHalf) -> None:
     """Code that runs in this context from now on works for `half`."""
     _SEEN.set(half)
+
+
+def seen_half() -> ModelHalf | None:
+    """Which session author code works for; None if it has seen none."""
+    return _SEEN.get()

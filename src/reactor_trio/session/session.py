@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -41,6 +41,31 @@ from reactor_trio.session.uploads import Disk, Upload, UploadLimits, UploadStore
 
 log = logging.getLogger("reactor_trio.session")
 
+#: Code of a command that the session did not come to, for the record.
+SESSION_OVER: Final = "session_over"
+
+
+class CommandRecord(msgspec.Struct, frozen=True):
+    """A command that is over.
+
+    Attributes:
+        session_id, client: whose it was; the client by its number.
+        at, answered: when it came, and when it was applied or refused, in `trio.current_time()` seconds.
+        step: the first step that sees it.
+        code: why it was refused, or `SESSION_OVER`; None: it was applied.
+        traceparent: what the client said of the trace that it is part of.
+    """
+
+    session_id: str
+    client: int
+    name: str
+    id: int | None
+    at: float
+    answered: float
+    step: int
+    code: str | None
+    traceparent: str | None
+
 
 class SessionServices(msgspec.Struct, frozen=True):
     """What a session needs of its server.
@@ -55,7 +80,9 @@ class SessionServices(msgspec.Struct, frozen=True):
         uploads, disk: what files a session may have, and how they are written and read.
         dropped: counts frames dropped: place, reason, number.
         underrun: counts times when sound had to wait for the model.
-        handed: told of each bundle handed: frames and lateness in seconds.
+        handed: told of each bundle handed: frames, lateness, time since the one before (None: there was none), and of the
+            first of a step how long that took, if known (else None); in seconds.
+        commanded: told of each command that is over.
         stuck: told when a step outlives its session for too long (True), and when it ends after all (False).
     """
 
@@ -75,7 +102,8 @@ class SessionServices(msgspec.Struct, frozen=True):
     disk: Disk
     dropped: Callable[[str, str, int], None]
     underrun: Callable[[], None]
-    handed: Callable[[int, float], None]
+    handed: Callable[[int, float, float | None, float | None], None]
+    commanded: Callable[[CommandRecord], None]
     stuck: Callable[[str, bool], None]
     moderate: Check | None = None
 
@@ -87,6 +115,8 @@ class _Unanswered:
     id: int | None
     shares: bool  # its place in the order is that of the one before it
     data: bytes  # as it was sent, if a journal will ask
+    at: float
+    traceparent: str | None
 
 
 class Session:
@@ -120,6 +150,8 @@ class Session:
         self._controller = controller[0]
         self._scope = trio.CancelScope()
         self._last: tuple[Bundle, float] | None = None
+        self._shown_at: float | None = None
+        self._shown_step = -1
         self._numbers = 0
         self._unanswered: deque[_Unanswered] = deque()
         self._places = 0
@@ -159,6 +191,9 @@ class Session:
                 await self.uploads.aclose()
             self.reason = self.reason or "client_left"
             self.ended.set()
+            for entry in self._unanswered:
+                self._record(entry, 0, SESSION_OVER)
+            self._unanswered.clear()
             self._over(self)
             for attachment in list(self._attachments.values()):
                 attachment.end(self.reason, self._why())
@@ -181,6 +216,11 @@ class Session:
         self._attachments.pop(attachment.number, None)
 
     @property
+    def controller(self) -> int:
+        """Number of the controlling client."""
+        return self._controller
+
+    @property
     def viewers(self) -> int:
         """Clients attached."""
         return len(self._attachments)
@@ -195,18 +235,22 @@ class Session:
 
     # ---- commands -----------------------------------------------------------------------------------------------------
 
-    def submit(self, name: str, data: bytes, id: int | None) -> None:  # noqa: A002 - the wire's word
-        """A command of the controlling client. Raises CommandError if it is refused here, Flood if that is too much."""
+    def submit(self, name: str, data: bytes, id: int | None, traceparent: str | None = None) -> None:  # noqa: A002
+        """A command of the controlling client. Raises CommandError if it is refused here, Flood if that is too much.
+
+        `traceparent`: what the client says of the trace that it is part of.
+        """
         if len(self._unanswered) >= self._services.unanswered_commands:
             raise Flood
         try:
-            self._submit(name, data, id)
+            self._submit(name, data, id, traceparent)
         except CommandError as error:
+            self._record(_Unanswered(0, name, id, False, b"", trio.current_time(), traceparent), 0, error.code)
             if self.journal is not None and error.code != "busy":  # a flood is not worth a disk
                 self.journal.refused(name, data, id, error.code, error.message)
             raise
 
-    def _submit(self, name: str, data: bytes, id: int | None) -> None:  # noqa: A002 - the wire's word
+    def _submit(self, name: str, data: bytes, id: int | None, traceparent: str | None) -> None:  # noqa: A002
         self._spend_allowance()
         files: list[UploadedFile] = []
         spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
@@ -216,10 +260,11 @@ class Session:
             raise CommandError("busy", f"{self._places} commands are pending; wait for their answers")
         self._numbers += 1
         self._places += not shares
-        self._unanswered.append(_Unanswered(self._numbers, name, id, shares, b"" if self.journal is None else data))
+        kept, now = b"" if self.journal is None else data, trio.current_time()
+        self._unanswered.append(_Unanswered(self._numbers, name, id, shares, kept, now, traceparent))
         preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files]
         preparations += moderations(self._services.moderate, spec, arguments)
-        self._intake.add(Command(self._numbers, self._controller, name, arguments, id, trio.current_time()), preparations)
+        self._intake.add(Command(self._numbers, self._controller, name, arguments, id, now), preparations)
 
     async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
         """A file of the controlling client, `size` bytes; `@file_uploaded` is told when it is complete.
@@ -258,6 +303,7 @@ class Session:
             if entry.number not in numbers:
                 kept.append(entry)
                 continue
+            self._record(entry, answer.step, answer.code)
             if self.journal is not None:
                 self._enter(self.journal, entry, answer)
             if controller is None:
@@ -281,6 +327,11 @@ class Session:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
+    def _record(self, entry: _Unanswered, step: int, code: str | None) -> None:
+        self._services.commanded(CommandRecord(
+            self.id, self._controller, entry.name, entry.id, entry.at, trio.current_time(), step, code, entry.traceparent
+        ))  # fmt: skip
+
     def _enter(self, journal: Journal, entry: _Unanswered, answer: Answer) -> None:
         if answer.code is None:
             superseded = entry.number != max(answer.numbers)
@@ -301,7 +352,11 @@ class Session:
     def _hand(self, bundle: Bundle, due: float) -> None:
         pts = due - self.began
         self._last = (bundle, pts)
-        self._services.handed(len(bundle.tracks), self.playout.last_lateness)
+        lateness, origin = self.playout.last_lateness, bundle.origin
+        interval = None if self._shown_at is None else due + lateness - self._shown_at
+        first = origin.step != self._shown_step and origin.seconds > 0
+        self._shown_at, self._shown_step = due + lateness, origin.step
+        self._services.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
         if not self._attachments:
             self._services.dropped("session", "no_viewer", len(bundle.tracks))
         outpaced = [attachment.offer(bundle, pts) for attachment in self._attachments.values()]

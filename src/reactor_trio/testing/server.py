@@ -24,6 +24,7 @@ from reactor_trio.interface.blocking import VideoModel
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.moderation import Hook, check_on_loop
+from reactor_trio.server.refusals import Refusals
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
@@ -55,6 +56,7 @@ class TestServer:
         self._nursery = nursery
         self._websocket = websocket
         self._site = ReactorSite(runtime, _HOST)
+        self._refusals = Refusals(runtime.metrics, lambda: runtime.metrics.ready)
         self._peers = 0
         opened = runtime.open_session
 
@@ -187,7 +189,8 @@ class TestServer:
 
         async def serve() -> None:
             site, closing = self._site, self.runtime.draining
-            await serve_http(theirs, site, site.limits, closing=closing, methods=site.methods)
+            refused = self._refusals.note
+            await serve_http(theirs, site, site.limits, closing=closing, methods=site.methods, refused=refused)
 
         self._nursery.start_soon(serve)
         return StallableStream(ours, stall or Stall())

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
@@ -55,6 +55,7 @@ async def serve_http(
     *,
     closing: trio.Event,
     methods: Collection[str] = ("GET", "HEAD"),
+    refused: Callable[[str, int], object] = lambda _peer, _status: None,
 ) -> None:
     """Serve one connection until it ends; owns `stream` and closes it, also when cancelled.
 
@@ -65,12 +66,13 @@ async def serve_http(
         closing: set when the server stops: idle connections are closed, others after their answer. A WebSocket is not
             touched, its conversation ends by itself.
         methods: what the site takes; others are answered 405.
+        refused: told of each request that is refused: the client's address, and the status.
 
     Nothing that a client does raises. A bug in `site.converse` does, in a group, after a close with 1011.
     """
     wire = WireStream(stream, stall=limits.stall)
     try:
-        http = _Connection(wire, site, limits, closing, methods)
+        http = _Connection(wire, site, limits, closing, methods, refused)
         upgrade: _Upgrade | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(http.stop_idling)
@@ -108,8 +110,10 @@ class _Connection:
     """The requests of one connection."""
 
     def __init__(
-        self, wire: WireStream, site: Site, limits: Limits, closing: trio.Event, methods: Collection[str]
-    ) -> None:
+        self, wire: WireStream, site: Site, limits: Limits, closing: trio.Event, methods: Collection[str],
+        refused: Callable[[str, int], object],
+    ) -> None:  # fmt: skip
+        self._refused = refused
         self._wire = wire
         self._site = site
         self._limits = limits
@@ -176,6 +180,7 @@ class _Connection:
                 with self._bugs_answered(request):
                     answer = await taker(Body(self._event, size, self._limits))
         except Refused as refused:
+            self._refused(self._wire.peer, refused.response.status)
             await self._send(refused.response, keep_alive=False)
             return None
         if isinstance(answer, Handshake):

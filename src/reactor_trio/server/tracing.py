@@ -1,0 +1,179 @@
+"""Traces, with OpenTelemetry: what became of a command, from its arrival to the first picture that shows it.
+
+    command set_prompt -+- wait     until the step that sees it begins
+                        +- step     that step
+                        +- queue    until encoding of its first picture that is sent begins
+                        +- encode
+                        '- send     until it is written to the controlling client's socket
+
+The spans are made when all of it is over, from the times that were taken anyway, so that nothing is carried along meanwhile.
+A command that is refused, or whose session ends before a picture, is a span without children. Without tracing nothing of
+this is called, and OpenTelemetry is not imported.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from reactor_trio.connection.lane import CodedFrame
+from reactor_trio.errors import ManifestError
+from reactor_trio.session import CommandRecord
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Tracer, TracerProvider
+
+log = logging.getLogger("reactor_trio.server")
+
+EXTRA = 'pip install "reactor-trio[otel]"'
+
+#: commands of one client that may wait for a picture; what is above is told without one
+MOST_PENDING = 256
+#: seconds in which a server that ends must have sent its last spans
+FLUSH = 5.0
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+
+class Tracing:
+    """Makes the spans of one server's commands. Its methods do not wait and do not raise.
+
+    Args:
+        tracer: OpenTelemetry's.
+        wall: the system's clock now, in nanoseconds since 1970.
+    """
+
+    def __init__(self, tracer: Tracer, wall: Callable[[], int] = time.time_ns) -> None:
+        self._tracer = tracer
+        self._wall = wall
+        self._pending: dict[int, deque[CommandRecord]] = {}
+
+    def commanded(self, record: CommandRecord) -> None:
+        """A command is over: applied, then a picture will show it, or refused."""
+        if record.code is not None:
+            self._tell(record)
+            return
+        pending = self._pending.setdefault(record.client, deque())
+        pending.append(record)
+        if len(pending) > MOST_PENDING:
+            self._tell(pending.popleft())
+
+    def pictured(self, client: int, picture: CodedFrame, began: float, ended: float) -> None:
+        """A picture was written to the socket of the client with this number, between `began` and `ended`."""
+        pending = self._pending.get(client)
+        while pending and pending[0].step <= picture.origin.step:
+            self._tell(pending.popleft(), picture, ended)
+
+    def session_over(self, client: int) -> None:
+        """The session of this controlling client is over."""
+        for record in self._pending.pop(client, ()):
+            self._tell(record)
+
+    def _tell(self, record: CommandRecord, picture: CodedFrame | None = None, ended: float | None = None) -> None:
+        from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
+
+        zero = self._wall() - trio.current_time() * 1e9  # anew each time: the system's clock may be set
+
+        def at(seconds: float) -> int:
+            return round(zero + seconds * 1e9)
+
+        attributes: dict[str, Any] = {"session.id": record.session_id, "reactor.command": record.name}
+        if record.id is not None:
+            attributes["reactor.command_id"] = record.id
+        if record.code is None:
+            attributes["reactor.step"] = record.step
+        span = self._tracer.start_span(
+            f"command {record.name}", _parent(record.traceparent), SpanKind.SERVER, attributes, start_time=at(record.at)
+        )
+        if record.code is not None:
+            span.set_status(StatusCode.ERROR, record.code)
+        if picture is not None and ended is not None:
+            inside = set_span_in_context(span)
+            encode = picture.made + picture.queued
+            encoded = encode + picture.encoding
+            step = picture.made - picture.origin.seconds
+            seen: Mapping[str, Any] = {"reactor.step": picture.origin.step}
+            coded = {"reactor.codec": picture.info.codec or "", "reactor.bytes": picture.size, "reactor.seq": picture.seq}
+            parts: tuple[tuple[str, float, float, Mapping[str, Any]], ...] = (
+                ("wait", record.at, max(step, record.at), {}),
+                ("step", step, picture.made, seen),
+                ("queue", picture.made, encode, {}),
+                ("encode", encode, encoded, coded),
+                ("send", encoded, ended, {}),
+            )
+            for name, begin, end, what in parts:
+                self._tracer.start_span(name, inside, attributes=what, start_time=at(begin)).end(at(end))
+        span.end(at(record.answered if ended is None else ended))
+
+
+@asynccontextmanager
+async def open_tracing(setting: bool | None, name: str) -> AsyncGenerator[Tracing | None, None]:
+    """The tracing of the server of the model `name`, if it is wanted; what is left to send is sent when the block ends.
+
+    `setting` None: if the environment names a collector (OTEL_EXPORTER_OTLP_ENDPOINT) and OpenTelemetry is installed. A
+    program that has set up OpenTelemetry itself gets the spans there.
+
+    Raises ManifestError if it is wanted by the setting and OpenTelemetry is not installed.
+    """
+    if not _is_wanted(setting, os.environ):
+        yield None
+        return
+    try:
+        provider, shutdown = await trio.to_thread.run_sync(_find_provider, name)
+    except ImportError as error:
+        if setting:
+            raise ManifestError(f"runtime.tracing: true needs OpenTelemetry ({error}): {EXTRA}") from error
+        log.info("the environment names a collector of traces, but OpenTelemetry is not installed: %s", EXTRA)
+        yield None
+        return
+    try:
+        yield Tracing(provider.get_tracer("reactor_trio"))
+    finally:
+        with trio.move_on_after(FLUSH, shield=True) as limit:
+            await trio.to_thread.run_sync(shutdown, abandon_on_cancel=True)
+        if limit.cancelled_caught:
+            log.warning("the collector of traces did not take the last spans in %g s", FLUSH)
+
+
+def _is_wanted(setting: bool | None, environment: Mapping[str, str]) -> bool:
+    if environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return False
+    if setting is not None:
+        return setting
+    named = any(environment.get(key) for key in _ENDPOINTS)
+    return named and environment.get("OTEL_TRACES_EXPORTER", "otlp") != "none"
+
+
+def _find_provider(name: str) -> tuple[TracerProvider, Callable[[], object]]:
+    """Who takes spans, and what is to be called in the end. Blocks. Raises ImportError."""
+    from opentelemetry import trace
+
+    given = trace.get_tracer_provider()
+    if not isinstance(given, trace.ProxyTracerProvider):
+        return given, lambda: None  # the program's own; it is its to end
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": name}
+    provider = TracerProvider(resource=Resource.create(named))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider, provider.shutdown
+
+
+def _parent(traceparent: str | None) -> Context | None:
+    """What a client said of its own trace; nothing if that is no traceparent of W3C."""
+    if traceparent is None:
+        return None
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    return TraceContextTextMapPropagator().extract({"traceparent": traceparent})

@@ -1,0 +1,134 @@
+"""What `reactor run` writes to its log: by whom, for whom, and in which form."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import pytest
+import trio
+from cli_doubles import SOURCE
+
+from reactor_trio.client import connect
+
+MODEL = """
+import logging, warnings
+import numpy as np
+import structlog
+from reactor_trio.interface import Output, ReactorPipeline, Video
+
+log, slog = logging.getLogger("mine"), structlog.get_logger("mine.structured")
+slog.info("imported", answer=42)
+warnings.warn("old", stacklevel=1)
+
+class Picture(Output):
+    picture: Video
+
+class Model(ReactorPipeline):
+    output: Picture
+
+    def load(self, config):
+        log.info("loading %s", "weights", extra={"bytes": 7})
+
+    def inference(self):
+        log.info("first step")
+        slog.warning("first step of %s", "all", seed=3)
+        yield np.zeros((4, 4, 3), np.uint8)
+        raise ValueError("the model's mistake")
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "reactor.yaml").write_text("model: model:Model\nname: demo\nruntime: {port: 0}\n")
+    return tmp_path
+
+
+async def watch(url: str) -> str:
+    """Until the session is over; its id."""
+    async with connect(url.replace("http", "ws") + "ws?token=hunter2", video=["raw"]) as client:
+        try:
+            async for _ in client.frames("picture"):
+                pass
+        except Exception:
+            return client.session_id
+    raise AssertionError("the model raised nothing")
+
+
+def serve_one_session(project, *options, stderr=subprocess.PIPE) -> tuple[str, str | None]:
+    """Serve until a client has seen the model fail; the session's id, and what was written to stderr."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "reactor_trio", "run", "--path", str(project), *options], stdin=subprocess.DEVNULL,
+        env={k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"PYTHONPATH": SOURCE, "TERM": "xterm"},
+        stdout=subprocess.PIPE, stderr=stderr, text=True,
+    ) as process:  # fmt: skip
+        try:
+            url = next(line.split()[-1] for line in process.stdout if " is ready: " in line)
+            sid = trio.run(watch, url)
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=30)
+            assert process.returncode == 0
+        finally:
+            if process.poll() is None:
+                process.kill()
+    return sid, err
+
+
+def test_without_a_terminal_each_line_is_json_with_model_and_session_whoever_writes_it(project):
+    sid, err = serve_one_session(project)
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert {line["model"] for line in lines} == {"demo"}
+    told = [(line["logger"], line["level"], line["message"], line.get("session")) for line in lines]
+    peer = next(text.split()[4] for *_, text, _ in told if text.startswith("client 1 connects"))
+    (warning,) = (entry for entry in told if entry[0] == "py.warnings")
+    assert "UserWarning: old" in warning[2]
+    told.remove(warning)
+    assert told == [
+        ("mine.structured", "INFO", "imported", None),
+        ("mine", "INFO", "loading weights", None),
+        ("reactor_trio.connection", "INFO", f"client 1 connects from {peer} as control", None),
+        ("reactor_trio.server", "INFO", f"session {sid} begins", sid),
+        ("mine", "INFO", "first step", sid),
+        ("mine.structured", "WARNING", "first step of all", sid),
+        ("reactor_trio.session", "ERROR", f"session {sid}: the model raised", sid),
+        ("reactor_trio.server", "INFO", f"session {sid} ended: model_error", sid),
+        ("reactor_trio.connection", "INFO", "client 1 has left: model_error", sid),
+    ]
+    given = {key: line[key] for line in lines for key in ("answer", "bytes", "seed") if key in line}
+    assert given == {"answer": 42, "bytes": 7, "seed": 3}
+    (failed,) = (line for line in lines if "traceback" in line)
+    assert failed["traceback"].startswith("Traceback (most recent call last)")
+    assert failed["traceback"].endswith("ValueError: the model's mistake")
+    assert "hunter2" not in err
+
+
+def test_on_a_terminal_lines_are_readable_and_a_traceback_stands_once(project):
+    ours, theirs = pty.openpty()
+    try:
+        sid, _ = serve_one_session(project, stderr=theirs)
+        os.close(theirs)
+        said = b""
+        try:
+            while piece := os.read(ours, 65536):
+                said += piece
+        except OSError:  # the end of a terminal
+            pass
+    finally:
+        os.close(ours)
+    text = said.decode()
+    assert "\x1b[" in text
+    assert "{" not in text
+    assert text.count("ValueError: the model's mistake") == 1
+    assert text.count(sid) >= 5
+
+
+def test_readable_lines_on_request(project):
+    sid, err = serve_one_session(project, "--no-json-logs")
+    assert "\x1b[" not in err
+    (line,) = (line for line in err.splitlines() if "first step of all" in line)
+    assert line[8:].split() == ["[warning", "]", "first", "step", "of", "all", "model=demo", f"session={sid}", "seed=3"]

@@ -1,0 +1,30 @@
+"""Refusals in the log: each kind at once, a flood of them in one line every ten seconds, and never a query."""
+
+from __future__ import annotations
+
+import logging
+
+import trio
+
+from reactor_trio.server.metrics import Metrics
+from reactor_trio.server.refusals import QUIET, Refusals
+
+
+async def test_a_flood_of_refusals_is_a_few_lines(autojump_clock, caplog):
+    caplog.set_level(logging.INFO)
+    metrics = Metrics()
+    refusals = Refusals(metrics)
+    for _ in range(1000):
+        refusals.note("1.2.3.4:5", 503)
+    refusals.note("1.2.3.4:5", 404)
+    await trio.sleep(QUIET)
+    refusals.note("6.7.8.9:10", 503)
+    assert caplog.messages[0].startswith("1.2.3.4:5 was refused, 503 Service Unavailable: there is no room now")
+    assert caplog.messages[1] == "1.2.3.4:5 was refused, 404 Not Found"
+    assert caplog.messages[2].startswith("6.7.8.9:10 was refused, 503 ")
+    assert caplog.messages[2].endswith("; 999 more since the last such line")
+    assert len(caplog.messages) == 3
+    closed = Refusals(metrics, lambda: False)
+    closed.note("1.2.3.4:5", 503)
+    assert len(caplog.messages) == 3  # the model loads: no news
+    assert 'reactor_requests_refused_total{status="503"} 1002.0' in metrics.exposition().decode()
