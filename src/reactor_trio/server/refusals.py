@@ -32,7 +32,7 @@ class Refusals:
     """The refusals of one server. Queries are never told: they may hold a token.
 
     Args:
-        open_doors: tells whether clients are let in at all. While the model loads, or the server goes down, a 503 is no news.
+        open_doors: tells whether clients are let in at all. While the model loads or the server goes down, a 503 is no news.
     """
 
     def __init__(self, metrics: Metrics, open_doors: Callable[[], bool] = lambda: True) -> None:
