@@ -43,7 +43,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol interface pacing media model_host session transport server client",
         "anyio msgspec numpy trio",
     ),
-    "cli": ("errors protocol interface server client", "anyio msgspec trio watchfiles"),
+    "cli": ("errors protocol interface media server client", "anyio msgspec numpy packaging rich torch trio watchfiles"),
 }
 
 #: the two files of the root, which only re-export and start
