@@ -85,6 +85,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--send", action="append", default=[], metavar="COMMAND=VALUE",
         help="send a command first, e.g. set_brightness=0.5 (repeatable)",
     )  # fmt: skip
+    client.add_argument("--plain", action="store_true", help="a line a second on a terminal, too, not the live view")
+    client.add_argument("--picture", action="store_true", help="show the picture in the live view, too, in half blocks")
     client.add_argument("--seconds", type=_seconds, metavar="N", help="leave after so long (default: Ctrl-C)")
     _add_debug(client)
     client.set_defaults(carry_out=_client)
@@ -164,4 +166,6 @@ def _doctor(options: argparse.Namespace, terminal: Terminal) -> int:
 def _client(options: argparse.Namespace, terminal: Terminal) -> int:
     from reactor_trio.cli.client import client
 
-    return client(options.url, options.record, options.send, options.seconds, terminal)
+    return client(
+        options.url, options.record, options.send, options.seconds, terminal, plain=options.plain, picture=options.picture
+    )

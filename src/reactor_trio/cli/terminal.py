@@ -48,6 +48,12 @@ class Terminal:
         """Whether a person reads standard output."""
         return self._out.isatty()
 
+    @property
+    def draws(self) -> bool:
+        """Whether standard output is a terminal on which a picture of lines and blocks can be drawn."""
+        utf8 = (self._out.encoding or "").lower().replace("-", "") == "utf8"
+        return self.interactive and utf8 and os.environ.get("TERM", "dumb") != "dumb"
+
     def say(self, line: str) -> None:
         """Print one line on stdout, at once, in place of the live line if there is one."""
         erase = "\r" + " " * self._live_width + "\r" if self._live_width else ""
