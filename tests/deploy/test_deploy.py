@@ -1,4 +1,4 @@
-"""What `deploy/` holds, as far as a machine without containers can check it: by the tools that are there, and by its names."""
+"""What `deploy/` holds, as far as a machine without containers can check it: by tools that are there, and by names."""
 
 from __future__ import annotations
 
