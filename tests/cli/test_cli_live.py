@@ -16,14 +16,19 @@ import sys
 import termios
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import trio
+import trio.testing
 from cli_doubles import SOURCE, reactor
 from rich.console import Console
 
 from reactor_trio.cli.keys import KeyLine
+from reactor_trio.cli.live import LiveView
 from reactor_trio.cli.screen import Look, draw, harmless, sparkline, thumbnail
+from reactor_trio.cli.terminal import Terminal
 from reactor_trio.client.statistics import Latency, Spread, Statistics, TrackStatistics, spread
 from reactor_trio.protocol import TrackInfo
 
@@ -129,6 +134,36 @@ def test_the_picture_fills_what_is_left_and_not_more():
     without = Console(file=io.StringIO(), width=80, height=24)
     without.print(draw(look(picture=picture), 80, 24))
     assert "\x1b" not in without.file.getvalue()
+
+
+class FakeTerminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+async def test_a_line_is_said_around_the_view_and_shown_in_it(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    out = FakeTerminal()
+    view = LiveView(Terminal(out), lambda line: (line, {}), keys=io.StringIO())
+    client = SimpleNamespace(
+        name="demo", session_id="abc", role="viewer", tracks=[], statistics=lambda: Statistics({}, NONE, NONE),
+        messages=lambda: events(),
+    )  # fmt: skip
+
+    async def events():
+        view.report("ending (idle) in 30 s")
+        for _ in range(3):
+            await trio.testing.wait_all_tasks_blocked()
+        return
+        yield
+
+    view.report("before")
+    await view.run(client)
+    view.report("after")
+    shown = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
+    assert shown.startswith("before\n")
+    assert "! ending (idle) in 30 s" in shown
+    assert shown.endswith("after\n")
 
 
 # --- what is typed ----------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from reactor_trio.errors import CommandError, ManifestError, ProtocolError, Reac
 from reactor_trio.server.manifest import parse_value
 
 if TYPE_CHECKING:
-    from reactor_trio.client.client import Client
+    from reactor_trio.cli.live import LiveView
 
 __all__ = ["client", "command_of", "full_url"]
 
@@ -44,13 +44,15 @@ def client(
         raise UsageError("--picture: needs a terminal that shows UTF-8, and no --plain")
     target = full_url(url)
     commands = [command_of(text) for text in send]
+    view = _live_view(terminal, picture) if live else None
     recording = None if record is None else str(record)
     try:
         anyio.run(
             partial(
-                watch, target, record=recording, send=commands, seconds=seconds, report=terminal.say,
-                watching=_live_view(terminal, picture) if live else None,
-                on_queued=(lambda at, total: terminal.live(f"queued: {at} of {total}")) if live else None,
+                watch, target, record=recording, send=commands, seconds=seconds,
+                report=terminal.say if view is None else view.report,
+                watching=None if view is None else view.run,
+                on_queued=None if view is None else lambda at, total: terminal.live(f"queued: {at} of {total}"),
             ),
             backend="trio",
         )
@@ -76,10 +78,10 @@ def client(
     return OK
 
 
-def _live_view(terminal: Terminal, picture: bool) -> Callable[[Client], Awaitable[None]]:
+def _live_view(terminal: Terminal, picture: bool) -> LiveView:
     from reactor_trio.cli.live import LiveView
 
-    return LiveView(terminal, command_of, picture=picture).run
+    return LiveView(terminal, command_of, picture=picture)
 
 
 def command_of(text: str) -> tuple[str, dict[str, Any]]:

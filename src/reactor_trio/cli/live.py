@@ -59,6 +59,7 @@ class LiveView:
         self._picture = picture
         self._keys = sys.stdin if keys is None else keys
         self._line: KeyLine | None = None
+        self._drawn = False
         self._touched = trio.Event()
         self._newest: npt.NDArray[np.uint8] | None = None
         self._warnings: deque[str] = deque(maxlen=2)
@@ -67,10 +68,19 @@ class LiveView:
         self._unanswered = 0
         self._bits: dict[str, deque[tuple[float, int]]] = {}
 
+    def report(self, line: str) -> None:
+        """Say a line: on the screen among the warnings while that is drawn, else as the terminal does."""
+        if self._drawn:
+            self._warnings.append(line)
+            self._touch()
+        else:
+            self._terminal.say(line)
+
     async def run(self, client: Client) -> None:
         """Take part in the session of `client`. Raises SessionEnded, in a group, if it does not end politely."""
         self._began = trio.current_time()
         console = Console(file=self._terminal.out)
+        self._drawn = True
         try:
             with (
                 # First of all: once the screen is another one, only leaving this block gives it back.
@@ -90,6 +100,7 @@ class LiveView:
                     await self._take_messages(client)
                     nursery.cancel_scope.cancel()
         finally:
+            self._drawn = False
             self._terminal.say(figures(client.statistics()))
 
     async def _obey(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
