@@ -43,7 +43,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol interface pacing media model_host session transport server client",
         "anyio msgspec numpy trio",
     ),
-    "cli": ("errors protocol interface server client", "anyio msgspec structlog trio watchfiles"),
+    "cli": (
+        "errors protocol interface media server client",
+        "anyio msgspec numpy packaging rich structlog torch trio watchfiles",
+    ),
 }
 
 #: the two files of the root, which only re-export and start

@@ -73,6 +73,14 @@ def build_parser() -> argparse.ArgumentParser:
     schema.add_argument("--out", type=Path, metavar="F", help="write to this file instead of stdout")
     schema.set_defaults(carry_out=_schema)
 
+    doctor = commands.add_parser("doctor", help="look for what is wrong with installation and project", allow_abbrev=False)
+    doctor.add_argument("--path", type=Path, help="the project's folder (default: this one, if it has a reactor.yaml)")
+    doctor.add_argument("--certfile", type=Path, metavar="F", help="the certificate that the server will be given, as PEM")
+    doctor.add_argument("--keyfile", type=Path, metavar="F", help="its key, if it is not in the same file")
+    doctor.add_argument("--json", action="store_true", help="print the findings as one JSON array")
+    _add_debug(doctor)
+    doctor.set_defaults(carry_out=_doctor)
+
     client = commands.add_parser("client", help="watch a server without a browser", allow_abbrev=False)
     client.add_argument("url", metavar="URL", help="the URL that reactor run printed, or its ws:// form")
     client.add_argument("--record", type=Path, metavar="F", help="write what is received to this file: .mp4, .mkv or .webm")
@@ -80,6 +88,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--send", action="append", default=[], metavar="COMMAND=VALUE",
         help="send a command first, e.g. set_brightness=0.5 (repeatable)",
     )  # fmt: skip
+    client.add_argument("--plain", action="store_true", help="a line a second on a terminal, too, not the live view")
+    client.add_argument("--picture", action="store_true", help="show the picture in the live view, too, in half blocks")
     client.add_argument("--seconds", type=_seconds, metavar="N", help="leave after so long (default: Ctrl-C)")
     _add_debug(client)
     client.set_defaults(carry_out=_client)
@@ -148,7 +158,17 @@ def _schema(options: argparse.Namespace, terminal: Terminal) -> int:
     return schema(options.path, options.out, terminal, form=options.format)
 
 
+def _doctor(options: argparse.Namespace, terminal: Terminal) -> int:
+    from reactor_trio.cli.doctor import doctor
+
+    if options.keyfile is not None and options.certfile is None:
+        raise UsageError("--keyfile: give --certfile, too")
+    return doctor(options.path, terminal, as_json=options.json, certfile=options.certfile, keyfile=options.keyfile)
+
+
 def _client(options: argparse.Namespace, terminal: Terminal) -> int:
     from reactor_trio.cli.client import client
 
-    return client(options.url, options.record, options.send, options.seconds, terminal)
+    return client(
+        options.url, options.record, options.send, options.seconds, terminal, plain=options.plain, picture=options.picture
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -14,22 +14,46 @@ from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
 from reactor_trio.errors import CommandError, ManifestError, ProtocolError, ReactorError, SessionEnded
 from reactor_trio.server.manifest import parse_value
 
+if TYPE_CHECKING:
+    from reactor_trio.cli.live import LiveView
+
 __all__ = ["client", "command_of", "full_url"]
 
 # Ends that are nobody's fault: the server had done its work or was asked to stop.
 POLITE = ("done", "client_left", "expired", "idle", "draining")
 
 
-def client(url: str, record: Path | None, send: Sequence[str], seconds: float | None, terminal: Terminal) -> int:
-    """Watch `url` until the session ends, `seconds` have passed or Ctrl-C; returns the exit code. Raises UsageError."""
+def client(
+    url: str,
+    record: Path | None,
+    send: Sequence[str],
+    seconds: float | None,
+    terminal: Terminal,
+    *,
+    plain: bool = False,
+    picture: bool = False,
+) -> int:
+    """Watch `url` until the session ends, `seconds` have passed or Ctrl-C; returns the exit code. Raises UsageError.
+
+    On a terminal with a live view, unless `plain`; elsewhere with a line a second.
+    """
     from reactor_trio.client.headless import watch
 
+    live = not plain and terminal.draws
+    if picture and not live:
+        raise UsageError("--picture: needs a terminal that shows UTF-8, and no --plain")
     target = full_url(url)
     commands = [command_of(text) for text in send]
+    view = _live_view(terminal, picture) if live else None
     recording = None if record is None else str(record)
     try:
         anyio.run(
-            partial(watch, target, record=recording, send=commands, seconds=seconds, report=terminal.say),
+            partial(
+                watch, target, record=recording, send=commands, seconds=seconds,
+                report=terminal.say if view is None else view.report,
+                watching=None if view is None else view.run,
+                on_queued=None if view is None else lambda at, total: terminal.live(f"queued: {at} of {total}"),
+            ),
             backend="trio",
         )
     except KeyboardInterrupt:
@@ -52,6 +76,12 @@ def client(url: str, record: Path | None, send: Sequence[str], seconds: float | 
                 raise UsageError(f"{target}: cannot connect: {leaf.strerror or leaf}; does the server run?") from error
         raise
     return OK
+
+
+def _live_view(terminal: Terminal, picture: bool) -> LiveView:
+    from reactor_trio.cli.live import LiveView
+
+    return LiveView(terminal, command_of, picture=picture)
 
 
 def command_of(text: str) -> tuple[str, dict[str, Any]]:

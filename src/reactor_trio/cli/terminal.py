@@ -38,6 +38,22 @@ class Terminal:
         self._err = sys.stderr if err is None else err
         self._live_width = 0
 
+    @property
+    def out(self) -> TextIO:
+        """Standard output."""
+        return self._out
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person reads standard output."""
+        return self._out.isatty()
+
+    @property
+    def draws(self) -> bool:
+        """Whether standard output is a terminal on which a picture of lines and blocks can be drawn."""
+        utf8 = (self._out.encoding or "").lower().replace("-", "") == "utf8"
+        return self.interactive and utf8 and os.environ.get("TERM", "dumb") != "dumb"
+
     def say(self, line: str) -> None:
         """Print one line on stdout, at once, in place of the live line if there is one."""
         erase = "\r" + " " * self._live_width + "\r" if self._live_width else ""
@@ -61,7 +77,7 @@ class Terminal:
     async def loading(self, name: str) -> AsyncIterator[None]:
         """Around a load: on a terminal a line that counts the seconds, elsewhere one line before and one after."""
         begin = trio.current_time()
-        if not self._out.isatty():
+        if not self.interactive:
             self.say(f"loading {name} ...")
             yield
         else:

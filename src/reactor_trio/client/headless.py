@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ async def watch(
     seconds: float | None = None,
     report: Callable[[str], object],
     video: Iterable[str] | None = None,
+    watching: Callable[[Client], Awaitable[None]] | None = None,
+    on_queued: Callable[[int, int], object] | None = None,
 ) -> None:
     """Connect, send the commands, take every frame, and report a line a second until the session ends or time is up.
 
@@ -34,21 +37,25 @@ async def watch(
         seconds: how long to watch after that; None until the session ends.
         report: called with each line.
         video: as for `connect`.
+        watching: takes part in the session in place of the line a second, and is cancelled when time is up.
+        on_queued: as for `connect`; by default a line for each change.
 
     Raises what `connect` raises, CommandError if a command of `send` is refused, SessionEnded if the session does not
     end politely, ReactorError if it cannot record.
     """
     if record is not None and video is None:
         video = container_of(Path(record)).video  # before connecting: it may be a name that cannot be used
-    async with connect(url, video=video, on_queued=lambda at, total: report(f"queued: {at} of {total}")) as client:
+    queued = on_queued or (lambda at, total: report(f"queued: {at} of {total}"))
+    watching = watching or partial(_watch, report=report)
+    async with connect(url, video=video, on_queued=queued) as client:
         report(f"session {client.session_id}: {client.name} as {client.role}")
         if record is None:
-            await _drive(client, send, seconds, report)
+            await _drive(client, send, seconds, report, watching)
             return
         recorder: Recorder | None = None
         try:
             async with recording(client, record) as recorder:
-                await _drive(client, send, seconds, report)
+                await _drive(client, send, seconds, report, watching)
         finally:
             if recorder is not None:
                 report(f"recorded {record}: {recorder.summary()}")
@@ -59,12 +66,13 @@ async def _drive(
     send: Iterable[tuple[str, Mapping[str, Any]]],
     seconds: float | None,
     report: Callable[[str], object],
+    watching: Callable[[Client], Awaitable[None]],
 ) -> None:
     for name, arguments in send:
         reply = await client.command(name, **arguments)
         report(f"{name}: applied" if reply is None else f"{name}: {reply}")
     with anyio.move_on_after(math.inf if seconds is None else seconds):
-        await _watch(client, report)
+        await watching(client)
 
 
 async def _watch(client: Client, report: Callable[[str], object]) -> None:

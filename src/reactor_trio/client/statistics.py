@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +21,8 @@ from reactor_trio.protocol import Packet
 WINDOW = 2.0
 #: How many newest samples a distribution is made of.
 SAMPLES = 300
+#: How many newest times between arrivals are given one by one.
+RECENT = 60
 _WAITING = 1024
 #: frames whose decoding is waited for
 _TO_DECODE = 64
@@ -45,6 +48,7 @@ class TrackStatistics(msgspec.Struct, frozen=True):
         interval: time between arrivals over the last 300 frames; its `std` is the jitter.
         dropped: frames lost here because a consumer of `frames()` was slower than the track.
         skipped: frames passed over by `frames(latest=True)`.
+        recent: the newest of those times between arrivals, at most 60, in seconds, the newest last.
     """
 
     frames: int
@@ -54,6 +58,7 @@ class TrackStatistics(msgspec.Struct, frozen=True):
     interval: Spread
     dropped: int = 0
     skipped: int = 0
+    recent: tuple[float, ...] = ()
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -146,6 +151,7 @@ class TrackMeter:
             spread(self._intervals),
             dropped,
             skipped,
+            tuple(islice(self._intervals, max(0, len(self._intervals) - RECENT), None)),
         )
 
     def _forget(self, now: float) -> None:

@@ -1,0 +1,133 @@
+"""`reactor doctor`: what is wrong with an installation and a project, before the first client finds out.
+
+Each check is a function that looks at one thing and gives findings; none of them changes anything, runs a model's `load` or
+keeps what it opened.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from reactor_trio.cli.doctor.finding import Finding, ok, warning
+from reactor_trio.cli.doctor.installation import check_codecs, check_gpu, check_packages, check_python, our_metadata
+from reactor_trio.cli.doctor.machine import (
+    check_clock,
+    check_folder,
+    check_limits,
+    check_port,
+    check_reach,
+    check_secrets,
+)
+from reactor_trio.cli.doctor.project import check_manifest, check_model, check_weights
+from reactor_trio.cli.doctor.tls import check_tls
+from reactor_trio.cli.terminal import FAILED, OK, USAGE, Terminal
+from reactor_trio.server.manifest import MANIFEST_NAME, Manifest
+from reactor_trio.server.settings import Settings
+
+__all__ = ["doctor", "examine"]
+
+COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+
+#: bytes that a recording of an hour takes at 6 Mbit/s
+RECORDING_ROOM = 6_000_000 // 8 * 3600
+
+#: checks whose problem is the author's to mend, as a manifest that `reactor run` refuses
+MANIFEST_CHECKS = ("manifest", "model")
+
+
+def doctor(
+    path: Path | None,
+    terminal: Terminal,
+    *,
+    as_json: bool = False,
+    certfile: Path | None = None,
+    keyfile: Path | None = None,
+) -> int:
+    """Look at everything and tell it; returns 0 if there is no problem, 2 if the manifest or the model is one, else 1."""
+    found: list[Finding] = []
+    show = _shown_by(terminal)
+    for finding in examine(path, certfile, keyfile):
+        found.append(finding)
+        if not as_json:
+            show(finding)
+    if as_json:
+        terminal.say(msgspec.json.format(msgspec.json.encode(found)).decode())
+    else:
+        terminal.say(_summary(found))
+    problems = [finding.check for finding in found if finding.verdict == "problem"]
+    if not problems:
+        return OK
+    return USAGE if set(problems) & set(MANIFEST_CHECKS) else FAILED
+
+
+def examine(path: Path | None, certfile: Path | None = None, keyfile: Path | None = None) -> Iterator[Finding]:
+    """Every check, one after the other. `path`: a project's folder; None: this one, if it is one."""
+    manifest: Manifest | None = None
+    described = our_metadata()
+    if described is None:
+        yield warning("packages", "reactor-trio is not installed, so its ranges are not known", "pip install reactor-trio")
+    else:
+        python, requirements = described
+        yield check_python(python)
+        yield from check_packages(requirements)
+    if path is None and not Path(MANIFEST_NAME).is_file():
+        yield ok("manifest", f"no {MANIFEST_NAME} here, so no project was looked at (--path names one)")
+    else:
+        manifest, finding = check_manifest(path or Path())
+        yield finding
+    if manifest is not None:
+        yield check_model(manifest)
+        if (weights := check_weights(manifest)) is not None:
+            yield weights
+    settings = Settings() if manifest is None else manifest.settings
+    yield from check_codecs(settings.codec)
+    yield from check_gpu()
+    yield from check_limits(settings.limits.connections, settings.uploads.files)
+    yield check_clock()
+    yield check_port(settings.host, settings.port)
+    yield from check_reach(
+        settings.host, settings.hosts, settings.origins, auth=settings.auth is not None, tls=certfile is not None
+    )
+    folder = Path() if manifest is None else manifest.path
+    uploads = settings.uploads
+    yield check_folder("uploads", Path(uploads.folder or tempfile.gettempdir()), uploads.total_size)
+    if settings.record is not None:
+        yield check_folder("recordings", Path(settings.record), RECORDING_ROOM)
+    yield from check_secrets(msgspec.to_builtins(settings.auth), folder)
+    if certfile is not None:
+        yield check_tls(certfile, keyfile)
+
+
+def _shown_by(terminal: Terminal) -> Callable[[Finding], object]:
+    """On a terminal coloured, and folded under the text; elsewhere one plain line for each finding."""
+    if not terminal.interactive:
+        return lambda finding: terminal.say(f"{finding.verdict:8} {finding.check:10} {_told(finding)}")
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=terminal.out, highlight=False)
+
+    def show(finding: Finding) -> None:
+        line = Table.grid(padding=(0, 1))
+        line.add_column(width=8, style=COLOURS[finding.verdict])
+        line.add_column(width=10, style="bold")
+        line.add_column(overflow="fold")
+        line.add_row(finding.verdict, finding.check, Text(_told(finding)))
+        console.print(line)
+
+    return show
+
+
+def _told(finding: Finding) -> str:
+    return f"{finding.text}; {finding.remedy}" if finding.remedy else finding.text
+
+
+def _summary(found: Sequence[Finding]) -> str:
+    counts = {verdict: sum(finding.verdict == verdict for finding in found) for verdict in ("problem", "warning")}
+    told = [f"{count} {verdict}{'' if count == 1 else 's'}" for verdict, count in counts.items() if count]
+    return ", ".join(told) if told else "all is well"

@@ -1,0 +1,179 @@
+"""What the system allows a server: descriptors, memory, a clock, folders, a port."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import os
+import resource
+import shutil
+import socket
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
+
+__all__ = ["check_clock", "check_folder", "check_limits", "check_port", "check_reach", "check_secrets"]
+
+#: descriptors that a server has open besides its clients' and uploads': loops, libraries, a recording, the GPU
+OWN_DESCRIPTORS = 64
+
+#: clock sources that are read without a system call, so that looking at the time costs nothing
+GOOD_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "xen")
+CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+
+
+def check_limits(connections: int, uploads: int) -> Iterator[Finding]:
+    """Whether this process may open so many connections and files, and reserve memory."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # As many again may be told that there is no room.
+    needed = 2 * connections + uploads + OWN_DESCRIPTORS
+    told = f"{'unlimited' if soft == resource.RLIM_INFINITY else soft} open files allowed"
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        raisable = hard == resource.RLIM_INFINITY or hard >= needed
+        how = f"ulimit -n {needed}" if raisable else f"raise the hard limit, which is {hard}"
+        yield problem(
+            "limits", f"{told}, {needed} needed for runtime.limits.connections {connections}",
+            f"{how} (systemd: LimitNOFILE={needed}), or lower runtime.limits.connections",
+        )  # fmt: skip
+    else:
+        yield ok("limits", f"{told}, {needed} needed for {connections} connections")
+    memory, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if memory != resource.RLIM_INFINITY:
+        yield warning(
+            "limits", f"address space is limited to {memory >> 20} MiB, of which CUDA and torch reserve more than they use",
+            "ulimit -v unlimited; bound memory by a control group instead (systemd: MemoryMax=)",
+        )  # fmt: skip
+
+
+def check_clock(source: Path = CLOCK_SOURCE) -> Finding:
+    """Whether the time is cheap to read: frames are due at times."""
+    try:
+        name = source.read_text(encoding="ascii").strip()
+    except OSError:
+        return ok("clock", "the system does not say what its clock is")
+    if name in GOOD_CLOCKS:
+        return ok("clock", name)
+    return warning(
+        "clock", f"the clock source is {name}, slow to read and coarse: frames come less evenly",
+        f"see {source.parent / 'available_clocksource'}; boot with clocksource=tsc if the processor has a steady one",
+    )  # fmt: skip
+
+
+def check_port(host: str, port: int) -> Finding:
+    """Binds the address for a moment."""
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if port == 0:
+        return ok("port", f"{where}: any free port")
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in addresses:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+                # A second bind of an address that is bound may pass where a second listen does not.
+                probe.listen(1)
+    except OSError as error:
+        remedy = {
+            errno.EADDRINUSE: f"stop what uses it (ss -ltnp 'sport = :{port}'), or choose another port; 0 picks a free one",
+            errno.EACCES: "choose a port from 1024 up, or allow it: AmbientCapabilities=CAP_NET_BIND_SERVICE",
+        }.get(error.errno or 0, "correct runtime.host: an address of this machine, or 0.0.0.0 for all of them")
+        return problem("port", f"cannot listen on {where}: {error.strerror or error}", remedy)
+    return ok("port", f"{where} is free")
+
+
+def check_reach(host: str, hosts: tuple[str, ...], origins: tuple[str, ...], *, auth: bool, tls: bool) -> Iterator[Finding]:
+    """Who may reach a server that listens there."""
+    if _is_loopback(host):
+        yield ok("access", f"{host}: this machine only" + (f", and a proxy for {', '.join(hosts)}" if hosts else ""))
+    elif not auth:
+        yield warning(
+            "access", f"{host} is reachable by other machines, and whoever reaches it may use the model",
+            "set runtime.auth, or listen on 127.0.0.1 behind a proxy that knows who may come in",
+        )  # fmt: skip
+    else:
+        yield ok("access", f"{host} is reachable by other machines; they must show who they are")
+    if auth and not tls and not _is_loopback(host):
+        yield warning("access", "tokens travel unencrypted", "give a certificate, or put a proxy with TLS in front")
+    if not _is_loopback(host) and not hosts and _is_any(host):
+        yield warning(
+            "access", "other machines get 403: no name is listed under which they may call this server",
+            "list the names and addresses that they use in runtime.hosts",
+        )  # fmt: skip
+    if "*" in origins:
+        yield warning("access", "runtime.origins is *: any web page may use this server", "list your origins")
+
+
+def check_folder(check: str, folder: Path, wanted: int) -> Finding:
+    """Whether files can be made in `folder`, or it can be made itself, and `wanted` bytes are free."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            free = shutil.disk_usage(place).free
+    except OSError as error:
+        remedy = f"give it to the server's user (chown {_user()} {place}), or name another folder"
+        return problem(check, f"cannot write into {place}: {error.strerror}", remedy)
+    if free < wanted:
+        return warning(
+            check, f"{place}: {free >> 20} MiB free, a session may use {wanted >> 20} MiB",
+            "make room, or name a folder on another disk",
+        )  # fmt: skip
+    return ok(check, f"{folder} is writable, {free >> 20} MiB free")
+
+
+def check_secrets(auth: object, folder: Path) -> Iterator[Finding]:
+    """Whether the files that `auth`, a part of the manifest, names are there and for the server's user only."""
+    for key, text in _texts(auth, "runtime.auth"):
+        if not key.endswith(("file", "path")):
+            continue
+        path = folder / Path(text).expanduser()
+        try:
+            mode = path.stat().st_mode
+            with path.open("rb"):
+                pass
+        except OSError as error:
+            yield problem("secrets", f"{key}: cannot read {path}: {error.strerror}", "correct the path or the file's owner")
+            continue
+        if mode & (stat.S_IROTH | stat.S_IWOTH):
+            yield problem("secrets", f"{key}: every user of this machine may read {path}", f"chmod 600 {path}")
+        else:
+            yield ok("secrets", f"{key}: {path} is closed to others")
+
+
+def _texts(value: object, key: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _texts(inner, f"{key}.{name}")
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner, key)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def _is_any(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_unspecified
+    return False
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

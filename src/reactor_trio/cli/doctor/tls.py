@@ -1,0 +1,61 @@
+"""Whether a certificate and its key would serve: both are used for one handshake in memory."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
+
+__all__ = ["check_tls"]
+
+#: before its end a certificate should be renewed
+SOON = timedelta(days=14)
+
+
+def check_tls(certfile: Path, keyfile: Path | None) -> Finding:
+    """Whether the chain and the key can be read, belong together, and are valid now. `keyfile` None: it is in `certfile`."""
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # A password would be asked for on the terminal, where no service has one.
+        server.load_cert_chain(certfile, keyfile, password=lambda: "")
+    except FileNotFoundError:
+        missing = certfile if not certfile.exists() else keyfile
+        return problem("tls", f"no such file: {missing}", "correct --certfile and --keyfile")
+    except (ssl.SSLError, OSError) as error:
+        if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+            return problem("tls", f"{keyfile} is not the key of {certfile}", "give the key that it was made with")
+        text = getattr(error, "reason", None) or error.strerror or str(error)
+        files = f"{certfile} and {keyfile or 'its key'}"
+        return problem("tls", f"{files} cannot be used: {text}", "give PEM files without a password")
+    try:
+        ends = _end_of(server, certfile)
+    except ssl.SSLCertVerificationError as error:
+        return problem("tls", f"{certfile}: {error.verify_message}", "renew it, and look at this machine's date")
+    left = ends - datetime.now(UTC)
+    if left < SOON:
+        return warning("tls", f"{certfile} ends on {ends:%Y-%m-%d}, in {left.days} days", "renew it")
+    return ok("tls", f"{certfile} is valid until {ends:%Y-%m-%d}")
+
+
+def _end_of(server: ssl.SSLContext, certfile: Path) -> datetime:
+    """When the certificate ends, from a handshake with a client that trusts it alone and checks its dates."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    client.load_verify_locations(certfile)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    here = client.wrap_bio(to_client, to_server)
+    there = server.wrap_bio(to_server, to_client, server_side=True)
+    unfinished = {here, there}
+    while unfinished:
+        for side in tuple(unfinished):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            unfinished.discard(side)
+    found = here.getpeercert()
+    assert found is not None
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(found["notAfter"])), UTC)

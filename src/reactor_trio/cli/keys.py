@@ -1,0 +1,108 @@
+"""One line that a person types while the screen around it changes: keys come one by one, and are edited here."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+import trio
+
+__all__ = ["KeyLine", "key_by_key", "read_keys"]
+
+#: what arrows and other keys without a letter send
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|)")
+_UP, _DOWN = ("\x1b[A", "\x1bOA"), ("\x1b[B", "\x1bOB")
+_LONGEST = 1000
+_REMEMBERED = 50
+
+_LOCAL_MODES, _CONTROL_CHARACTERS = 3, 6
+
+
+@contextmanager
+def key_by_key(stream: TextIO) -> Iterator[int | None]:
+    """Inside the block the terminal gives each key at once and does not show it; gives its descriptor, None if it is none.
+
+    Ctrl-C still is a signal. Ctrl-Z is none, for a stopped program would leave the shell such a terminal.
+    """
+    if not stream.isatty():
+        yield None
+        return
+    fd = stream.fileno()
+    before = termios.tcgetattr(fd)
+    modes = termios.tcgetattr(fd)
+    modes[_LOCAL_MODES] &= ~(termios.ICANON | termios.ECHO)
+    modes[_CONTROL_CHARACTERS][termios.VSUSP] = os.fpathconf(fd, "PC_VDISABLE").to_bytes(1, "little")
+    try:
+        termios.tcsetattr(fd, termios.TCSANOW, modes)
+        yield fd
+    finally:
+        termios.tcsetattr(fd, termios.TCSANOW, before)
+
+
+async def read_keys(fd: int, line: KeyLine) -> None:
+    """Give what is typed to `line` until the terminal is gone. Cancelling loses no key."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while True:
+        await trio.lowlevel.wait_readable(fd)
+        try:
+            data = os.read(fd, 1024)
+        except OSError:  # it was closed
+            return
+        if not data:
+            return
+        line.type(decoder.decode(data))
+
+
+class KeyLine:
+    """The text typed so far; Backspace, Ctrl-U and the up and down arrows do what they do in a shell.
+
+    Attributes:
+        text: what stands in the line.
+        entered: called with a line that is not empty when Enter is pressed.
+        changed: called when the text changes.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.entered: Callable[[str], object] = lambda _line: None
+        self.changed: Callable[[], object] = lambda: None
+        self._before: list[str] = []
+        self._at = 0
+
+    def type(self, keys: str) -> None:
+        """Take what the terminal sent."""
+        position = 0
+        while position < len(keys):
+            if (sequence := _SEQUENCE.match(keys, position)) is not None:
+                position = sequence.end()
+                self._recall(sequence.group())
+                continue
+            self._key(keys[position])
+            position += 1
+        self.changed()
+
+    def _key(self, key: str) -> None:
+        if key in "\r\n":
+            line, self.text = self.text.strip(), ""
+            if line:
+                self._before = [*self._before, line][-_REMEMBERED:]
+                self._at = len(self._before)
+                self.entered(line)
+        elif key in "\x7f\b":
+            self.text = self.text[:-1]
+        elif key == "\x15":
+            self.text = ""
+        elif key.isprintable() and len(self.text) < _LONGEST:
+            self.text += key
+
+    def _recall(self, sequence: str) -> None:
+        step = -1 if sequence in _UP else 1 if sequence in _DOWN else 0
+        if step == 0:
+            return
+        self._at = min(max(self._at + step, 0), len(self._before))
+        self.text = self._before[self._at] if self._at < len(self._before) else ""

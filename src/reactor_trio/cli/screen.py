@@ -1,0 +1,215 @@
+"""What the live view of `reactor client` looks like: figures in, something that rich draws out. No I/O.
+
+What a server says is shown as text, never interpreted: neither as the terminal's escape sequences nor as rich's markup.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.segment import ControlType, Segment
+from rich.table import Table
+from rich.text import Text
+
+from reactor_trio.client.statistics import Latency, Spread, Statistics
+from reactor_trio.protocol import TrackInfo
+
+__all__ = ["HalfBlocks", "Look", "draw", "harmless", "sparkline", "thumbnail"]
+
+_BARS = "▁▂▃▄▅▆▇█"
+#: intervals shown
+SPARKLINE = 30
+#: characters that the table takes
+WIDE = 80
+
+
+class Look(msgspec.Struct):
+    """All that is shown.
+
+    Attributes:
+        bitrates: bits per second by track, over the last seconds.
+        warnings: what the runtime said of the session, newest last.
+        commands: what was sent and what became of it, newest last; `messages` of the model likewise.
+        typed: what stands in the line for commands; None if there is none.
+        picture: the newest frame, `(H, W, 3)` uint8; None if it is not shown.
+        seconds: since the session began.
+    """
+
+    name: str
+    session_id: str
+    role: str
+    tracks: Sequence[TrackInfo]
+    statistics: Statistics
+    bitrates: dict[str, float]
+    seconds: float
+    warnings: Sequence[str] = ()
+    commands: Sequence[str] = ()
+    messages: Sequence[str] = ()
+    typed: str | None = None
+    picture: npt.NDArray[np.uint8] | None = None
+
+
+def draw(look: Look, width: int, height: int) -> RenderableType:
+    """The screen, most important things first, since it is cut at the bottom; the picture gets what is left."""
+    minutes, seconds = divmod(int(look.seconds), 60)
+    title = Text.assemble(
+        (harmless(look.name), "bold"), "  session ", (harmless(look.session_id), "cyan"), f"  {harmless(look.role)}",
+        f"  {minutes}:{seconds:02}", no_wrap=True, overflow="ellipsis",
+    )  # fmt: skip
+    parts: list[RenderableType] = [title]
+    parts += [_line(f"! {warning}", "bold yellow") for warning in look.warnings]
+    tracks = _tracks(look) if width < WIDE else [_table(look, width)]
+    parts += [Text(), *tracks, Text(), *_latencies(look.statistics)]
+    if look.typed is not None:
+        parts += [_prompt(look.typed, width)]
+    for heading, lines in (("commands", look.commands), ("messages", look.messages)):
+        if lines:
+            parts += [Text(heading, "dim"), *(_line(f"  {line}") for line in lines)]
+    # A table's heading is counted as the part that it is.
+    rows = len(parts) + sum(part.row_count for part in tracks if isinstance(part, Table))
+    if look.picture is not None and (left := height - rows) >= 2:
+        parts.append(HalfBlocks(thumbnail(look.picture, width, 2 * left)))
+    return Group(*parts)
+
+
+def harmless(text: str) -> str:
+    """`text` in one line, without what a terminal would obey."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def sparkline(intervals: Sequence[float]) -> str:
+    """One bar for each of the newest intervals; the highest is the longest, or twice the median if that is more."""
+    newest = intervals[-SPARKLINE:]
+    if not newest:
+        return ""
+    full = max(*newest, 2 * float(np.median(newest))) if len(newest) > 1 else newest[0]
+    return "".join(_BARS[min(len(_BARS) - 1, int(len(_BARS) * value / full))] if full > 0 else _BARS[0] for value in newest)
+
+
+def thumbnail(picture: npt.NDArray[np.uint8], columns: int, rows: int) -> npt.NDArray[np.uint8]:
+    """`picture` within `columns` by `rows` pixels, at its own ratio, never enlarged: `(h, w, 3)`, h even."""
+    height, width = picture.shape[:2]
+    scale = min(columns / width, rows / height, 1.0)
+    w, h = max(1, int(width * scale)), max(2, int(height * scale) // 2 * 2)
+    # Three samples a side of each pixel are enough, and cost the same however large the picture is.
+    y = (np.arange(3 * h) + 0.5) * height / (3 * h)
+    x = (np.arange(3 * w) + 0.5) * width / (3 * w)
+    sampled = picture[y.astype(int)[:, None], x.astype(int)[None]]
+    mean: npt.NDArray[np.float64] = sampled.reshape(h, 3, w, 3, 3).mean(axis=(1, 3))
+    return mean.astype(np.uint8)
+
+
+class HalfBlocks:
+    """Pixels `(h, w, 3)`, h even, two in each character: its foreground the upper one, its background the lower one."""
+
+    def __init__(self, pixels: npt.NDArray[np.uint8]) -> None:
+        self.pixels = pixels
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """As wide as there is room."""
+        return Measurement(options.max_width, options.max_width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Each row is blanks, and then, back at its begin, the pixels as a control code.
+
+        A style for each character would take rich a tenth of a second. Of a control code it does not ask the width.
+        """
+        for upper, lower in zip(self.pixels[::2].tolist(), self.pixels[1::2].tolist(), strict=True):
+            yield Segment(" " * options.max_width)
+            if not console.is_dumb_terminal and console.color_system is not None:
+                yield Segment(f"\r{_row(upper, lower)}\x1b[0m", None, [(ControlType.CARRIAGE_RETURN,)])
+            yield Segment.line()
+
+
+def _row(upper: list[list[int]], lower: list[list[int]]) -> str:
+    cells, before = [], None
+    for pair in zip(upper, lower, strict=True):
+        if pair != before:
+            (r, g, b), (R, G, B) = pair
+            cells.append(f"\x1b[38;2;{r};{g};{b};48;2;{R};{G};{B}m")
+            before = pair
+        cells.append("▀")
+    return "".join(cells)
+
+
+def _tracks(look: Look) -> list[RenderableType]:
+    """Two lines for each track, the one that says most first, where a table has no room."""
+    lines: list[RenderableType] = []
+    for name, figures in look.statistics.tracks.items():
+        losses = f"{figures.missing} missing, {figures.dropped} dropped"
+        lines.append(_line(f"{name} {figures.fps:.1f} fps, {losses}, jitter {_ms(figures.interval.std)}"))
+        lines.append(_line(sparkline(figures.recent), "green"))
+    return lines
+
+
+def _table(look: Look, width: int) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("track", no_wrap=True)
+    table.add_column("codec", no_wrap=True)
+    for heading in ("fps", "jitter", "p95", "missing", "dropped", "Mbit/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    with_intervals = width >= WIDE + SPARKLINE
+    if with_intervals:
+        table.add_column("intervals", no_wrap=True)
+    for track in look.tracks:
+        figures = look.statistics.tracks.get(track.name)
+        if figures is None:
+            continue
+        size = f" {track.width}x{track.height}" if track.width is not None else ""
+        cells: list[RenderableType] = [
+            Text(harmless(track.name)), Text(harmless((track.codec or "-") + size)), f"{figures.fps:.1f}",
+            _ms(figures.interval.std), _ms(figures.interval.p95), _count(figures.missing), _count(figures.dropped),
+            f"{look.bitrates.get(track.name, 0.0) / 1e6:.2f}",
+        ]  # fmt: skip
+        intervals = Text(sparkline(figures.recent), "green")
+        if with_intervals:
+            cells.append(intervals)
+        table.add_row(*cells)
+        if not with_intervals:
+            table.add_row(Text(), intervals)
+    return table
+
+
+def _latencies(statistics: Statistics) -> list[RenderableType]:
+    lines: list[RenderableType] = []
+    spreads = (("command to ack", statistics.command_to_ack), ("command to picture", statistics.command_to_picture))
+    for name, spread in spreads:
+        if spread.count:
+            lines.append(_line(f"{name:19}{_pair(spread)} ms  (p50/p95 of {spread.count})"))
+    if (latency := statistics.latency) is not None:
+        lines.append(_line("  ".join(f"{name} {_pair(getattr(latency, name))}" for name in Latency.__struct_fields__)))
+    return lines or [_line("no commands yet, so no latency", "dim")]
+
+
+def _prompt(typed: str, width: int) -> Text:
+    shown = harmless(typed)[-(width - 4) :]
+    prompt = Text.assemble(("> ", "bold"), shown, (" ", "reverse"), no_wrap=True, overflow="crop")
+    if not shown:
+        prompt.append("  set_field=0.5, jump={x: 1} or reset, then Enter; Ctrl-C leaves", "dim")
+    return prompt
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(harmless(text), style, no_wrap=True, overflow="ellipsis")
+
+
+def _pair(spread: Spread) -> str:
+    return f"{_number(spread.p50)}/{_number(spread.p95)}"
+
+
+def _ms(seconds: float) -> str:
+    return "-" if math.isnan(seconds) else f"{_number(seconds)} ms"
+
+
+def _number(seconds: float) -> str:
+    return "-" if math.isnan(seconds) else f"{seconds * 1000:.1f}"
+
+
+def _count(number: int) -> Text:
+    return Text(str(number), "bold yellow" if number else "")

@@ -1,0 +1,178 @@
+"""What `deploy/` holds, as far as a machine without containers can check it: by tools that are there, and by names."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reactor_trio.cli.arguments import build_parser, parse
+from reactor_trio.server.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+SYSTEMD = shutil.which("systemd-analyze")
+#: on a scale to 10.0; a service that nothing restricts has 9.6
+MOST_EXPOSURE = 2.0
+
+UNIT = (DEPLOY / "reactor.service").read_text(encoding="utf-8")
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+
+
+def unit_value(key: str) -> str:
+    (value,) = re.findall(rf"^{key}=(.*)$", UNIT, re.MULTILINE)
+    return value
+
+
+# --- systemd ----------------------------------------------------------------------------------------------------------
+
+needs_systemd = pytest.mark.skipif(SYSTEMD is None, reason="the unit is not checked: there is no systemd-analyze here")
+
+
+@needs_systemd
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
+    program = tmp_path / "reactor"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    unit = tmp_path / "reactor.service"
+    unit.write_text(UNIT.replace("/opt/reactor/venv/bin/reactor", str(program)))
+    question = [SYSTEMD, "verify", "--man=no", str(unit)]
+    done = subprocess.run(question, capture_output=True, text=True, timeout=60, check=False)
+    # What other units of this machine are warned of is not ours.
+    told = [line for line in done.stderr.splitlines() if "reactor" in line]
+    assert (done.returncode, told) == (0, [])
+
+
+@needs_systemd
+def test_systemd_finds_the_unit_well_closed():
+    most = f"--threshold={MOST_EXPOSURE * 10:.0f}"
+    question = [SYSTEMD, "security", "--offline=true", most, "--no-pager", str(DEPLOY / "reactor.service")]
+    done = subprocess.run(question, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr
+
+
+def test_the_units_times_and_codes_are_the_runtimes():
+    settings = Settings()
+    # drain, then the step that is left behind; the watchdog's time is for a loop that hangs
+    assert float(unit_value("TimeoutStopSec")) >= settings.drain_grace + settings.stuck_after + settings.watchdog
+    assert unit_value("KillSignal") == "SIGTERM"
+    assert unit_value("RestartPreventExitStatus") == "2"
+    assert int(unit_value("LimitNOFILE")) >= 2 * settings.limits.connections + settings.uploads.files + 64
+
+
+def test_the_command_lines_are_ones_that_we_take():
+    program, *arguments = shlex.split(unit_value("ExecStart"))
+    assert program.endswith("/reactor")
+    assert parse(arguments).json_logs
+    (command,) = re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
+    assert parse(yaml.safe_load(command)).host == "0.0.0.0"
+
+
+# --- containers -------------------------------------------------------------------------------------------------------
+
+
+def test_the_image_is_built_from_files_that_are_there_and_runs_as_nobody_special():
+    for files in re.findall(r"^COPY (?!--from)(.*) \S+$", DOCKERFILE, re.MULTILINE):
+        for name in files.split():
+            assert (ROOT / name).exists()
+            assert f"!{name}" in (ROOT / ".dockerignore").read_text().splitlines()
+    *_, user = re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE)
+    assert user.isdecimal()
+    assert user != "0"
+    assert "STOPSIGNAL SIGTERM" in DOCKERFILE
+    (python,) = re.findall(r"^ARG PYTHON=python:(\d\.\d+)-", DOCKERFILE, re.MULTILINE)
+    assert f"Python :: {python}" in (ROOT / "pyproject.toml").read_text()
+
+
+def test_the_images_health_check_is_python_that_asks_health():
+    (check,) = re.findall(r"^HEALTHCHECK .*\\\n +CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
+    program, option, source = yaml.safe_load(check)
+    assert (program, option) == ("python", "-c")
+    compile(source, "HEALTHCHECK", "exec")
+    assert "/health" in source
+
+
+def test_compose_mounts_files_that_are_there():
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    assert set(services) == {"model", "prometheus", "grafana"}
+    build = services["model"]["build"]
+    assert (DEPLOY / build["context"] / build["dockerfile"]).is_file()
+    for service in services.values():
+        for volume in service["volumes"]:
+            # ${NAME:-default} stands for its default
+            source = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", volume).partition(":")[0]
+            if source.startswith("."):
+                assert (DEPLOY / source).exists(), source
+        for port in service.get("ports", []):
+            assert port.startswith("127.0.0.1:"), "published wider than loopback"
+    seconds = float(services["model"]["stop_grace_period"].removesuffix("s"))
+    assert seconds > Settings().drain_grace + Settings().stuck_after
+
+
+def test_grafana_and_prometheus_find_each_other():
+    (source,) = yaml.safe_load((DEPLOY / "grafana" / "datasource.yml").read_text())["datasources"]
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    host = re.fullmatch(r"http://(\w+):9090", source["url"])[1]
+    assert services["prometheus"]["network_mode"] == f"service:{host}"
+    (provider,) = yaml.safe_load((DEPLOY / "grafana" / "dashboards.yml").read_text())["providers"]
+    targets = [volume.split(":")[1] for volume in services["grafana"]["volumes"]]
+    assert any(target.startswith(provider["options"]["path"]) for target in targets)
+
+
+def test_kubernetes_probes_drain_and_rights():
+    deployment, service = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    probes = {name: container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")}
+    assert {name: probe["path"] for name, probe in probes.items()} == {
+        "startup": "/health", "liveness": "/health", "readiness": "/ready",
+    }  # fmt: skip
+    # The server refuses a host name that it does not know, such as a pod's address.
+    assert all({"name": "Host", "value": "localhost"} in probe["httpHeaders"] for probe in probes.values())
+    (port,) = container["ports"]
+    assert all(probe["port"] == port["name"] for probe in probes.values())
+    assert service["spec"]["ports"][0]["targetPort"] == port["name"]
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"] == {"app": "reactor"}
+    assert port["containerPort"] == Settings().port
+    assert pod["terminationGracePeriodSeconds"] > Settings().drain_grace + Settings().stuck_after
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+
+
+def test_nginx_passes_websockets_on_without_buffering_and_logs_no_tokens():
+    text = (DEPLOY / "nginx.conf").read_text()
+    for line in (
+        "proxy_http_version 1.1;", "proxy_set_header Host $http_host;", "proxy_set_header Upgrade $http_upgrade;",
+        "proxy_buffering off;", "proxy_request_buffering off;", "access_log /var/log/nginx/reactor.log without_query;",
+    ):  # fmt: skip
+        assert line in text
+    (mebibytes,) = re.findall(r"client_max_body_size (\d+)m;", text)
+    assert int(mebibytes) << 20 == Settings().uploads.file_size
+    (seconds,) = re.findall(r"proxy_read_timeout (\d+)s;", text)
+    assert float(seconds) > 2 * Settings().limits.ping_interval
+    (log_format,) = re.findall(r"log_format without_query '(.*)';", text)
+    assert "$request_uri" not in log_format
+    assert not re.search(r"\$request\b(?!_)", log_format)
+
+
+# --- what the page says -----------------------------------------------------------------------------------------------
+
+
+def test_the_page_names_every_file_and_only_options_that_there_are():
+    page = (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8")
+    for file in (path for path in DEPLOY.iterdir() if path.is_file()):
+        assert f"deploy/{file.name}" in page, file.name
+    options = build_parser().format_help()
+    for command in ("run", "doctor"):
+        with pytest.raises(SystemExit):
+            build_parser().parse_args([command, "--help"])
+    assert "doctor" in options
+    for key in re.findall(r"`runtime\.(\w+)", page):
+        assert key in Settings.__struct_fields__, key
