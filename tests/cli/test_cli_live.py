@@ -33,7 +33,7 @@ from reactor_trio.client.statistics import Latency, Spread, Statistics, TrackSta
 from reactor_trio.protocol import TrackInfo
 
 #: seconds that a process may take to show something
-PATIENCE = 10.0
+PATIENCE = 30.0
 NONE = Spread(0, math.nan, math.nan, math.nan)
 
 
