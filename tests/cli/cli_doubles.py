@@ -20,6 +20,10 @@ import reactor_trio
 from reactor_trio.errors import ModelFailed
 
 SOURCE = str(Path(reactor_trio.__file__).parents[1])  # not only where the package is installed
+#: The environment of a process on a terminal of its own: without what tells of ours, as a runner of tests in parallel does.
+ON_A_TERMINAL = {
+    name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
+} | {"PYTHONPATH": SOURCE, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
 
 
 @dataclass

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from cli_doubles import SOURCE, reactor
+from cli_doubles import ON_A_TERMINAL, SOURCE, reactor
 
 from reactor_trio.cli.doctor.installation import check_codecs, check_gpu, check_packages, check_python, our_metadata
 from reactor_trio.cli.doctor.machine import check_clock, check_folder, check_port, check_reach, check_secrets
@@ -382,7 +382,7 @@ def test_on_a_terminal_it_is_coloured_and_folded(project):
     shown = b""
     with subprocess.Popen(
         [sys.executable, "-m", "reactor_trio", "doctor", "--path", str(project)],
-        env=os.environ | {"PYTHONPATH": SOURCE, "TERM": "xterm-256color"}, stdout=theirs, stdin=subprocess.DEVNULL,
+        env=ON_A_TERMINAL, stdout=theirs, stdin=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         os.close(theirs)
         while True:

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
-from cli_doubles import SOURCE, reactor
+from cli_doubles import ON_A_TERMINAL, SOURCE, reactor
 from rich.console import Console
 
 from reactor_trio.cli.keys import KeyLine
@@ -249,7 +249,7 @@ def live(*arguments, rows=40, columns=120):
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "reactor_trio", "client", *arguments],
-        env=os.environ | {"PYTHONPATH": SOURCE, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"},
+        env=ON_A_TERMINAL,
         stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     ) as process:  # fmt: skip

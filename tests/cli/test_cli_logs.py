@@ -11,7 +11,7 @@ import sys
 
 import pytest
 import trio
-from cli_doubles import SOURCE
+from cli_doubles import ON_A_TERMINAL
 
 from reactor_trio.client import connect
 
@@ -64,7 +64,7 @@ def serve_one_session(project, *options, stderr=subprocess.PIPE) -> tuple[str, s
     """Serve until a client has seen the model fail; the session's id, and what was written to stderr."""
     with subprocess.Popen(
         [sys.executable, "-m", "reactor_trio", "run", "--path", str(project), *options], stdin=subprocess.DEVNULL,
-        env={k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"PYTHONPATH": SOURCE, "TERM": "xterm"},
+        env=ON_A_TERMINAL,
         stdout=subprocess.PIPE, stderr=stderr, text=True,
     ) as process:  # fmt: skip
         try:
