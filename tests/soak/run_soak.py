@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 
-from figures import Sample, table  # noqa: E402
-from soaking import soak  # noqa: E402
+from figures import Sample, table
+from soaking import soak
 
 
 def main() -> int:

@@ -27,7 +27,7 @@ import secret_model
 from behaviours import VISITS, Door
 from bystanders import Lorises, has_no_manners, looks_in, polls
 from cycling import Holding, settled, wait_for_rest
-from fault_peers import RawClient, ReactorProcess, ask, health, reactor_run
+from fault_peers import Gone, RawClient, ReactorProcess, ask, health, reactor_run
 from figures import PER, Figure, Sample, Slope
 from ledger import Ledger
 
@@ -42,7 +42,9 @@ REST = 12.0
 #: seconds for the last clients to end
 LAST = 60.0
 #: shorter than by default, so that a client that gives no sign of life holds up the others for seconds
-LIMITS = {"handshake": 2, "ping_interval": 2, "silence": 4, "stall": 2}
+LIMITS = {"handshake": 2, "stall": 2}
+#: settings of the memory allocator begin so; a soak says which of them held
+ALLOCATOR = ("MALLOC_", "PYTHONMALLOC", "GLIBC_TUNABLES", "LD_PRELOAD")
 #: problems that are bars by themselves; all others are one more
 NAMED = ("cross-talk", "lost acknowledgements")
 
@@ -55,7 +57,7 @@ class Soaked:
     seconds: float
     ledger: Ledger
     fresh: Holding
-    end: Holding
+    end: Holding | None
     samples: list[Sample]
     server_sessions: dict[str, int]
     tracebacks: int
@@ -76,42 +78,48 @@ class Soaked:
     def figures(self, *, slopes: bool = True, pace: float = PACE) -> list[Figure]:
         """Each figure with its bar."""
         counts, problems = self.ledger.counts, self.ledger.problems
-        least = round(pace * self.seconds / 60)
-        lines = [
-            Figure("sessions", str(self.sessions), f"at least {least}" if pace else "", self.sessions >= least if pace else None),
-            Figure("sessions, as the server counts", str(sum(self.server_sessions.values())), f"at least {self.sessions}",
-                   sum(self.server_sessions.values()) >= self.sessions),
+        least, served = round(pace * self.seconds / 60), sum(self.server_sessions.values())
+        return [
+            Figure("sessions", str(self.sessions), f"at least {least}", self.sessions >= least),
+            Figure("sessions, as the server counts", str(served), f"at least {self.sessions}", served >= self.sessions),
             Figure("sessions a second", f"{self.sessions / self.seconds:.1f}"),
             Figure("the server's share of one core", f"{self.processor / self.seconds:.0%}"),
             *(self._slopes() if slopes else []),
-            self._equal("threads", self.fresh.threads, self.end.threads),
-            self._equal("descriptors", len(self.fresh.descriptors), len(self.end.descriptors),
-                        self.fresh.descriptors == self.end.descriptors),
-            self._equal("tasks", self.fresh.tasks, self.end.tasks),
-            self._equal("generators begun and closed, without the asking client's",
-                        self.end.generators_entered - 1, self.end.generators_left),
+            *([] if self.end is None else self._held(self.end)),
             Figure("frames checked for their secret", str(counts["frames checked"])),
             Figure("messages checked", str(counts["messages checked"])),
             Figure("commands answered", f"{counts['answers']} acknowledged, {counts['refusals']} refused"),
             *(Figure(name, str(problems[name]), "0", problems[name] == 0) for name in NAMED),
             self._other_problems(),
-            Figure("tracebacks in the log that the clients did not ask for", str(self.tracebacks), "0", self.tracebacks == 0),
+            Figure("tracebacks that no client asked for", str(self.tracebacks), "0", self.tracebacks == 0),
             Figure("exit code after SIGTERM", str(self.exit_code), "0", self.exit_code == 0),
         ]  # fmt: skip
-        return lines
 
     def _slopes(self) -> Iterator[Figure]:
         for what in ("resident", "anonymous"):
             slope = self.slope(what)
             for how in ("least_squares", "theil_sen"):
                 value = None if slope is None else getattr(slope, how)
-                bar, met = (f"below {MAY_GROW}", value is not None and value < MAY_GROW) if what == "resident" else ("", None)
                 name = f"MiB for each {PER} sessions, {what}, {how.replace('_', ' ')}"
-                yield Figure(name, "nothing to fit" if value is None else f"{value:+.3f}", bar, met)
+                written = "nothing to fit" if value is None else f"{value:+.3f}"
+                if what == "resident":
+                    yield Figure(name, written, f"below {MAY_GROW}", value is not None and value < MAY_GROW)
+                else:
+                    yield Figure(name, written)
+
+    def _held(self, end: Holding) -> Iterator[Figure]:
+        fresh = self.fresh
+        yield self._equal("threads", fresh.threads, end.threads)
+        same = fresh.descriptors == end.descriptors
+        yield self._equal("descriptors", len(fresh.descriptors), len(end.descriptors), same)
+        yield self._equal("tasks", fresh.tasks, end.tasks)
+        begun = end.generators_entered - 1  # the asking client's runs
+        yield Figure("generators begun, closed", f"{begun}, {end.generators_left}", "equal", begun == end.generators_left)
 
     @staticmethod
     def _equal(name: str, begin: int, end: int, equal: bool | None = None) -> Figure:
-        return Figure(f"{name} at the beginning and end", f"{begin}, {end}", "equal", begin == end if equal is None else equal)
+        equal = begin == end if equal is None else equal
+        return Figure(f"{name} at the beginning and end", f"{begin}, {end}", "equal", equal)
 
     def _other_problems(self) -> Figure:
         others = {name: number for name, number in self.ledger.problems.items() if name not in NAMED}
@@ -124,7 +132,7 @@ class Soaked:
             "seed": self.seed, "seconds": self.seconds, "stopped": self.stopped, "conditions": self.conditions,
             "figures": [figure.row() for figure in figures], "counts": dict(self.ledger.counts),
             "kinds": dict(self.ledger.kinds), "problems": dict(self.ledger.problems), "words": self.ledger.words,
-            "server_sessions": self.server_sessions, "fresh": asdict(self.fresh), "end": asdict(self.end),
+            "server_sessions": self.server_sessions, "fresh": asdict(self.fresh), "end": self.end and asdict(self.end),
             "samples": [asdict(sample) for sample in self.samples],
         }, indent=1)  # fmt: skip
 
@@ -161,19 +169,20 @@ def soak(
                 stopped = True
         took, used = time.monotonic() - began, _processor(server) - used
         time.sleep(rest)
-        after = {reason: count - before.get(reason, 0) for reason, count in _server_sessions(server.port).items()}
-        end = settled(server, fresh)
+        ended = _ended(server, before)
+        end = _at_rest(server, fresh, ledger)
         server.process.terminate()
         exit_code = server.process.wait(30)
-        log = server.log
-        tracebacks = len(re.findall(r"^Traceback", log, re.MULTILINE)) - len(re.findall(r"^RuntimeError: asked to", log, re.MULTILINE))
+        all_raised, asked = (
+            len(re.findall(what, server.log, re.MULTILINE)) for what in (r"^Traceback", r"^RuntimeError: asked to")
+        )
     conditions = {
-        "python": platform.python_version(), "cores": os.cpu_count(), "load_before": load_before, "load_after": os.getloadavg(),
-        "malloc": {name: value for name, value in os.environ.items() if name.startswith(("MALLOC_", "PYTHONMALLOC", "LD_PRELOAD"))},
-        "log_bytes": samples[-1].log if samples else 0,
+        "python": platform.python_version(), "cores": os.cpu_count(),
+        "load_before": load_before, "load_after": os.getloadavg(), "log_bytes": samples[-1].log if samples else 0,
+        "malloc": {name: value for name, value in os.environ.items() if name.startswith(ALLOCATOR)},
     }  # fmt: skip
     return Soaked(
-        seed, took, ledger, fresh, end, samples, {reason: count for reason, count in after.items() if count}, tracebacks,
+        seed, took, ledger, fresh, end, samples, ended, all_raised - asked,
         exit_code, used, stopped, conditions,
     )  # fmt: skip
 
@@ -260,6 +269,24 @@ def _server_sessions(port: int) -> dict[str, int]:
     _, _, body = ask(port, b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
     found = re.findall(r'^reactor_sessions_ended_total\{reason="(\w+)"\} (\S+)$', body.decode(), re.MULTILINE)
     return {reason: int(float(count)) for reason, count in found}
+
+
+def _at_rest(server: ReactorProcess, fresh: Holding, ledger: Ledger) -> Holding | None:
+    """What the server holds when all have left; None, and a problem, if it does not serve or never comes to rest."""
+    try:
+        return settled(server, fresh)
+    except (Gone, OSError, AssertionError) as error:
+        ledger.problem("servers that did not come to rest", f"{type(error).__name__}: {error}")
+        return None
+
+
+def _ended(server: ReactorProcess, before: dict[str, int]) -> dict[str, int]:
+    """Sessions that ended since `before`, by reason; none if the server answers no more."""
+    try:
+        now = _server_sessions(server.port)
+    except (Gone, OSError):
+        return {}
+    return {reason: count - before[reason] for reason, count in now.items() if count > before[reason]}
 
 
 def _processor(server: ReactorProcess) -> float:
