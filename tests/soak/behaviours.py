@@ -196,8 +196,7 @@ def sends_its_camera(door: Door) -> None:
         for seq in range(3):
             packet = Packet(visit.track("in", "video"), seq, seq * 10_000, 1, None, 0, meta, memoryview(shown))
             visit.send(frame(BINARY, encode_packet(packet)))
-        while not visit.saw:
-            visit.pump()
+        visit.pump_until(lambda: bool(visit.saw))
         for seen in visit.saw:
             visit.check([(0, own)], 0, int(seen, 16), "the camera")
         if door.dice.random() < 0.3:
@@ -329,10 +328,7 @@ def leaves_the_queue(door: Door) -> None:
         if not visit.enter(queued=True):
             door.ledger.count("left the queue")
             if door.dice.random() < 0.3:
-                asked = visit.command("whose")
-                while asked in visit.unanswered:
-                    visit.pump()
-                code = visit.answers[asked]["data"].get("code")
+                code = visit.reply(visit.command("whose"))["data"].get("code")
                 assert code == "not_admitted" or visit.welcome is not None, code
         if door.dice.random() < 0.4:
             visit.leave()

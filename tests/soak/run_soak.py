@@ -15,12 +15,14 @@ from soaking import soak
 
 def main() -> int:
     """Exit status: 1 if a bar is missed."""
-    parser = argparse.ArgumentParser(prog="scripts/soak", description="Mixed clients against a real server.")
+    parser = argparse.ArgumentParser(
+        prog="scripts/soak", description="Mixed clients against a real server.",
+        epilog="scripts/soak --tests runs the tests marked soak instead.",
+    )
     parser.add_argument("--minutes", type=float, default=30.0, help="how long clients come (default: 30)")
     parser.add_argument("--seed", type=int, default=1, help="decides what each client does (default: 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures, counts and samples here")
     parser.add_argument("--log", type=Path, metavar="FILE", help="keep the server's log here")
-    parser.add_argument("--tests", action="store_true", help="run the tests marked soak instead; the rest goes to pytest")
     asked = parser.parse_args()
 
     def say(sample: Sample) -> None:

@@ -75,8 +75,14 @@ class Soaked:
         """How `resident` or `anonymous` memory grows."""
         return Slope.of([(sample.sessions, getattr(sample, what)) for sample in self.samples])
 
-    def figures(self, *, slopes: bool = True, pace: float = PACE) -> list[Figure]:
-        """Each figure with its bar."""
+    def figures(self, *, slopes: bool = True, pace: float = PACE, rested: bool = True) -> list[Figure]:
+        """Each figure with its bar.
+
+        Args:
+            slopes: whether it was long enough for them.
+            pace: sessions a minute that are due.
+            rested: whether idle worker threads had ended before it began; if not there may be fewer at the end.
+        """
         counts, problems = self.ledger.counts, self.ledger.problems
         least, served = round(pace * self.seconds / 60), sum(self.server_sessions.values())
         return [
@@ -85,7 +91,7 @@ class Soaked:
             Figure("sessions a second", f"{self.sessions / self.seconds:.1f}"),
             Figure("the server's share of one core", f"{self.processor / self.seconds:.0%}"),
             *(self._slopes() if slopes else []),
-            *([] if self.end is None else self._held(self.end)),
+            *([] if self.end is None else self._held(self.end, rested)),
             Figure("frames checked for their secret", str(counts["frames checked"])),
             Figure("messages checked", str(counts["messages checked"])),
             Figure("commands answered", f"{counts['answers']} acknowledged, {counts['refusals']} refused"),
@@ -107,9 +113,10 @@ class Soaked:
                 else:
                     yield Figure(name, written)
 
-    def _held(self, end: Holding) -> Iterator[Figure]:
+    def _held(self, end: Holding, rested: bool) -> Iterator[Figure]:
         fresh = self.fresh
-        yield self._equal("threads", fresh.threads, end.threads)
+        threads = fresh.threads == end.threads if rested else fresh.threads >= end.threads
+        yield self._equal("threads", fresh.threads, end.threads, threads)
         same = fresh.descriptors == end.descriptors
         yield self._equal("descriptors", len(fresh.descriptors), len(end.descriptors), same)
         yield self._equal("tasks", fresh.tasks, end.tasks)
@@ -139,17 +146,18 @@ class Soaked:
 
 def soak(
     folder: Path, *, seed: int = 1, seconds: float = float("inf"), sessions: float = float("inf"), rest: float = REST,
-    sample_each: float = 1.0, say: Callable[[Sample], None] = lambda _sample: None,
+    model: str | None = None, say: Callable[[Sample], None] = lambda _sample: None,
 ) -> Soaked:  # fmt: skip
     """Run until `seconds` are over or so many clients have come; a KeyboardInterrupt ends it sooner.
 
     Args:
-        rest: seconds of rest at both ends.
+        rest: seconds of rest at both ends; without them the server may end with fewer threads than it began with.
+        model: the source of another model that says the same.
         say: told each sample.
     """
     ledger, stopped, samples = Ledger(), False, list[Sample]()
     load_before = os.getloadavg()
-    with reactor_run(folder, Path(secret_model.__file__).read_text(), limits=LIMITS) as server:
+    with reactor_run(folder, model or Path(secret_model.__file__).read_text(), limits=LIMITS) as server:
         wait_for_rest(server)
         time.sleep(rest)
         fresh = settled(server, None)
@@ -159,7 +167,7 @@ def soak(
         with crowd.around():
             try:
                 for number in itertools.count(1):
-                    if crowd.over.wait(max(0.0, min(began + number * sample_each, began + seconds) - time.monotonic())):
+                    if crowd.over.wait(max(0.0, min(began + number, began + seconds) - time.monotonic())):
                         break
                     samples.append(Sample.take(server, time.monotonic() - began, ledger.counts["sessions"]))
                     say(samples[-1])

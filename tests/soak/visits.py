@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import socket
+import time
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import msgspec
 import secret_model
-from fault_peers import BINARY, CLOSE, PING, PONG, TEXT, Gone, RawClient, frame, opening
+from fault_peers import BINARY, CLOSE, PATIENCE, PING, PONG, TEXT, Gone, RawClient, frame, opening
 from ledger import Ledger
 
 from reactor_trio.client.decoders import Decoder, make_decoder
@@ -38,6 +40,7 @@ class Visit(RawClient):
         answers: answers to its commands by id, as long as nobody has taken them.
         errors: codes of the errors that answered no id.
         position: its newest place in the queue.
+        patience: seconds in which an answer or a picture must come.
     """
 
     def __init__(self, port: int, path: str, ledger: Ledger, dice: Random, number: int, *, receive: int = 0) -> None:
@@ -50,6 +53,7 @@ class Visit(RawClient):
         self.answers: dict[int, dict[str, Any]] = {}
         self.errors: list[str] = []
         self.position: int | None = None
+        self.patience = PATIENCE
         self.welcome: dict[str, Any] | None = None
         self.bye: str | None = None
         self.frames = 0
@@ -107,8 +111,7 @@ class Visit(RawClient):
     def settle(self) -> None:
         """Read until each command is answered. One that is not in time, on a connection that lives, is lost."""
         try:
-            while self.unanswered:
-                self.pump()
+            self.pump_until(lambda: not self.unanswered)
         except TimeoutError:
             self.ledger.problem(
                 "lost acknowledgements", f"client {self.number}: no answer to {self.unanswered}", len(self.unanswered)
@@ -117,14 +120,20 @@ class Visit(RawClient):
 
     def reply(self, id_: int) -> dict[str, Any]:
         """The answer to one command, once it is there."""
-        while id_ in self.unanswered:
-            self.pump()
+        self.pump_until(lambda: id_ not in self.unanswered)
         return self.answers.pop(id_)
 
     def watch(self, frames: int) -> None:
         """Read until so many pictures have come."""
-        until = self.frames + frames
-        while self.frames < until:
+        due = self.frames + frames
+        self.pump_until(lambda: self.frames >= due)
+
+    def pump_until(self, done: Callable[[], bool]) -> None:
+        """Read until that is so. Raises TimeoutError if it is not in time, whatever else comes."""
+        late = time.monotonic() + self.patience
+        while not done():
+            if time.monotonic() > late:
+                raise TimeoutError(f"not in {self.patience} s")
             self.pump()
 
     def leave(self) -> None:
