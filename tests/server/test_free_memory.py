@@ -12,21 +12,19 @@ import trio
 from reactor_trio.server.free_memory import FreeMemory, trimmer
 
 
-@pytest.fixture
-def trims():
-    return []
+def recorded() -> tuple[FreeMemory, list[float]]:
+    """One that takes a second each time, and when it ended."""
+    trims: list[float] = []
 
-
-@pytest.fixture
-async def free_memory(trims, autojump_clock):
     async def run(function, argument):
         await trio.sleep(1)
         function(argument)
 
-    return FreeMemory(run, lambda _keep: trims.append(trio.current_time()) or 1, each=30)
+    return FreeMemory(run, lambda _keep: trims.append(trio.current_time()) or 1, each=30), trims
 
 
-async def test_at_most_once_in_its_time(free_memory, trims):
+async def test_at_most_once_in_its_time(autojump_clock):
+    free_memory, trims = recorded()
     began = trio.current_time()
     for _ in range(100):
         await trio.sleep(1)
@@ -34,7 +32,8 @@ async def test_at_most_once_in_its_time(free_memory, trims):
     assert [at - began for at in trims] == [31, 61, 91]
 
 
-async def test_a_cancelled_session_waits_for_it(free_memory, trims):
+async def test_a_cancelled_session_waits_for_it(autojump_clock):
+    free_memory, trims = recorded()
     await trio.sleep(30)
     with trio.CancelScope() as scope:
         scope.cancel()

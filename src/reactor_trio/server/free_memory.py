@@ -1,8 +1,8 @@
 """Memory that is free goes back to the system between two sessions.
 
 glibc's malloc keeps what was freed in heaps, one or more for each thread that ever allocated, and of its own accord gives
-back only what lies at a heap's end. Encoders have threads of their own and live as long as a session, so after sessions of many
-codecs a third of the process was free memory that nobody used, and it went on growing. `malloc_trim` gives all of it back.
+back only what lies at a heap's end. Encoders have threads of their own and live as long as a session, so after sessions of
+many codecs a third of the process was free memory that nobody used, and it went on growing. `malloc_trim` gives it back.
 It goes through every heap, so it runs seldom, and where no step and no picture waits for it.
 """
 
