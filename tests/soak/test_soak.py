@@ -23,12 +23,12 @@ def missed(soaked: Soaked) -> list[Figure]:
     return [figure for figure in figures if figure.met is False]
 
 
-def test_a_hundred_mixed_clients(tmp_path):
-    soaked = soak(tmp_path, sessions=100, rest=0, seed=2)
+def test_sixty_mixed_clients(tmp_path):
+    soaked = soak(tmp_path, sessions=60, rest=0, seed=2)
     assert missed(soaked) == []
-    assert soaked.sessions > 50
+    assert soaked.sessions > 30
     assert len(soaked.ledger.kinds) > 15
-    assert soaked.ledger.counts["frames checked"] > 200
+    assert soaked.ledger.counts["frames checked"] > 100
 
 
 @pytest.fixture
