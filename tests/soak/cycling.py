@@ -171,19 +171,19 @@ def cycle(folder: Path, cycles: int, *, seed: int = 1) -> Cycled:
     """
     dice, moments = random.Random(seed), Counter[str]()
     with reactor_run(folder, MODEL) as server:
-        _wait_for_rest(server)
-        fresh = _settled(server, None)
+        wait_for_rest(server)
+        fresh = settled(server, None)
         warm, began = fresh, time.monotonic()
         for number in range(cycles):
             if number == min(WARM, cycles // 2):
-                warm = _settled(server, fresh)
+                warm = settled(server, fresh)
             for moment in (dice.choice(IN_SESSION), *([before_welcome] if number % 3 == 0 else [])):
                 moments[moment.__name__] += 1
                 with RawClient(server.port, upgrade=False) as client:
                     moment(client, dice)
                     client.vanish()
         took = time.monotonic() - began
-        end = _settled(server, fresh)
+        end = settled(server, fresh)
         assert "Traceback" not in server.log, server.log
     return Cycled(cycles, moments, took, fresh, warm, end)
 
@@ -196,7 +196,7 @@ def _counts(client: RawClient) -> Iterator[dict[str, int]]:
         yield client.answer(number)["data"]["reply"]
 
 
-def _wait_for_rest(server: ReactorProcess) -> None:
+def wait_for_rest(server: ReactorProcess) -> None:
     """Until the server has done all that belongs to its start; what it holds meanwhile is no measure."""
     until = time.monotonic() + PATIENCE
     with RawClient(server.port) as client:
@@ -206,7 +206,7 @@ def _wait_for_rest(server: ReactorProcess) -> None:
             assert time.monotonic() < until, "the start did not end"
 
 
-def _settled(server: ReactorProcess, fresh: Holding | None) -> Holding:
+def settled(server: ReactorProcess, fresh: Holding | None) -> Holding:
     """What the server holds for a client that has it to itself, once the last of the vanished is gone."""
     until = time.monotonic() + PATIENCE
     with RawClient(server.port) as client:

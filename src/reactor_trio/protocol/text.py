@@ -50,11 +50,15 @@ class ClientText(msgspec.Struct):
         return None if found is None else found[1].decode()
 
 
+def _nothing() -> dict[str, Any]:
+    return {}
+
+
 class ServerText(msgspec.Struct, omit_defaults=True):
     """A text message from the server."""
 
     type: str
-    data: Any = {}
+    data: Any = msgspec.field(default_factory=_nothing)  # msgspec would leave out an empty `{}`
     id: int | None = None
     n: int | None = None
 

@@ -11,7 +11,7 @@ import itertools
 import logging
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,7 @@ class Runtime:
         on_phase: told each phase the server enters.
         find_moderation: gives what checks the text in commands, or None; called where the model class is asked for.
         tracing: is told what becomes of commands, None if nobody follows them.
+        after_session: awaited when the model has let go of a session, before the next one begins.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Runtime:
         on_phase: Callable[[str], object] | None = None,
         find_moderation: Callable[[], Check | None] = lambda: None,
         tracing: Tracing | None = None,
+        after_session: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.host = host
         self.name = name
@@ -101,6 +103,7 @@ class Runtime:
         self.model_runs = False
         self._find_model = find_model
         self._find_moderation = find_moderation
+        self._after_session = after_session
         self._declaration: Declaration | None = None
         self._debug = debug
         self._worker = worker
@@ -271,7 +274,11 @@ class Runtime:
         """Run a session that was opened; returns when the model has let go of it and its recording is complete."""
         stage = self.sessions.stage(session)
         recording, stage.recording = stage.recording, None  # it knows the session, whose stages go with it
-        await (session.run() if recording is None else recording.run_session())
+        try:
+            await (session.run() if recording is None else recording.run_session())
+        finally:
+            if self._after_session is not None:
+                await self._after_session()
 
     def session_to_view(self, hello: Hello) -> Session | None:
         """The session that a viewer may watch."""

@@ -14,6 +14,7 @@ from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.model_host import open_model_host
+from reactor_trio.server.free_memory import FreeMemory, trimmer
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.moderation import Hook, check_in_thread
 from reactor_trio.server.refusals import Refusals
@@ -105,6 +106,7 @@ async def serve(
                 runtime = Runtime(
                     model_host, find_model, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell,
                     find_moderation=find_moderation, tracing=tracing,
+                    after_session=FreeMemory(trim=trimmer()).after_session,
                 )  # fmt: skip
                 async with trio.open_nursery() as nursery:
                     bound = open_listeners[0].socket.getsockname()
