@@ -42,7 +42,7 @@ REST = 12.0
 #: seconds for the last clients to end
 LAST = 60.0
 #: shorter than by default, so that a client that gives no sign of life holds up the others for seconds
-LIMITS = {"handshake": 2, "stall": 2}
+LIMITS = {"handshake": 5, "stall": 5}
 #: settings of the memory allocator begin so; a soak says which of them held
 ALLOCATOR = ("MALLOC_", "PYTHONMALLOC", "GLIBC_TUNABLES", "LD_PRELOAD")
 #: problems that are bars by themselves; all others are one more

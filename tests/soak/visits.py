@@ -69,11 +69,14 @@ class Visit(RawClient):
         self._n = 0
         self._shown: list[tuple[int | None, int, str]] = []  # to a viewer, which knows the secrets later
         self._heard: list[str] = []
-        self.send(opening(path))
-        status, _, body = self.response(body=False)
-        if status != 101:
+        try:
+            self.send(opening(path))
+            status, _, body = self.response(body=False)
+            if status != 101:
+                raise Refused(f"{status} {body!r}")
+        except BaseException:
             self.socket.close()
-            raise Refused(f"{status} {body!r}")
+            raise
 
     # ---- what it does
 
