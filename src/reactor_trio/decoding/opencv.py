@@ -7,14 +7,24 @@ busy for up to 1.3 ms each time. A program that has imported OpenCV by itself ke
 from __future__ import annotations
 
 import sys
+import threading
 from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
 
 
-@cache
+# While OpenCV is imported it stands in sys.modules half made, and another thread that looks for it gets a ValueError.
+_importing = threading.Lock()
+
+
 def opencv() -> ModuleType | None:
-    """The module `cv2`, or None."""
+    """The module `cv2`, or None. Any thread may call it; one that comes during the import waits."""
+    with _importing:
+        return _opencv()
+
+
+@cache
+def _opencv() -> ModuleType | None:
     if find_spec("cv2") is None:
         return None
     brought = "cv2" in sys.modules
