@@ -55,6 +55,10 @@ DROPS = (
 #: ended with its session.
 UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_over"]
 
+#: Why a connection or handshake was refused: all connections are taken; an address has too many, asks too often, or has too
+#: many clients in the queue.
+LimitKind = Literal["connections", "address_connections", "address_handshakes", "address_waiting"]
+
 #: Parts of the time from a command to its picture: until the step that saw it began; that step; until encoding began;
 #: encoding; to the client and back; what the client held it for; and all of it.
 LATENCY_PARTS = ("wait", "step", "queue", "encode", "network", "decode", "total")
@@ -128,6 +132,7 @@ class Metrics:
         self._upload_bytes = 0
         self._commands: dict[CommandOutcome, int] = dict.fromkeys(get_args(CommandOutcome), 0)
         self._refusals = dict.fromkeys(REFUSALS, 0)
+        self._limited: dict[LimitKind, int] = dict.fromkeys(get_args(LimitKind), 0)
         self._lateness = Buckets(_LATENESS)
         self._intervals = Buckets(_INTERVAL)
         self._steps = Buckets(_STEP)
@@ -193,6 +198,10 @@ class Metrics:
         self._uploads[outcome] += 1
         self._upload_bytes += size
 
+    def limited(self, kind: LimitKind) -> None:
+        """A connection or handshake was refused by a limit."""
+        self._limited[kind] += 1
+
     @cached_property
     def registry(self) -> CollectorRegistry:
         """The server's own, so that several can live in one process; on Linux it tells of the process, too."""
@@ -225,6 +234,7 @@ class Metrics:
             ("reactor_sessions_ended", "Sessions that ended", "reason", self._sessions),
             ("reactor_commands", "Commands, by what became of them", "outcome", self._commands),
             ("reactor_uploads", "Uploads, by what became of them", "outcome", self._uploads),
+            ("reactor_connections_refused", "Connections and handshakes refused by a limit", "limit", self._limited),
             ("reactor_requests_refused", "Requests and clients refused, by HTTP status", "status", self._refusals),
         )
         for name, text, label, counts in labelled:

@@ -10,9 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+import trio
 
 from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
-from reactor_trio.protocol import asyncapi_document
+from reactor_trio.protocol import asyncapi_document, close_code
+from reactor_trio.server.addresses import Addresses
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
@@ -80,6 +82,7 @@ class ReactorSite(Doorman):
 
     Attributes:
         methods: what it takes.
+        addresses: what each address may have.
     """
 
     methods = ("GET", "HEAD", "POST")
@@ -87,6 +90,7 @@ class ReactorSite(Doorman):
     def __init__(self, runtime: Runtime, bound: str) -> None:
         super().__init__(runtime.settings, bound)
         self._runtime = runtime
+        self.addresses = Addresses(runtime.settings.limits, runtime.settings.proxies, runtime.metrics.limited)
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """Uploads; nothing else here takes a body."""
@@ -114,22 +118,30 @@ class ReactorSite(Doorman):
 
     async def admit(self, request: Request) -> Response | None:
         """Refuse what can be refused before the upgrade; who comes right after the start waits."""
+        if (too_much := self.addresses.refusal(request)) is not None:
+            return too_much
         if self._runtime.journal.phase in ("loading", "failed"):
             return busy(self._why_not())
         await self._runtime.prepared.wait()
         try:
-            hello = parse_hello(request.query, self._runtime.name)
+            hello = self._hello(request)
         except HelloRefused as refused:
             return Response.plain(refused.status, refused.message)
+        if self._runtime.draining.is_set():
+            return busy("the server is going down")
         if hello.role == "viewer":
             return self._admit_viewer(hello)
         if hello.token is not None and self._runtime.sessions.shared(hello.token) is not None:
             return Response.plain(403, "this token is a share link's: it can only watch, with role=viewer")
-        reason = self._runtime.room.admission.room()
-        if reason is None:
-            return None
-        why = {"full": "the server is full", "draining": "the server is going down", "not_ready": self._why_not()}
-        return busy(why[reason])
+        match self._runtime.room.refusal(hello):
+            case None:
+                return None
+            case "address_full":
+                return self.addresses.queue_full(request)
+            case "full":
+                return busy("the server is full")
+            case _:
+                return busy(self._why_not())
 
     def _admit_viewer(self, hello: Hello) -> Response | None:
         viewers = self._runtime.settings.viewers
@@ -145,7 +157,16 @@ class ReactorSite(Doorman):
 
     async def converse(self, request: Request, messages: MessageStream) -> None:
         """Serve a client whose WebSocket is open."""
-        await converse(self._runtime, parse_hello(request.query, self._runtime.name), messages)
+        with self.addresses.conversation(request) as why_not:
+            if why_not is None:
+                await converse(self._runtime, self._hello(request), messages)
+            else:
+                await messages.aclose(close_code("no_room"), why_not)
+
+    def _hello(self, request: Request) -> Hello:
+        """What the client asks for, and who it is. Raises HelloRefused."""
+        hello = parse_hello(request.query, self._runtime.name)
+        return msgspec.structs.replace(hello, address=self.addresses.of_request(request))
 
     def _schema(self, request: Request) -> Response:
         schema, form = self._runtime.schema, request.query.get("format", "json")
@@ -172,6 +193,8 @@ class ReactorSite(Doorman):
         }
         if runtime.journal.reason:
             body["reason"] = runtime.journal.reason
+        elif phase == "draining" and runtime.drains_at is not None and (left := runtime.drains_at - trio.current_time()) > 0:
+            body["reason"] = f"sessions may go on for {left:.0f} s"
         if runtime.stuck is not None:
             body |= {"status": "stuck", "reason": runtime.stuck}
         elif phase == "ready":

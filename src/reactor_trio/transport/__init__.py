@@ -16,3 +16,4 @@ from reactor_trio.transport.site import Response as Response
 from reactor_trio.transport.site import Site as Site
 from reactor_trio.transport.stream import StreamStalled as StreamStalled
 from reactor_trio.transport.stream import WireStream as WireStream
+from reactor_trio.transport.stream import peer_of as peer_of

@@ -87,11 +87,11 @@ async def serve_http(
         await trio.aclose_forcefully(wire)
 
 
-async def turn_away(stream: trio.abc.Stream, why: str) -> None:
-    """Answer a connection for which there is no room with 503, whatever it asks, and close it; takes 1 s at most."""
+async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE) -> None:
+    """Answer a connection for which there is no room with `status`, whatever it asks, and close it; takes 1 s at most."""
     body = f"{why}\n".encode()
     head = (
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n"
+        f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
         f"content-length: {len(body)}\r\nretry-after: 1\r\nconnection: close\r\n\r\n"
     )
     wire = WireStream(stream, stall=_LINGER)

@@ -65,7 +65,7 @@ class WireStream(trio.abc.Stream):
         self._pushed_back = pushed_back
         self._lock = trio.StrictFIFOLock()
         self._closed = False
-        self.peer = _address(stream)
+        self.peer = peer_of(stream)
         self.last_received = trio.current_time()
         self.bytes_received = 0
         self.bytes_sent = 0
@@ -194,7 +194,8 @@ class WireStream(trio.abc.Stream):
         await self._stream.aclose()
 
 
-def _address(stream: trio.abc.Stream) -> str:
+def peer_of(stream: trio.abc.Stream) -> str:
+    """The other end's address and port, or "memory"."""
     transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
     if not isinstance(transport, trio.SocketStream):
         return "memory"
