@@ -153,8 +153,13 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _SCIENTIFIC, list("-+01
 
 
 def _parse_yaml(text: str) -> Any:
-    # a SafeLoader that reads numbers otherwise, which the analysis cannot see
-    return yaml.load(text, Loader=_Loader)  # nosec B506
+    try:
+        # a SafeLoader that reads numbers otherwise, which the analysis cannot see
+        return yaml.load(text, Loader=_Loader)  # nosec B506
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
+    except (LookupError, AttributeError, TypeError) as error:  # PyYAML's own, for `!!bool maybe` or `!!int ''`
+        raise yaml.YAMLError(f"a value does not fit its tag: {error}") from error
 
 
 def parse_value(text: str) -> Any:
