@@ -49,10 +49,18 @@ def fuzz_guided(
         for number, data in enumerate(target.seeds()):
             (Path(folder) / str(number)).write_bytes(data)
         atheris.Setup(
-            [sys.argv[0], folder, f"-atheris_runs={inputs}", f"-seed={seed % 2**31 or 1}", "-max_len=8192", "-timeout=120",
-             "-rss_limit_mb=0", "-verbosity=0"],
+            [
+                sys.argv[0],
+                folder,
+                f"-atheris_runs={inputs}",
+                f"-seed={seed % 2**31 or 1}",
+                "-max_len=8192",
+                "-timeout=120",
+                "-rss_limit_mb=0",
+                "-verbosity=0",
+            ],
             one,
-        )  # fmt: skip
+        )
         atheris.Fuzz()
 
 

@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the same seed gives the same inputs; by default a random one, printed")
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     parser.add_argument("--crashes", type=Path, default=Path("fuzz-crashes"), help="where inputs that crashed are written")
-    parser.add_argument("--guided", action="store_true", help="by coverage, with atheris (pip install atheris; not for 3.13)")
+    parser.add_argument("--guided", action="store_true", help="by coverage, with atheris (Python 3.11 and 3.12)")
     parser.add_argument("--replay", type=Path, help="run the one input in this file, which a crash has left")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -89,14 +89,16 @@ class _Run:
             now.truncate(_HEAD + LONGEST)
         with open(self._file.with_suffix(".now"), "r+b") as now:
             self._now = mmap.mmap(now.fileno(), 0)
-        self._log = open(self._file.with_suffix(".log"), "w+b")
+        self._log = tempfile.TemporaryFile()
         self._began = self._moved = time.monotonic()
         self._number = -1
         command = [sys.executable, __file__, target.name, "--inputs", str(inputs), "--seed", str(seed)]
         self.process = subprocess.Popen(
             [*command, "--child", str(self._file), *(["--guided"] if guided else [])],
-            stdout=self._log, stderr=subprocess.STDOUT, cwd=self._folder.name,
-        )  # fmt: skip
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            cwd=self._folder.name,
+        )
         self._hung = False
 
     def over(self) -> bool:
