@@ -351,7 +351,8 @@ HEADS = [
     b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc",
     b"POST /uploads?name=a.png&mime_type=image/png HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\n"
     b"Content-Length: 5\r\nOrigin: http://localhost\r\nExpect: 100-continue\r\n\r\nhello",
-    b"POST /uploads HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    b"POST /uploads HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"3\r\nabc\r\n0\r\n\r\n",
     OPENING % b"none&role=control&token=a&feedback=1&model=Fuzzed",
     OPENING.replace(b"Host: localhost", b"Host: localhost\r\nOrigin: http://localhost\r\nSec-WebSocket-Protocol: reactor.v1")
     % b"raw",

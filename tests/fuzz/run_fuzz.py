@@ -89,7 +89,7 @@ class _Run:
             now.truncate(_HEAD + LONGEST)
         with open(self._file.with_suffix(".now"), "r+b") as now:
             self._now = mmap.mmap(now.fileno(), 0)
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `result`
         self._began = self._moved = time.monotonic()
         self._number = -1
         command = [sys.executable, __file__, target.name, "--inputs", str(inputs), "--seed", str(seed)]
