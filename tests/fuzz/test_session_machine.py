@@ -2,8 +2,8 @@
 
 A script is a list of actions, which shrinks well; the whole of it runs in one `trio.run`. Nothing is predicted from the
 order in which tasks run: the oracle takes each session's transcript (every text, every frame, when) and asks whether some
-server that keeps the contract could have said it. An answer's `step` makes that exact: a frame of step `s` shows what was acknowledged with a step
-up to `s`, and nothing else.
+server that keeps the contract could have said it. An answer's `step` makes that exact: a frame of step `s`
+shows what was acknowledged with a step up to `s`, and nothing else.
 
 In CI the same examples each time; with the marker `soak` more of them, from a seed that is printed.
 """

@@ -26,7 +26,6 @@ from reactor_trio.protocol import (
     encode_client_text,
 )
 
-
 #: tracks that a server may describe; for each something is kept
 MOST_TRACKS = 256
 

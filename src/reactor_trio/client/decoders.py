@@ -19,7 +19,6 @@ from reactor_trio.decoding import INSTALL, DecodeError, OpusDecoder, VideoDecode
 from reactor_trio.errors import ProtocolError
 from reactor_trio.protocol import Packet, TrackInfo
 
-
 #: pixels of a side of a picture
 MAX_SIDE = 8192
 
