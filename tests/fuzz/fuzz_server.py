@@ -229,7 +229,7 @@ class _Session:
     def __init__(self, desk: _Desk, outbound: Outbound) -> None:
         self._desk, self._outbound = desk, outbound
 
-    def submit(self, name: str, data: bytes, id: int | None) -> None:  # noqa: A002
+    def submit(self, name: str, data: bytes, id: int | None, trace: object = None) -> None:  # noqa: A002
         self._desk.declaration.decode(name, data, _no_file)
         if id is not None:
             self._outbound.say("reactor.ack", {"step": 0}, id)
