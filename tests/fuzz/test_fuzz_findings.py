@@ -21,6 +21,7 @@ from reactor_trio.connection.hello import Hello
 from reactor_trio.errors import CommandError, ConnectionRefused, ManifestError, ProtocolError
 from reactor_trio.interface import Idle, ModelMessage, Output, ReactorPipeline, Video, event
 from reactor_trio.media.decoders import _shown
+from reactor_trio.pacing import LinkControl
 from reactor_trio.protocol import Packet, ServerText, TrackInfo, encode_server_text
 from reactor_trio.protocol.text import MAX_LINE
 from reactor_trio.server import site
@@ -175,7 +176,16 @@ def test_what_is_nested_is_not_shown_in_an_error():
 
 
 @pytest.mark.parametrize(
-    "text", ["a: " + "[" * 3000, "a: !!bool maybe", "a: !!int ''", "a: !!float ''", "a: !!timestamp now", "a: !!int '0b'"]
+    "text",
+    [
+        "a: " + "[" * 3000,
+        "a: !!bool maybe",
+        "a: !!int ''",
+        "a: !!float ''",
+        "a: !!timestamp now",
+        "a: !!int '0b'",
+        "config: " + "x" * 300,
+    ],
 )
 def test_yaml_that_pyyaml_fails_on_is_a_manifest_error_of_one_line(tmp_path, text):
     (tmp_path / "reactor.yaml").write_text(f"model: a:B\n{text}\n")
@@ -248,3 +258,12 @@ def test_h11_bounds_the_digits_of_a_length():
     connection.receive_data(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"1" * 5000 + b"\r\n\r\n")
     with pytest.raises(h11.RemoteProtocolError):
         connection.next_event()
+
+
+def test_frames_without_a_byte_teach_nothing_of_the_link():
+    link = LinkControl(4e6, 30)
+    link.sent(0, 0, 0.0)
+    link.sent(1, 0, 0.01)
+    link.acknowledged(0, 0.1)
+    link.acknowledged(1, 1.0)
+    assert 0 < link.quality.bitrate <= 4e6

@@ -111,7 +111,11 @@ def load_manifest(
     config: dict[str, Any] = {}
     if file.config is not None:
         config_path = folder / file.config
-        if not config_path.is_file():
+        try:
+            found = config_path.is_file()
+        except OSError as error:  # a name that is too long
+            raise ManifestError(f"{path}: config: {error.strerror}") from None
+        if not found:
             raise ManifestError(f"{path}: config: no such file: {config_path}")
         config = _read_mapping(config_path)
     for text in overrides:
