@@ -26,6 +26,9 @@ from reactor_trio.protocol import (
     encode_client_text,
 )
 
+#: tracks that a server may describe; for each something is kept
+MOST_TRACKS = 256
+
 
 class Queued(msgspec.Struct, frozen=True):
     """The session has not begun: `position` in the queue, from 1, of `total`."""
@@ -250,6 +253,11 @@ class Conversation:
         return welcome
 
     def _describe(self, track: TrackInfo) -> TrackInfo:
+        sizes = (track.width, track.height, track.coded_width, track.coded_height)
+        if any(size is not None and size < 1 for size in sizes):
+            raise ProtocolError(f"track {track.name}: no picture is {track.width}x{track.height}")
+        if track.index not in self.tracks and len(self.tracks) >= MOST_TRACKS:
+            raise ProtocolError(f"more than {MOST_TRACKS} tracks")
         self.tracks[track.index] = track
         self._meters.setdefault(track.index, TrackMeter())
         return track

@@ -19,6 +19,9 @@ from reactor_trio.decoding import INSTALL, DecodeError, OpusDecoder, VideoDecode
 from reactor_trio.errors import ProtocolError
 from reactor_trio.protocol import Packet, TrackInfo
 
+#: pixels of a side of a picture
+MAX_SIDE = 8192
+
 
 class Decoder(Protocol):
     """Decodes one track's payloads in order, one at a time."""
@@ -61,10 +64,14 @@ class JpegDecoder:
 
         self._track = track
         self._decode = simplejpeg.decode_jpeg
+        self._header = simplejpeg.decode_jpeg_header
 
     def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """As `Decoder.decode`."""
         try:
+            height, width, *_ = self._header(packet.payload)
+            if max(height, width) > MAX_SIDE:  # a few bytes may announce 12 GB
+                raise ValueError(f"{width}x{height}, expected at most {MAX_SIDE}x{MAX_SIDE}")
             return [self._decode(packet.payload, colorspace="RGB")]
         except ValueError as error:
             raise ProtocolError(f"track {self._track.name}: not a JPEG picture: {error}") from None
@@ -95,6 +102,7 @@ class StreamDecoder:
         colour = track.color
         self._decoder = VideoDecoder(
             track.codec,
+            max_side=MAX_SIDE,
             matrix=None if colour is None else colour.matrix,
             full_range=None if colour is None else colour.full_range,
         )

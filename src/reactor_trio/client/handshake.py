@@ -20,6 +20,9 @@ from reactor_trio.protocol import SUBPROTOCOL
 #: Bytes of a refusal's body that are worth reading.
 _MAX_REFUSAL = 4096
 
+#: Digits of a `Retry-After` that is believed.
+_LONGEST_WAIT = 6
+
 
 async def open_websocket(
     url: str,
@@ -103,7 +106,7 @@ async def _upgrade(stream: ByteStream, request: Request) -> WSConnection:
                     complete |= event.body_finished or len(body) >= _MAX_REFUSAL
             if refusal is not None and complete:
                 raise _refused(refusal, body)
-    except RemoteProtocolError as error:
+    except (RemoteProtocolError, UnicodeError) as error:  # wsproto reads some headers as ASCII, whatever they are
         if refusal is not None:
             raise _refused(refusal, body) from None
         raise ConnectionError(f"{request.host} does not answer as a WebSocket server does: {error}") from None
@@ -123,5 +126,6 @@ def _refused(refusal: RejectConnection, body: bytearray) -> ConnectionRefused:
         message = responses.get(status, "no reason given")
     headers = {bytes(name).lower(): bytes(value) for name, value in refusal.headers}
     retry_after = headers.get(b"retry-after", b"")
-    # The header may also hold a date, which our server never sends.
-    return ConnectionRefused(status, message, float(retry_after) if retry_after.isdigit() else None)
+    # The header may also hold a date, which our server never sends, or a number beyond any patience.
+    seconds = float(retry_after) if retry_after.isdigit() and len(retry_after) <= _LONGEST_WAIT else None
+    return ConnectionRefused(status, message, seconds)

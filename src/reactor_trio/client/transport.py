@@ -32,6 +32,8 @@ from reactor_trio.errors import ReactorError
 
 READ_SIZE = 256 * 1024
 MAX_MESSAGE_SIZE = 64 * 1024 * 1024
+#: Fragments of a message; empty ones have no size that a limit would see.
+MAX_FRAGMENTS = 16_384
 CHUNK = 64 * 1024
 #: Seconds in which the peer must take one chunk.
 WRITE_PATIENCE = 5.0
@@ -173,8 +175,8 @@ class WebSocketTransport:
 
     def _take_piece(self, event: TextMessage | BytesMessage) -> None:
         self._size += len(event.data)
-        if self._size > self._max_message_size:
-            reason = f"a message is larger than {self._max_message_size} bytes"
+        if self._size > self._max_message_size or len(self._pieces) >= MAX_FRAGMENTS:
+            reason = f"a message is larger than {self._max_message_size} bytes or {MAX_FRAGMENTS} fragments"
             self._reply(CloseConnection(code=1009, reason=reason))
             self._finish(1009, reason)
             return

@@ -25,7 +25,7 @@ from reactor_trio.connection.inbound import Inbound
 from reactor_trio.connection.outbound import Outbound
 from reactor_trio.connection.tiers import Tiers
 from reactor_trio.errors import CommandError, ProtocolError
-from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text, readable
+from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text, presentable, readable
 from reactor_trio.session import Flood, Session
 from reactor_trio.session.identity import serve_connection
 from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
@@ -287,4 +287,4 @@ class _Conversation:
                     self._refuse("protocol_error", f"reactor.video: this server encodes none of {', '.join(video)}", text.id)
 
     def _refuse(self, code: str, message: str, id: int | None) -> None:  # noqa: A002 - the wire's word
-        self.outbound.say("reactor.error", {"code": code, "message": message}, id)
+        self.outbound.say("reactor.error", {"code": code, "message": presentable(message)}, id)

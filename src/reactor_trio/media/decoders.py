@@ -58,7 +58,7 @@ class InputDecoder:
         codec = meta.get("codec")
         if self._spec.kind == "audio":
             if codec != "pcm_s16le":
-                raise Undecodable(f"codec: expected pcm_s16le, got {codec!r:.40}")
+                raise Undecodable(f"codec: expected pcm_s16le, got {_shown(codec)}")
             return _sound(self._spec, meta, payload)
         if codec in STREAMS:
             return self._next_of_stream(meta, payload)
@@ -67,7 +67,7 @@ class InputDecoder:
             return _jpeg(payload)
         if codec == "raw":
             return _raw(meta, payload)
-        raise Undecodable(f"codec: expected one of {', '.join(input_codecs('video'))}, got {codec!r:.40}")
+        raise Undecodable(f"codec: expected one of {', '.join(input_codecs('video'))}, got {_shown(codec)}")
 
     def _fits(self, meta: Mapping[str, Any]) -> bool:
         return self._made_for == (meta.get("codec"), *_colour(meta))
@@ -107,7 +107,7 @@ def _cropped(picture: npt.NDArray[np.uint8], meta: Mapping[str, Any]) -> npt.NDA
 def _sound(spec: TrackSpec, meta: Mapping[str, Any], payload: memoryview) -> npt.NDArray[np.int16]:
     rate = meta.get("sample_rate", spec.sample_rate)
     if rate != spec.sample_rate:
-        raise Undecodable(f"sample_rate: expected {spec.sample_rate}, got {rate!r:.40}")
+        raise Undecodable(f"sample_rate: expected {spec.sample_rate}, got {_shown(rate)}")
     if payload.nbytes == 0 or payload.nbytes % 2:
         raise Undecodable(f"expected 16-bit samples, got {payload.nbytes} bytes")
     return np.frombuffer(payload, "<i2").astype(np.int16).reshape(1, -1)
@@ -131,6 +131,11 @@ def _jpeg(payload: memoryview) -> npt.NDArray[np.uint8]:
     except ValueError as error:
         raise Undecodable(f"not a JPEG picture: {error}") from None
     return picture
+
+
+def _shown(value: object) -> str:
+    """A value of `meta` for an error; what is nested may be deeper than `repr` goes."""
+    return f"{value!r:.40}" if isinstance(value, (str, int, float, bool)) or value is None else f"a {type(value).__name__}"
 
 
 def _check_size(width: int, height: int) -> None:

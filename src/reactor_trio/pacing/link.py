@@ -211,7 +211,7 @@ class LinkControl:
             return
         start.over = True
         apart = now - start.at
-        if flight.sent_at >= start.at or apart <= self.interval + TOLERANCE:
+        if bits <= 0 or flight.sent_at >= start.at or apart <= self.interval + TOLERANCE:
             return
         carried = bits / apart
         transmission = (start.flight.bits - BURST) / carried  # at least

@@ -19,6 +19,9 @@ from reactor_trio.errors import ProtocolError
 PROTOCOL = 1
 SUBPROTOCOL = "reactor.v1"
 
+#: characters of an error's line: a refusal that quoted all of a message would be as large, and wait for who reads nothing
+MAX_LINE = 1000
+
 _MAX_ID = 2**63 - 1
 _TRACEPARENT = re.compile(rb'"([0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2})"')
 
@@ -152,6 +155,16 @@ def decode_client_text(text: str) -> ClientText:
 def readable(error: BaseException) -> str:
     """A msgspec error in plain text: `Expected float <= 2.0 - at $.brightness`."""
     return str(error).replace("`", "")
+
+
+def sendable(text: object) -> str:
+    """`text` as UTF-8 can carry it: lone surrogates, as in the names of some files, become question marks."""
+    return str(text).encode(errors="replace").decode()
+
+
+def presentable(text: str) -> str:
+    """A line about what the other end sent, which it may quote: sendable, and of `MAX_LINE` characters at most."""
+    return sendable(text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 1]}…")
 
 
 def _look_for_non_finite(text: str) -> None:

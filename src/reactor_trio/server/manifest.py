@@ -111,7 +111,11 @@ def load_manifest(
     config: dict[str, Any] = {}
     if file.config is not None:
         config_path = folder / file.config
-        if not config_path.is_file():
+        try:
+            found = config_path.is_file()
+        except OSError as error:  # a name that is too long
+            raise ManifestError(f"{path}: config: {error.strerror}") from None
+        if not found:
             raise ManifestError(f"{path}: config: no such file: {config_path}")
         config = _read_mapping(config_path)
     for text in overrides:
@@ -153,8 +157,13 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _SCIENTIFIC, list("-+01
 
 
 def _parse_yaml(text: str) -> Any:
-    # a SafeLoader that reads numbers otherwise, which the analysis cannot see
-    return yaml.load(text, Loader=_Loader)  # nosec B506
+    try:
+        # a SafeLoader that reads numbers otherwise, which the analysis cannot see
+        return yaml.load(text, Loader=_Loader)  # nosec B506
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
+    except (LookupError, AttributeError, TypeError) as error:  # PyYAML's own, for `!!bool maybe` or `!!int ''`
+        raise yaml.YAMLError(f"a value does not fit its tag: {error}") from error
 
 
 def parse_value(text: str) -> Any:

@@ -70,7 +70,10 @@ class Doorman:
         """
         if origin is None or origin in self._origins or "*" in self._origins:
             return True
-        parts = urlsplit(origin)
+        try:
+            parts = urlsplit(origin)
+        except ValueError:  # `http://[`
+            return False
         if parts.scheme not in ("http", "https"):
             return False
         default = ":443" if parts.scheme == "https" else ":80"
@@ -228,11 +231,20 @@ def page_response(request: Request) -> Response | None:
     return None
 
 
-@cache
 def _page_file(name: str) -> Response:
-    """A file of the viewer page; they are few, small and do not change while the server runs."""
     kind = _CONTENT_TYPES.get(name.rpartition(".")[2])
-    file = resources.files("reactor_trio").joinpath("page", name) if kind and "/" not in name else None
-    if kind is None or file is None or not file.is_file():
+    if kind is None or name not in _page_files():
         return Response.plain(404, "no such file")
-    return Response(200, kind, file.read_bytes(), {"content-security-policy": _PAGE_POLICY})
+    return Response(200, kind, _page_data(name), {"content-security-policy": _PAGE_POLICY})
+
+
+@cache
+def _page_files() -> frozenset[str]:
+    """The viewer page's files. A name that a client sends is looked up here: no path is made of it, nothing kept for it."""
+    return frozenset(file.name for file in resources.files("reactor_trio").joinpath("page").iterdir() if file.is_file())
+
+
+@cache
+def _page_data(name: str) -> bytes:
+    """A file of the page; they are few, small and do not change while the server runs."""
+    return resources.files("reactor_trio").joinpath("page", name).read_bytes()

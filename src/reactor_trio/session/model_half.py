@@ -30,6 +30,7 @@ from reactor_trio.interface.model import Model
 from reactor_trio.media import Chunk, Origin
 from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip, with_twin
 from reactor_trio.pacing import Cadence, Lookahead
+from reactor_trio.protocol import sendable
 from reactor_trio.session.author_calls import AuthorCalls
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.blocking import BlockingDriver
@@ -322,13 +323,13 @@ class ModelHalf:
         try:
             reply = await self.author.carry_out(command, self.state)
         except CommandError as error:
-            answer = Answer(numbers, self.step, code=error.code, message=error.message)
+            answer = Answer(numbers, self.step, code=sendable(error.code), message=sendable(error.message))
         except Exception as raised:
             cause = with_twin(raised)
             if strip(raised, *self._ends) is None:
                 return  # the client has left; nobody waits for the answer
             log.error("session %s: the handler of %s raised", self.session_id, command.name, exc_info=cause)
-            answer = Answer(numbers, self.step, code="internal_error", message=f"{type(cause).__name__}: {cause}")
+            answer = Answer(numbers, self.step, code="internal_error", message=sendable(f"{type(cause).__name__}: {cause}"))
         else:
             if command.id is not None:
                 self.newest_command, self._newest_at, self._waited = command.id, command.at, None

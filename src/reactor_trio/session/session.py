@@ -28,7 +28,7 @@ from reactor_trio.interface.model import Model
 from reactor_trio.media import Bundle
 from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import BlockCadence, Cadence, Ceiling, Lookahead
-from reactor_trio.protocol import EndReason
+from reactor_trio.protocol import EndReason, sendable
 from reactor_trio.session.attachment import Attachment, Flood, Journal
 from reactor_trio.session.intake import Intake, Preparation
 from reactor_trio.session.lifetime import Lifetime, TimeLimits
@@ -423,7 +423,7 @@ class Session:
     def _why(self) -> str:
         if self.error is None or not self._services.debug:
             return ""
-        return f"{type(self.error).__name__}: {self.error}"
+        return sendable(f"{type(self.error).__name__}: {self.error}")
 
     async def _run_model(self) -> None:
         unwound = trio.Event()

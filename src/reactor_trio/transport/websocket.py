@@ -13,6 +13,8 @@ Between the reader and the wire stands `_Link`, where the library's gaps are clo
 * Nothing may follow a close frame. The link remembers the first one; it is also what `PeerGone` reports. Pongs after it
   are dropped silently. When the reader itself has said goodbye, it must not read on (it would, once).
 * After its own close frame wsproto refuses to answer a ping by raising in the reader; `_read` expects that.
+* The library keeps each fragment of a message until the last has come, and counts their bytes alone: of empty ones it would
+  keep any number. The link looks at how many there are.
 * The library's `aclose` waits for a silent peer for ever, and does not close the stream after 1009. We neither use it
   nor let the reader close: when it has ended, for whatever reason, `_read` lingers and closes.
 
@@ -43,6 +45,7 @@ CLOSE_WAIT = 1.0
 _TEXT, _BINARY, _CLOSE, _PING = 0x81, 0x82, 0x88, 0x89  # opcodes with the FIN bit
 _MAX_REASON = 123
 _NO_STATUS, _ABNORMAL, _TOO_BIG, _INTERNAL_ERROR = 1005, 1006, 1009, 1011
+_MAX_FRAGMENTS = 16_384
 _RECEIVE_BUFFER = 64 * 1024  # trio-websocket's 4 KiB costs seven times the CPU
 
 
@@ -145,6 +148,10 @@ class _Link(trio.abc.Stream):
             head, self._head = self._head, None
             return head
         await self._opened.wait()
+        if self._connection is not None and len(self._connection._message_parts) > _MAX_FRAGMENTS:
+            self.reader_done = True
+            await self.send_close(_TOO_BIG, f"too_big: a message of more than {_MAX_FRAGMENTS} fragments")
+            raise trio.ClosedResourceError
         return await self.wire.receive_some(max_bytes)
 
     async def send_all(self, data: Data) -> None:
