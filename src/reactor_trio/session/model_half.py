@@ -107,6 +107,8 @@ class ModelHalf:
         self.step = 0
         #: id of the controlling client's newest command applied
         self.newest_command: int | None = None
+        #: false as long as the I/O loop was cancelled before `run` had its first turn: then no author code saw the session
+        self.began = False
         self.closed = False
         #: set when the driver is to end
         self.stopped = trio.Event()
@@ -133,6 +135,7 @@ class ModelHalf:
 
     async def run(self) -> Exception | None:
         """The session from its first to its last line of author code; returns the author's exception if one ended it."""
+        self.began = True
         serve_session(self)
         self._call = current_call()
         self._stop, self._guard = trio.CancelScope(shield=True), trio.CancelScope()
@@ -171,6 +174,8 @@ class ModelHalf:
 
     def what_is_left(self) -> str:
         """What author code of this session still holds, in words; empty if all is let go."""
+        if not self.began:
+            return ""
         if not self.closed:
             return "its model half has not unwound"
         return self._driver.what_is_left()

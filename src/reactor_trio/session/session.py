@@ -197,6 +197,8 @@ class Session:
                 nursery.cancel_scope.cancel()
         finally:
             self.playout.close()
+            if not self._half.began:
+                self._services.host.post(self._inflow.close)
             if self.uploads is not None:
                 await self.uploads.aclose()
             self.reason = self.reason or "client_left"
