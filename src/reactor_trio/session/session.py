@@ -291,8 +291,15 @@ class Session:
         """
         if self.uploads is None:
             raise UploadRefused(404, "this model takes no files")
-        with self.lifetime.busy():
-            upload = await self.uploads.receive(name, mime_type, size, body)
+        try:
+            with self.lifetime.busy():
+                upload = await self.uploads.receive(name, mime_type, size, body)
+        except UploadRefused as refused:
+            if refused.status >= 500:  # ours, not the client's
+                log.error(
+                    "session %s: an upload failed: %s (runtime.uploads.folder says where files go)", self.id, refused.message
+                )
+            raise
         if self.journal is not None:
             self.journal.uploaded(upload.id, upload.name, upload.size)
         hook = self._services.declaration.file_uploaded

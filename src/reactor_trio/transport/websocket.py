@@ -22,6 +22,7 @@ The reader waits while a message is not collected, and then answers no ping: the
 from __future__ import annotations
 
 import logging
+import math
 import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -189,6 +190,8 @@ class WebSocketStream(MessageStream):
         self._wire = link.wire
         self._limits = limits
         self._silent = False
+        #: when this process last stood still (stopped, suspended): what a client sent meanwhile has not been looked at
+        self._heard_nobody_until = -math.inf
 
     async def receive(self) -> str | bytes:
         """See `MessageStream.receive`; a message over its limit closes with 1009 and raises PeerGone with that code."""
@@ -237,14 +240,16 @@ class WebSocketStream(MessageStream):
         """Task: ping every `ping_interval`; return when the client was silent for `silence`, and has been dropped."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._ping)
-            while self._lost_at() > trio.current_time():  # noqa: ASYNC110 - not polling: each byte moves the time
-                await trio.sleep_until(self._lost_at())
+            while (lost_at := self._lost_at()) > trio.current_time():
+                await trio.sleep_until(lost_at)  # each byte moves the time
+                if trio.current_time() - lost_at > self._limits.ping_interval:
+                    self._heard_nobody_until = trio.current_time()
             nursery.cancel_scope.cancel()
             self._silent = True
             await self.abort()
 
     def _lost_at(self) -> float:
-        return self._wire.last_received + self._limits.silence
+        return max(self._wire.last_received, self._heard_nobody_until) + self._limits.silence
 
     async def _ping(self) -> None:
         with suppress(PeerGone):  # the conversation learns it from `receive`
