@@ -69,6 +69,8 @@ class Model(ReactorPipeline):
         }
 '''
 
+_ENTRY = re.compile(r"\S*\d\d:\d\d:\d\d\S* +\[?(DEBUG|INFO|WARNING|ERROR|CRITICAL) *\]? *(.*)", re.IGNORECASE)
+
 #: bytes that allocators and caches may keep after one fault
 GROWTH = 24 << 20
 
@@ -98,7 +100,7 @@ def entries(log: str) -> list[Entry]:
             values = json.loads(line)
             text = str(values.get("message", values.get("event", "")))
             found.append(Entry(values["level"].upper(), text, "traceback" in values or "exception" in values))
-        elif match := re.match(r"\S*\d\d:\d\d:\d\d\S* +\[?(DEBUG|INFO|WARNING|ERROR|CRITICAL) *\]? *(.*)", line, re.IGNORECASE):
+        elif match := _ENTRY.match(line):
             found.append(Entry(match[1].upper(), match[2]))
         elif "Traceback (most recent call last)" in line and found:
             found[-1] = Entry(found[-1].level, found[-1].text, traceback=True)
@@ -180,7 +182,7 @@ def after(server: ReactorProcess, *expected: str, tracebacks: int = 0) -> Iterat
 
 
 class Witness:
-    """A client that controls a session and goes on reading in a thread of its own; the block's end asks whether it is well."""
+    """A client that controls a session and reads on in a thread of its own; the block's end asks whether it is well."""
 
     def __init__(self, server: ReactorProcess, path: str = "/ws?video=raw") -> None:
         self.client = RawClient(server.port, path, pongs=True)

@@ -1,7 +1,7 @@
 """Accepting connections when the process or the system has no descriptor or memory left for them.
 
-`trio.serve_listeners` tries again, and logs a traceback at each of its ten tries a second. Who must read the log wants to know
-when it began, what to do, and when it was over.
+`trio.serve_listeners` tries again, and logs a traceback at each of its ten tries a second. Who must read the log wants to
+know when it began, what to do, and when it was over.
 """
 
 from __future__ import annotations
