@@ -137,7 +137,7 @@ class Holding:
 
 def holding(server: ReactorProcess) -> Holding:
     """Take a session, see a picture, ask."""
-    with RawClient(server.port) as client:
+    with RawClient(server.port, pongs=True) as client:
         client.picture()
         client.say("counts", 1)
         counts = client.answer(1)["data"]["reply"]
@@ -150,12 +150,18 @@ def wait_for_rest(server: ReactorProcess) -> None:
     """Until the server has done all that belongs to its start."""
 
     def at_rest() -> bool:
-        with RawClient(server.port) as client:
+        with RawClient(server.port, pongs=True) as client:
             client.picture()
             client.say("counts", 1)
             return bool(client.answer(1)["data"]["reply"]["at_rest"])
 
+    wait_for_encoders(server)  # a WebSocket that comes before waits for them, and its handshake has a limit
     wait_for(at_rest, "the end of the start")
+
+
+def wait_for_encoders(server: ReactorProcess) -> None:
+    """Until no client has to wait for what the start still finds out."""
+    wait_for(lambda: health(server.port)[1]["encoders"], "the end of the preparation")
 
 
 @contextmanager
