@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,7 +141,8 @@ class RawClient:
         if first & 15 == CLOSE:
             raise Gone(int.from_bytes(payload[:2], "big") if payload else None, payload[2:].decode())
         if first & 15 == PING and self.pongs:
-            self.send(frame(PONG, payload))
+            with suppress(ConnectionError):  # reading will say so
+                self.send(frame(PONG, payload))
         return first & 15, payload
 
     def texts(self) -> Iterator[dict[str, Any]]:

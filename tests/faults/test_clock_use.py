@@ -13,7 +13,10 @@ PACKAGE = Path(reactor_trio.__file__).parent
 MAY = {
     "cli/logs.py": "the time of a log entry",
     "server/recorder.py": "the name of a recording",
+    "recording/timeline.py": "when a recording began",
     "server/tickets.py": "expiry",
+    "server/tracing.py": "when a span began, as OpenTelemetry wants it",
+    "cli/doctor/tls.py": "expiry of a certificate",
 }
 
 

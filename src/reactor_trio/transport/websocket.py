@@ -190,8 +190,9 @@ class WebSocketStream(MessageStream):
         self._wire = link.wire
         self._limits = limits
         self._silent = False
-        #: when this process last stood still (stopped, suspended): what a client sent meanwhile has not been looked at
+        #: until when this process stood still (stopped, suspended), which its own missing pings show: it asked nobody
         self._heard_nobody_until = -math.inf
+        self._pinged_at = trio.current_time()
 
     async def receive(self) -> str | bytes:
         """See `MessageStream.receive`; a message over its limit closes with 1009 and raises PeerGone with that code."""
@@ -242,7 +243,7 @@ class WebSocketStream(MessageStream):
             nursery.start_soon(self._ping)
             while (lost_at := self._lost_at()) > trio.current_time():
                 await trio.sleep_until(lost_at)  # each byte moves the time
-                if trio.current_time() - lost_at > self._limits.ping_interval:
+                if trio.current_time() - self._pinged_at > 1.5 * self._limits.ping_interval:
                     self._heard_nobody_until = trio.current_time()
             nursery.cancel_scope.cancel()
             self._silent = True
@@ -255,6 +256,7 @@ class WebSocketStream(MessageStream):
         with suppress(PeerGone):  # the conversation learns it from `receive`
             while True:
                 await trio.sleep(self._limits.ping_interval)
+                self._pinged_at = trio.current_time()
                 await self._send(_header(_PING, 0))
 
     async def aclose(self, code: int, reason: str) -> None:
