@@ -243,8 +243,7 @@ class WebSocketStream(MessageStream):
             nursery.start_soon(self._ping)
             while (lost_at := self._lost_at()) > trio.current_time():
                 await trio.sleep_until(lost_at)  # each byte moves the time
-                if trio.current_time() - self._pinged_at > 1.5 * self._limits.ping_interval:
-                    self._heard_nobody_until = trio.current_time()
+                self._notice_standstill()
             nursery.cancel_scope.cancel()
             self._silent = True
             await self.abort()
@@ -252,10 +251,16 @@ class WebSocketStream(MessageStream):
     def _lost_at(self) -> float:
         return max(self._wire.last_received, self._heard_nobody_until) + self._limits.silence
 
+    def _notice_standstill(self) -> None:
+        """By whichever of the two tasks wakes first."""
+        if trio.current_time() - self._pinged_at > 1.5 * self._limits.ping_interval:
+            self._heard_nobody_until = trio.current_time()
+
     async def _ping(self) -> None:
         with suppress(PeerGone):  # the conversation learns it from `receive`
             while True:
                 await trio.sleep(self._limits.ping_interval)
+                self._notice_standstill()
                 self._pinged_at = trio.current_time()
                 await self._send(_header(_PING, 0))
 
