@@ -241,6 +241,7 @@ class WebSocketStream(MessageStream):
         """Task: ping every `ping_interval`; return when the client was silent for `silence`, and has been dropped."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._ping)
+            self._notice_standstill()  # the process may have been stopped before this task's first step
             while (lost_at := self._lost_at()) > trio.current_time():
                 await trio.sleep_until(lost_at)  # each byte moves the time
                 self._notice_standstill()
