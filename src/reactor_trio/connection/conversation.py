@@ -130,6 +130,7 @@ class _Conversation:
         self._messages = messages
         self._session: Session | None = None
         self._served = serve_connection()
+        self._gone = False
 
     async def control(self) -> None:
         try:
@@ -208,18 +209,26 @@ class _Conversation:
             while True:
                 self._take(await self._messages.receive())
         except PeerGone as gone:
-            log.debug("%s left: %s", self._messages.peer, gone)
+            self._left(gone)
         wire.cancel()
 
     async def _send(self, wire: trio.CancelScope) -> None:
         try:
             await self.outbound.send(self._messages)
-        except PeerTooSlow:
+        except PeerGone as gone:
+            self._left(gone)
+        wire.cancel()
+
+    def _left(self, gone: PeerGone) -> None:
+        """The socket is gone: whoever learns it first says why, be it the receiving or the sending task."""
+        if self._gone:
+            return
+        self._gone = True
+        if isinstance(gone, PeerTooSlow):
             self.outbound.end("too_slow")
             log.warning("%s took no byte for too long and was closed", self._messages.peer)
-        except PeerGone as gone:
+        else:
             log.debug("%s left: %s", self._messages.peer, gone)
-        wire.cancel()
 
     async def _bound_farewell(self, wire: trio.CancelScope) -> None:
         await self.outbound.ended.wait()

@@ -90,7 +90,7 @@ class Runtime:
         self.journal = Journal(self._began)
         self.farewell_timeout = max(settings.drain_grace / 2, 0.1)
         #: the author's exception that ended the last session which one ended, or the model itself
-        self.last_error: Exception | None = None
+        self.last_error: BaseException | None = None
         #: why the model is not free although no session runs; None: it is
         self.stuck: str | None = None
         #: why the server goes down, as its clients are told
@@ -108,6 +108,7 @@ class Runtime:
         self.sessions = Sessions()
         #: whether the model's own `run()` is under way
         self.model_runs = False
+        self._model_ended = trio.Event()
         self._find_model = find_model
         self._find_moderation = find_moderation
         self._after_session = after_session
@@ -140,8 +141,12 @@ class Runtime:
         except ManifestError as unusable:
             self._failed(str(unusable))
             raise
-        except Exception as raised:
-            error = with_twin(raised)
+        except trio.Cancelled:
+            raise
+        except BaseException as raised:
+            if self._is_interrupt(raised):
+                raise
+            error = with_twin(raised) if isinstance(raised, Exception) else raised
             self._failed(f"load() failed: {type(error).__name__}: {error}")
             raise ModelFailed(f"{self.name}: load() raised {type(error).__name__}: {error}") from error
 
@@ -172,23 +177,15 @@ class Runtime:
         self.at_rest.set()
 
     async def watch_model(self) -> None:
-        """Run the model's own loop for the server's life. Raises ModelFailed when it raises or returns."""
-        model = self._loaded().model
-        if self.declaration.kind != "run_loop" or not isinstance(model, ReactorModel):
-            await trio.Event().wait()
-            return
-        self.model_runs = True
-        try:
-            await self.host.run(model.run)
-            cause: BaseException | None = None
-            what = "run() returned; it must go on for the model's life"
-        except Exception as error:
-            cause = with_twin(error)
-            what = f"run() raised {type(cause).__name__}: {cause}"
-        except SessionOver as error:
-            cause, what = error, "check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()"
-        finally:
-            self.model_runs = False
+        """Run the model's own loop for the server's life. Raises ModelFailed when it ends, or a session ends the model."""
+        what, cause = "", None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._until_model_ended, nursery.cancel_scope)
+            what, cause = await self._run_model()
+            nursery.cancel_scope.cancel()
+        if self._model_ended.is_set():
+            cause = self.last_error
+            what = f"model code raised {type(cause).__name__}: {cause}"
         failure = ModelFailed(f"{self.name}: {what}")
         self.last_error = cause if isinstance(cause, Exception) else failure
         self._failed(what)
@@ -197,6 +194,35 @@ class Runtime:
         with trio.move_on_after(self.settings.drain_grace):
             await self._everybody_left()
         raise failure from cause
+
+    async def _until_model_ended(self, running: trio.CancelScope) -> None:
+        await self._model_ended.wait()
+        running.cancel()
+
+    async def _run_model(self) -> tuple[str, BaseException | None]:
+        model = self._loaded().model
+        if self.declaration.kind != "run_loop" or not isinstance(model, ReactorModel):
+            await trio.Event().wait()
+        assert isinstance(model, ReactorModel)
+        self.model_runs = True
+        try:
+            await self.host.run(model.run)
+        except trio.Cancelled:
+            raise
+        except SessionOver as error:
+            return "check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()", error
+        except BaseException as error:
+            if self._is_interrupt(error):
+                raise
+            cause = with_twin(error) if isinstance(error, Exception) else error
+            return f"run() raised {type(cause).__name__}: {cause}", cause
+        finally:
+            self.model_runs = False
+        return "run() returned; it must go on for the model's life", None
+
+    def _is_interrupt(self, error: BaseException) -> bool:
+        """Ctrl-C in a test, where model code runs in the main thread."""
+        return isinstance(error, KeyboardInterrupt) and self.host.thread is None
 
     async def drain(self) -> None:
         """Refuse newcomers, give sessions their notice, end them in their order, say goodbye.
@@ -414,6 +440,8 @@ class Runtime:
             self.tracing.session_over(session.controller)
         if session.error is not None:
             self.last_error = session.error
+            if not isinstance(session.error, Exception):
+                self._model_ended.set()
         log.info("session %s ended: %s", session.id, session.reason)
         self._show_queue()
         self._left.ring()

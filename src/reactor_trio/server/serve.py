@@ -24,7 +24,7 @@ from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
 from reactor_trio.server.tracing import open_tracing
 from reactor_trio.session import Check
-from reactor_trio.transport import peer_of, serve_http, turn_away
+from reactor_trio.transport import PatientListener, peer_of, serve_http, turn_away
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -189,7 +189,7 @@ async def _listen(
 
     connections.start_soon(runtime.room.run)
     with accepting:
-        await trio.serve_listeners(connection, list(listeners), handler_nursery=connections)
+        await trio.serve_listeners(connection, [PatientListener(one) for one in listeners], handler_nursery=connections)
 
 
 def _first(group: BaseException) -> BaseException:

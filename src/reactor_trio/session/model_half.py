@@ -25,6 +25,7 @@ import trio
 
 from reactor_trio.errors import BufferClosed, CommandError
 from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Chunk, Origin
@@ -108,6 +109,8 @@ class ModelHalf:
         self.step = 0
         #: id of the controlling client's newest command applied
         self.newest_command: int | None = None
+        #: false as long as the I/O loop was cancelled before `run` had its first turn: then no author code saw the session
+        self.began = False
         self.closed = False
         #: set when the driver is to end
         self.stopped = trio.Event()
@@ -132,8 +135,12 @@ class ModelHalf:
         """Whether the session is over; true at once when the client has left, readable from any thread."""
         return self._disconnected or self._call.cancel_requested
 
-    async def run(self) -> Exception | None:
-        """The session from its first to its last line of author code; returns the author's exception if one ended it."""
+    async def run(self) -> BaseException | None:
+        """The session from its first to its last line of author code; returns the author's exception if one ended it.
+
+        One that is no Exception (SystemExit, and KeyboardInterrupt off the main thread) means the end of the model.
+        """
+        self.began = True
         serve_session(self)
         self._call = current_call()
         self._stop, self._guard = trio.CancelScope(shield=True), trio.CancelScope()
@@ -145,15 +152,16 @@ class ModelHalf:
             async with trio.open_nursery() as nursery:
                 try:
                     self._port.connected.change(self)
-                    await self.author.hook("connected", self._declaration.connected)
-                    nursery.start_soon(self._drive, nursery.cancel_scope)
-                    await trio.sleep(math.inf)  # until the disconnect, or until the driver ends the session
+                    await self._hook("connected", self._declaration.connected)
+                    if self.error is None:
+                        nursery.start_soon(self._drive, nursery.cancel_scope)
+                        await trio.sleep(math.inf)  # until the disconnect, or until the driver ends the session
                 finally:
                     self._disconnected = True
                     self._port.connected.change(None)
                     self.outflow.close()
                     with trio.move_on_after(self._close_timeout, shield=True) as limit:
-                        await self.author.hook("disconnected", self._declaration.disconnected)
+                        await self._hook("disconnected", self._declaration.disconnected)
                     if limit.cancelled_caught:
                         log.error("session %s: @disconnected took over %g s and was cancelled", self.session_id,
                                   self._close_timeout)  # fmt: skip
@@ -166,12 +174,19 @@ class ModelHalf:
             self._port.half = None
             if self._declaration.kind == "pipeline":
                 self._port.forget_fps()
-        if self.error is None or isinstance(self.error, Exception):
-            return self.error
-        raise self.error  # SystemExit, KeyboardInterrupt: the end of the server, not of a session
+        if isinstance(self.error, KeyboardInterrupt) and self.host.thread is None:
+            raise self.error  # Ctrl-C in a test, where model code runs in the main thread
+        return self.error
+
+    @property
+    def fatal(self) -> BaseException | None:
+        """What ended the model, if model code raised such a thing; also if `run` was cancelled meanwhile."""
+        return None if isinstance(self.error, Exception) else self.error
 
     def what_is_left(self) -> str:
         """What author code of this session still holds, in words; empty if all is let go."""
+        if not self.began:
+            return ""
         if not self.closed:
             return "its model half has not unwound"
         return self._driver.what_is_left()
@@ -269,7 +284,7 @@ class ModelHalf:
             try:
                 await self._driver.drive()
             except BaseException as error:
-                self.error = strip(error, SessionOver, trio.Cancelled, *self._ends)
+                self.error = self.error or strip(error, SessionOver, trio.Cancelled, *self._ends)
                 if isinstance(self.error, Exception):
                     self.error = with_twin(self.error)
                 cut_short = self.error is None and strip(error, trio.Cancelled) is None and not self.over
@@ -287,6 +302,18 @@ class ModelHalf:
             log.error("session %s: closing inference() took over %g s and was cancelled", self.session_id,
                       self._close_timeout)  # fmt: skip
         session.cancel()
+
+    async def _hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
+        """Call a hook; what it raises besides an Exception ends the model, unless it only says that the session is over."""
+        try:
+            await self.author.hook(kind, handler, arguments)
+        except trio.Cancelled:
+            raise
+        except BaseException as raised:
+            error = strip(raised, SessionOver)
+            if isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None:
+                raise
+            self.error = self.error or error
 
     @property
     def _ends(self) -> tuple[type[BaseException], ...]:
@@ -318,7 +345,7 @@ class ModelHalf:
     async def _apply(self, place: PendingCommand) -> None:
         command, numbers = place.command, tuple(place.numbers)
         if command.name == FILE_UPLOADED:
-            await self.author.hook(FILE_UPLOADED, self._declaration.file_uploaded, command.arguments)
+            await self._hook(FILE_UPLOADED, self._declaration.file_uploaded, command.arguments)
             return
         try:
             reply = await self.author.carry_out(command, self.state)

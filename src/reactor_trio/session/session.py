@@ -144,7 +144,8 @@ class Session:
         self.began = trio.current_time()
         self.ended = trio.Event()
         self.reason: EndReason | None = None
-        self.error: Exception | None = None
+        #: what model code raised, if that ended the session; no Exception: it ended the model
+        self.error: BaseException | None = None
         #: told what happens, if the session is recorded
         self.journal: Journal | None = None
         #: the client's files; None if the model takes none
@@ -192,11 +193,13 @@ class Session:
                 nursery.start_soon(self.lifetime.run)
                 with self._scope:
                     await self._run_model()
-                if self.error is not None:
-                    self._model_failed(self.error)
                 nursery.cancel_scope.cancel()
         finally:
+            if self.error is not None:  # also if the client has left at the same moment
+                self._model_failed(self.error)
             self.playout.close()
+            if not self._half.began:
+                self._services.host.post(self._inflow.close)
             if self.uploads is not None:
                 await self.uploads.aclose()
             self.reason = self.reason or "client_left"
@@ -289,8 +292,15 @@ class Session:
         """
         if self.uploads is None:
             raise UploadRefused(404, "this model takes no files")
-        with self.lifetime.busy():
-            upload = await self.uploads.receive(name, mime_type, size, body)
+        try:
+            with self.lifetime.busy():
+                upload = await self.uploads.receive(name, mime_type, size, body)
+        except UploadRefused as refused:
+            if refused.status >= 500:  # ours, not the client's
+                log.error(
+                    "session %s: an upload failed: %s (runtime.uploads.folder says where files go)", self.id, refused.message
+                )
+            raise
         if self.journal is not None:
             self.journal.uploaded(upload.id, upload.name, upload.size)
         hook = self._services.declaration.file_uploaded
@@ -416,7 +426,7 @@ class Session:
             raise CommandError("busy", f"more than {rate:g} commands a second")
         self._allowance -= 1
 
-    def _model_failed(self, error: Exception) -> None:
+    def _model_failed(self, error: BaseException) -> None:
         self.reason = "model_error"
         log.error("session %s: the model raised", self.id, exc_info=error)
 
@@ -435,6 +445,7 @@ class Session:
                 self.error = await self._services.host.run(self._half.run)
                 self.reason = self.reason or "done"  # nobody ended it but the model
             finally:
+                self.error = self.error or self._half.fatal
                 unwound.set()
             nursery.cancel_scope.cancel()
 

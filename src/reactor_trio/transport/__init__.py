@@ -3,6 +3,7 @@
 `serve_http` takes a connection and a `Site`, and gives the site's `converse` a `MessageStream`.
 """
 
+from reactor_trio.transport.accepting import PatientListener as PatientListener
 from reactor_trio.transport.http import serve_http as serve_http
 from reactor_trio.transport.http import turn_away as turn_away
 from reactor_trio.transport.limits import Limits as Limits

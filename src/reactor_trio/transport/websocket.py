@@ -24,6 +24,7 @@ The reader waits while a message is not collected, and then answers no ping: the
 from __future__ import annotations
 
 import logging
+import math
 import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -196,6 +197,9 @@ class WebSocketStream(MessageStream):
         self._wire = link.wire
         self._limits = limits
         self._silent = False
+        #: until when this process stood still (stopped, suspended), which its own missing pings show: it asked nobody
+        self._heard_nobody_until = -math.inf
+        self._pinged_at = trio.current_time()
 
     async def receive(self) -> str | bytes:
         """See `MessageStream.receive`; a message over its limit closes with 1009 and raises PeerGone with that code."""
@@ -244,19 +248,28 @@ class WebSocketStream(MessageStream):
         """Task: ping every `ping_interval`; return when the client was silent for `silence`, and has been dropped."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._ping)
-            while self._lost_at() > trio.current_time():  # noqa: ASYNC110 - not polling: each byte moves the time
-                await trio.sleep_until(self._lost_at())
+            self._notice_standstill()  # the process may have been stopped before this task's first step
+            while (lost_at := self._lost_at()) > trio.current_time():
+                await trio.sleep_until(lost_at)  # each byte moves the time
+                self._notice_standstill()
             nursery.cancel_scope.cancel()
             self._silent = True
             await self.abort()
 
     def _lost_at(self) -> float:
-        return self._wire.last_received + self._limits.silence
+        return max(self._wire.last_received, self._heard_nobody_until) + self._limits.silence
+
+    def _notice_standstill(self) -> None:
+        """By whichever of the two tasks wakes first."""
+        if trio.current_time() - self._pinged_at > 1.5 * self._limits.ping_interval:
+            self._heard_nobody_until = trio.current_time()
 
     async def _ping(self) -> None:
         with suppress(PeerGone):  # the conversation learns it from `receive`
             while True:
                 await trio.sleep(self._limits.ping_interval)
+                self._notice_standstill()
+                self._pinged_at = trio.current_time()
                 await self._send(_header(_PING, 0))
 
     async def aclose(self, code: int, reason: str) -> None:

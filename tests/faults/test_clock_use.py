@@ -1,0 +1,39 @@
+"""The wall clock, which jumps, is read only to name the time of day: in log lines, file names and the expiry of tokens."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import reactor_trio
+
+PACKAGE = Path(reactor_trio.__file__).parent
+
+#: modules that tell people or other machines the time of day, and what for
+MAY = {
+    "cli/logs.py": "the time of a log entry",
+    "server/recorder.py": "the name of a recording",
+    "recording/timeline.py": "when a recording began",
+    "server/tickets.py": "expiry",
+    "server/tracing.py": "when a span began, as OpenTelemetry wants it",
+    "cli/doctor/tls.py": "expiry of a certificate",
+}
+
+
+def wall_clock_readers() -> set[str]:
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+                and (node.value.id, node.attr) in {
+                    ("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "utcnow"),
+                    ("datetime", "fromtimestamp"), ("date", "today"),
+                }
+            ):  # fmt: skip
+                found.add(str(path.relative_to(PACKAGE)))
+    return found
+
+
+def test_who_reads_the_wall_clock():
+    assert wall_clock_readers() <= set(MAY), wall_clock_readers() - set(MAY)
