@@ -202,6 +202,8 @@ def make_decoder(track: TrackInfo) -> Decoder:
     codec = CODECS.get(track.codec or "")
     if codec is None:
         raise ProtocolError(f"track {track.name}: codec {track.codec} cannot be decoded here")
+    if codec.kind != track.kind:
+        raise ProtocolError(f"track {track.name}: {track.codec} is no codec for {track.kind}")
     if not find_spec(codec.package):
         raise ProtocolError(f"track {track.name}: codec {track.codec} cannot be decoded here; {INSTALL}")
     return codec.make(track)
