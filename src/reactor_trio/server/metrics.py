@@ -55,6 +55,9 @@ DROPS = (
 #: ended with its session.
 UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_over"]
 
+#: Why somebody was not let in; see `access.DenialReason`.
+DENIALS = ("missing", "wrong", "expired", "used", "not_allowed", "full")
+
 #: Parts of the time from a command to its picture: until the step that saw it began; that step; until encoding began;
 #: encoding; to the client and back; what the client held it for; and all of it.
 LATENCY_PARTS = ("wait", "step", "queue", "encode", "network", "decode", "total")
@@ -128,6 +131,7 @@ class Metrics:
         self._upload_bytes = 0
         self._commands: dict[CommandOutcome, int] = dict.fromkeys(get_args(CommandOutcome), 0)
         self._refusals = dict.fromkeys(REFUSALS, 0)
+        self._denials = dict.fromkeys(DENIALS, 0)
         self._lateness = Buckets(_LATENESS)
         self._intervals = Buckets(_INTERVAL)
         self._steps = Buckets(_STEP)
@@ -193,6 +197,10 @@ class Metrics:
         self._uploads[outcome] += 1
         self._upload_bytes += size
 
+    def denied(self, reason: str) -> None:
+        """Somebody was not let in, or not shown what it asked for; `reason` is one of `DENIALS`."""
+        self._denials[reason] += 1
+
     @cached_property
     def registry(self) -> CollectorRegistry:
         """The server's own, so that several can live in one process; on Linux it tells of the process, too."""
@@ -226,6 +234,7 @@ class Metrics:
             ("reactor_commands", "Commands, by what became of them", "outcome", self._commands),
             ("reactor_uploads", "Uploads, by what became of them", "outcome", self._uploads),
             ("reactor_requests_refused", "Requests and clients refused, by HTTP status", "status", self._refusals),
+            ("reactor_access_denied", "Requests by who may not make them", "reason", self._denials),
         )
         for name, text, label, counts in labelled:
             family = CounterMetricFamily(name, text, labels=[label])

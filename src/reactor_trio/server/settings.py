@@ -82,7 +82,7 @@ class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The server's certificate: PEM files, the chain's first certificate its own; `keyfile` None: the key is in `certfile`."""
+    """The server's certificate and what its chain needs, and the key, as PEM files; no `keyfile`: it is in `certfile`."""
 
     certfile: Annotated[str, Meta(min_length=1)]
     keyfile: Annotated[str, Meta(min_length=1)] | None = None

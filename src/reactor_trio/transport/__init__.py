@@ -1,6 +1,6 @@
 """Bytes, HTTP and WebSocket on the server's side; knows nothing of models and sessions.
 
-`serve_http` takes a connection and a `Site`, and gives the site's `converse` a `MessageStream`.
+`serve_http` takes a connection and a `Site`, and gives the conversation that the site admits a `MessageStream`.
 """
 
 from reactor_trio.transport.http import serve_http as serve_http
@@ -10,9 +10,11 @@ from reactor_trio.transport.messages import MessageStream as MessageStream
 from reactor_trio.transport.messages import PeerGone as PeerGone
 from reactor_trio.transport.messages import PeerTooSlow as PeerTooSlow
 from reactor_trio.transport.site import BodyTaker as BodyTaker
+from reactor_trio.transport.site import Conversation as Conversation
 from reactor_trio.transport.site import Refused as Refused
 from reactor_trio.transport.site import Request as Request
 from reactor_trio.transport.site import Response as Response
 from reactor_trio.transport.site import Site as Site
 from reactor_trio.transport.stream import StreamStalled as StreamStalled
 from reactor_trio.transport.stream import WireStream as WireStream
+from reactor_trio.transport.tls import secured as secured
