@@ -164,8 +164,10 @@ def network_of(peer: str) -> str:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return host
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None and not address.is_loopback:
-        return str(ipaddress.ip_network((address, 64), strict=False))
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is None and not address.is_loopback:
+            return str(ipaddress.ip_network((address, 64), strict=False))
+        return str(address.ipv4_mapped or address)
     return str(address)
 
 
