@@ -189,10 +189,10 @@ class WireStream(trio.abc.Stream):
         """
         try:
             with trio.move_on_after(seconds), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                if self._under_tls is not None:
+                if self._under_tls is not None and isinstance(self._stream, trio.SSLStream):
                     async with self._lock:
-                        self._under_tls.polite = True
-                        await self.aclose()
+                        self._closed = True
+                        await self._under_tls.close_politely(self._stream)
                     return
                 if isinstance(self._stream, trio.abc.HalfCloseableStream):
                     async with self._lock:

@@ -26,6 +26,7 @@ class SocketUnderTls(trio.abc.Stream):
         self.stream = stream
         self.took_bytes: Callable[[], object] = lambda: None
         self.polite = False
+        self._before_reading: Callable[[], object] = lambda: None
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """As `trio.abc.SendStream.send_all`."""
@@ -40,6 +41,7 @@ class SocketUnderTls(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         """As `trio.abc.ReceiveStream.receive_some`."""
+        self._before_reading()
         return await self.stream.receive_some(max_bytes)
 
     async def wait_send_all_might_not_block(self) -> None:
@@ -56,6 +58,19 @@ class SocketUnderTls(trio.abc.Stream):
                         pass
         finally:
             await trio.aclose_forcefully(self.stream)
+
+
+    async def close_politely(self, tls: TlsStream) -> None:
+        """Close `tls`, which stands on this, so that the peer can still read all that was written, and knows it is all.
+
+        OpenSSL says no goodbye with input in its hands. So that is taken from it first; more stays with the socket.
+        """
+        with trio.CancelScope() as until_empty:
+            self._before_reading = until_empty.cancel
+            while await tls.receive_some():
+                pass
+        self.polite = True
+        await tls.aclose()
 
 
 TlsStream = trio.SSLStream[SocketUnderTls]
