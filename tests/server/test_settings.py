@@ -67,6 +67,12 @@ def test_a_mistake_is_one_line_with_the_full_path_of_its_key(values, message):
     assert "\n" not in str(caught.value)
 
 
+def test_eight_ticket_keys_are_taken():
+    auth = parse_settings({"auth": {"ticket_keys": ["k"] * 8}}).auth
+    assert auth is not None
+    assert len(auth.ticket_keys) == 8
+
+
 def test_unsupported_values_are_refused_in_the_constructor_too():
     with pytest.raises(ManifestError, match=r"runtime\.max_sessions"):
         Settings(max_sessions=2)
