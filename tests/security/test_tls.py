@@ -23,6 +23,7 @@ from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.server.certificates import Certificates
 from reactor_trio.server.manifest import load_manifest
 from reactor_trio.server.settings import AuthSettings, LimitSettings, Settings, TlsSettings
+from reactor_trio.server.standby import serve_standby
 
 TOKEN = "control-" + "t" * 16
 
@@ -167,6 +168,23 @@ def test_paths_in_the_manifest_are_relative_to_it(tmp_path):
     settings = load_manifest(tmp_path).settings
     assert settings.tls == TlsSettings(str(tmp_path / "tls/cert.pem"), None)
     assert settings.auth == AuthSettings(token=f"file:{tmp_path}/secret", ticket_keys=("env:K", "file:/a/b"))
+
+
+async def test_while_no_model_is_served_the_reason_goes_by_tls_and_not_to_who_may_not_come_in(files):
+    """What answers while `reactor run --reload` waits for code that loads."""
+    for auth, reason in ((None, b"line 7 is wrong"), (AuthSettings(token=TOKEN), b"see the server's log")):
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listener.socket.getsockname()[1]
+        async with listener, trio.open_nursery() as nursery:
+            settings = Settings(tls=files.issue(), auth=auth)
+            nursery.start_soon(serve_standby, [listener], settings, "sky", "line 7 is wrong")
+            async with await trio.open_ssl_over_tcp_stream("127.0.0.1", port, ssl_context=files.trust) as asking:
+                await asking.send_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+                answer = b"".join([piece async for piece in asking])
+            nursery.cancel_scope.cancel()
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert reason in answer
+        assert b"line 7" not in answer or auth is None
 
 
 # The whole server
