@@ -115,7 +115,7 @@ class ReactorSite(Doorman):
             case "/health":
                 return self._health(request)
             case "/ready":
-                return readiness(self._runtime)
+                return readiness(self._runtime, known=self._known(request) is not None)
             case "/schema":
                 self._look(request, share_links=True)
                 return self._schema(request)
@@ -157,6 +157,15 @@ class ReactorSite(Doorman):
         if share_links and self._is_share_link(shown):
             return Grant(Claims(role="viewer"))
         return self._runtime.access.check(shown)
+
+    def _known(self, request: Request) -> Grant | None:
+        """What the client may do; None for who may not come in, but may ask how the server is."""
+        try:
+            return self._look(request, share_links=True)
+        except Denied as denied:
+            if denied.reason != "missing":
+                self._deny(request, denied)
+            return None
 
     def _is_share_link(self, shown: str | None) -> bool:
         return shown is not None and self._runtime.sessions.shared(shown) is not None
@@ -206,11 +215,7 @@ class ReactorSite(Doorman):
         phase = runtime.journal.phase
         status = "stuck" if runtime.stuck is not None else "ok" if phase == "ready" else phase
         code, headers = (200, {}) if status == "ok" else (503, {"retry-after": "1"})
-        try:
-            grant = self._look(request, share_links=True)
-        except Denied as denied:
-            if denied.reason != "missing":
-                self._deny(request, denied)
+        if (grant := self._known(request)) is None:
             return json_response(code, {"status": status, "phase": phase}, headers)
         body: dict[str, Any] = {
             "status": status,
