@@ -13,8 +13,8 @@ Hence the rules that live here and nowhere else:
 
 For a socket "takes a byte" is exact, because we call `writev` ourselves; it also takes header and payload as two
 buffers, so a picture of 2.7 MB is not copied. What the socket takes at once is written without a turn of the loop, which
-would cost as much as the write. Any other stream is fed in pieces of 64 KiB, in which small parts travel together: for TLS
-each is a record and a packet. Under TLS the socket still says when it takes a byte (`tls.py`); in memory a piece counts.
+would cost as much as the write. Any other stream is fed in pieces of 64 KiB. By TLS small parts travel together, since each
+piece is a record and a packet, and the socket still says when it takes a byte (`tls.py`); in memory a piece counts.
 
 The system's own send buffer is set smaller than the several megabytes it would grow to: what waits there is old when it
 arrives and can no longer be replaced by a newer frame, and big pictures that pass through the same memory again and again
@@ -168,7 +168,7 @@ class WireStream(trio.abc.Stream):
 
         if self._under_tls is not None:
             self._under_tls.took_bytes = progress
-        for piece in _pieces(views):
+        for piece in _records(views) if self._under_tls is not None else _pieces(views):
             await self._stream.send_all(piece)
             self.bytes_sent += len(piece)
             progress()
@@ -210,7 +210,11 @@ class WireStream(trio.abc.Stream):
 
 
 def _pieces(views: list[memoryview]) -> Iterator[Data]:
-    """`views` one after another in pieces of `_PIECE` bytes; only what is put together is copied."""
+    return (view[start : start + _PIECE] for view in views for start in range(0, len(view), _PIECE))
+
+
+def _records(views: list[memoryview]) -> Iterator[Data]:
+    """`views` as one, in pieces of `_PIECE` bytes; only what is put together is copied."""
     parts: list[memoryview] = []
     room = _PIECE
     for whole in views:
