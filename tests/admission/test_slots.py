@@ -46,10 +46,11 @@ def test_an_unclaimed_reservation_runs_out() -> None:
     admission = opened()
     admission.reserve("a", 0)
     admission.reserve("b", 0)
-    assert admission.expire(10) == []
-    assert admission.expire(10.5) == [Change("a", "unclaimed"), Change("b", "admitted")]
+    assert admission.next_deadline == 10
+    assert admission.expire(9.9) == []
+    assert admission.expire(10) == [Change("a", "unclaimed"), Change("b", "admitted")]
     with pytest.raises(Refused):
-        admission.claim("a", 10.5)
+        admission.claim("a", 10)
 
 
 def test_nobody_enters_before_the_doors_open_or_while_draining() -> None:
@@ -72,6 +73,23 @@ def test_without_a_queue_the_second_is_refused() -> None:
     assert admission.room() == "full"
 
 
+def test_who_takes_over_comes_next_and_needs_no_room_in_the_queue() -> None:
+    admission = opened(queue=1)
+    admission.reserve("a", 0)
+    admission.claim("a", 0)
+    admission.reserve("b", 0)
+    assert admission.take_over("c", "a", 1) == [
+        Change("a", "taken_over"), Change("c", "moved", 1, 2), Change("b", "moved", 2, 2),
+    ]  # fmt: skip
+    assert admission.take_over("d", "c", 1) == [Change("c", "taken_over"), Change("d", "moved", 1, 2)]
+    assert admission.room() == "full"
+    assert admission.release("a", 2) == [Change("d", "admitted"), Change("b", "moved", 1, 1)]
+    assert admission.take_over("e", "d", 3) == [Change("d", "taken_over"), Change("e", "admitted")]
+    admission.drain()
+    with pytest.raises(Refused):
+        admission.take_over("f", "e", 4)
+
+
 class AdmissionMachine(RuleBasedStateMachine):
     """Against the plainest model of it: a list in order of arrival."""
 
@@ -86,12 +104,13 @@ class AdmissionMachine(RuleBasedStateMachine):
         self.told: dict[str, tuple[int, int]] = {}
         self.now = 0.0
         self.count = 0
+        self.extra = 0  # those that took over from a session need no room in the queue
 
     @rule(target=sids)
     def reserve(self) -> str:
         self.count += 1
         sid = f"s{self.count}"
-        full = len(self.inside) == self.slots and len(self.line) == self.queue
+        full = len(self.inside) == self.slots and len(self.line) >= self.queue
         assert (self.admission.room() is None) != full
         if full:
             with pytest.raises(Refused):
@@ -117,6 +136,27 @@ class AdmissionMachine(RuleBasedStateMachine):
                 group.remove(sid)
         self.admitted(changes)
 
+    @rule(target=sids, other=sids)
+    def take_over(self, other: str) -> str:
+        self.count += 1
+        sid, before = f"s{self.count}", self.admission.has(other)
+        if before is None:
+            with pytest.raises(ValueError, match="has nothing"):
+                self.admission.take_over(sid, other, self.now)
+            return sid
+        told, *changes = self.admission.take_over(sid, other, self.now)
+        assert told == Change(other, "taken_over")
+        if before == "waiting":
+            self.line[self.line.index(other)] = sid
+        else:
+            self.line.insert(0, sid)
+        if before == "reserved":
+            self.inside.remove(other)
+        self.extra += before == "live"
+        self.admitted(changes)
+        assert self.admission.has(other) == (before if before == "live" else None), "a session unwinds first"
+        return sid
+
     @rule(seconds=st.floats(0, 20))
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -139,7 +179,7 @@ class AdmissionMachine(RuleBasedStateMachine):
     def never_more_than_the_slots(self) -> None:
         admission = self.admission
         assert admission.live + admission.reserved == len(self.inside) <= self.slots
-        assert admission.waiting == len(self.line) <= self.queue
+        assert admission.waiting == len(self.line) <= self.queue + self.extra
         assert not (self.line and len(self.inside) < self.slots), "nobody waits beside a free slot"
 
 

@@ -52,7 +52,10 @@ def stand_in(behaviour: str):
             os.kill(os.getpid(), signal.SIGTERM)
             await trio.sleep_forever()
         await trio.lowlevel.checkpoint()
-        runtime = SimpleNamespace(encoders={"h264": "libx264", "raw": "none"}, prepared=trio.Event(), at_rest=trio.Event())
+        runtime = SimpleNamespace(
+            encoders={"h264": "libx264", "raw": "none"}, prepared=trio.Event(), at_rest=trio.Event(),
+            sessions=(), drain_notice=0.0,
+        )  # fmt: skip
         task_status.started(Serving(f"http://{manifest.settings.host}:{port}/", port, runtime))
         runtime.prepared.set()
         runtime.at_rest.set()

@@ -116,7 +116,9 @@ def test_clients_come_back_on_the_same_port_and_broken_code_is_told(project):
         assert any("reactor.yaml: model: missing" in line for line in told), told
         assert "model: missing" in health(url)[1]["reason"]
 
-        (project / "reactor.yaml").write_text("model: pipeline:MyModel\nname: demo\nconfig: config.yml\n")
+        (project / "reactor.yaml").write_text(
+            "model: pipeline:MyModel\nname: demo\nconfig: config.yml\nruntime: {drain_notice: 600}\n"  # not waited for
+        )
         until(process, "waiting for a change in ")
         pipeline.write_text(good)
         assert until(process, " is ready: ")[-1].split()[-1] == url

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 
@@ -78,6 +79,25 @@ def test_t128_a_drain_ends_the_session_of_a_connected_client(project):
             assert process.wait(30) == 0
             out, err = client.communicate(timeout=30)
             assert (client.returncode, out.splitlines()[-1], err) == (0, "the session ended: draining", "")
+
+
+def test_a_drain_with_notice_lets_the_session_go_on_and_says_so(project):
+    manifest = project / "reactor.yaml"
+    manifest.write_text(manifest.read_text() + "\nruntime: {drain_notice: 600}\n")
+    with running(project) as (process, url), started("client", url, "--send", "set_brightness=0.5") as client:
+        assert "demo as control" in client.stdout.readline()
+        assert client.stdout.readline().startswith("set_brightness: ")
+        process.send_signal(signal.SIGTERM)
+        assert next(line for line in client.stdout if line.startswith("ending")) == "ending (draining) in 600 s\n"
+        with pytest.raises(urllib.error.HTTPError) as answer:
+            get(f"{url}health")
+        assert answer.value.code == 503
+        assert json.load(answer.value)["reason"].startswith("sessions may go on for ")
+        assert client.stdout.readline().startswith("main_video: "), "it goes on"
+        client.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+        assert process.returncode == 0, "when the last session is over it waits no longer"
+        assert out.splitlines()[-1] == "draining demo, 1 session may go on for 600 s; a second signal ends at once"
 
 
 def test_a_command_that_the_model_refuses_is_exit_code_2_with_the_path(project):

@@ -562,6 +562,28 @@ def test_an_end_that_was_meant_is_final(server: FakeServer, page: Page, reason: 
     state(page, "live")
 
 
+def test_an_end_in_sight_is_counted_down_and_may_be_taken_back(server: FakeServer, page: Page) -> None:
+    page.clock.install()
+    peer = open_page(page, server)
+    peer.welcome(BRIGHTNESS)
+    banner = page.locator("#ending")
+    state(page, "live")
+    expect(banner).to_be_hidden()
+    peer.say("reactor.ending", {"reason": "idle", "seconds": 10.0})
+    expect(banner).to_have_text("Nothing was done for a while. The session ends in 10 s")
+    page.clock.run_for(3500)
+    expect(banner).to_have_text("Nothing was done for a while. The session ends in 7 s")
+    peer.say("reactor.ending", {"reason": "idle", "seconds": None})
+    expect(banner).to_be_hidden()
+    peer.say("reactor.ending", {"reason": "draining", "seconds": 1.5})
+    expect(banner).to_have_text("The server is going down. The session ends in 2 s")
+    page.clock.run_for(5000)
+    expect(banner).to_have_text("The server is going down. The session ends in 0 s")
+    peer.bye("expired")
+    state(page, "ended")
+    expect(banner).to_be_hidden()
+
+
 def test_it_comes_back_by_itself_at_growing_intervals(server: FakeServer, page: Page) -> None:
     page.add_init_script("Math.random = () => 0.5")
     page.clock.install()

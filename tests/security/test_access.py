@@ -266,15 +266,15 @@ async def test_a_full_memory_of_tickets_refuses_for_now_and_is_counted(autojump_
 def test_an_address_is_named_once_a_minute_and_no_log_is_flooded(caplog):
     noted, wrong = DenialLog(), Denied("wrong", "no")
     for port in range(1000):
-        noted.note(f"192.0.2.1:{port}", wrong, 10.0)
+        noted.note(network_of(f"192.0.2.1:{port}"), wrong, 10.0)
     (line,) = (record.getMessage() for record in caplog.records)
     assert line == "access: 192.0.2.1 was refused: wrong (further ones are counted)"
     caplog.clear()
     for host in range(300):
-        noted.note(f"198.51.{host // 256}.{host % 256}:1", wrong, 10.0 + LOG_WINDOW - 0.1)
+        noted.note(f"198.51.{host // 256}.{host % 256}", wrong, 10.0 + LOG_WINDOW - 0.1)
     assert len(caplog.records) == LOG_ADDRESSES - 1
     caplog.clear()
-    noted.note("192.0.2.1:1", wrong, 10.0 + LOG_WINDOW)
+    noted.note("192.0.2.1", wrong, 10.0 + LOG_WINDOW)
     assert [record.getMessage() for record in caplog.records] == [
         f"access: {999 + 300 - (LOG_ADDRESSES - 1)} more requests were refused since",
         "access: 192.0.2.1 was refused: wrong (further ones are counted)",

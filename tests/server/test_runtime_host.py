@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio import ModelFailed, Output, ReactorError, ReactorModel, ReactorPipeline, RuntimeHost, Video
+from reactor_trio import ModelFailed, Output, ReactorError, ReactorModel, ReactorPipeline, RuntimeHost, SessionEnded, Video
 from reactor_trio.client import connect
 
 
@@ -24,6 +24,19 @@ class Still(ReactorPipeline):
     def inference(self) -> Any:
         while True:
             yield np.full((4, 6, 3), 7, np.uint8)
+
+
+def test_a_session_is_revoked_from_a_plain_thread() -> None:
+    async def watch(url: str, host: RuntimeHost) -> None:
+        async with connect(url) as client:
+            host.revoke("another")
+            host.revoke(client.session_id)
+            async for _ in client.frames():
+                pass
+
+    with RuntimeHost(Still) as host, pytest.raises(SessionEnded) as ended:
+        trio.run(watch, host.url, host)
+    assert ended.value.reason == "revoked"
 
 
 class Broken(ReactorModel):

@@ -6,4 +6,5 @@ from reactor_trio.admission.journal import Phase as Phase
 from reactor_trio.admission.journal import PhaseEntry as PhaseEntry
 from reactor_trio.admission.slots import Admission as Admission
 from reactor_trio.admission.slots import Change as Change
+from reactor_trio.admission.slots import RefusalReason as RefusalReason
 from reactor_trio.admission.slots import Refused as Refused

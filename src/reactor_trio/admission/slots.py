@@ -4,18 +4,23 @@ A client asks with `reserve`. If a slot is free it is reserved at once, and coun
 clients in one slot would be to ask for load first and count later. If none is free the client waits, first come first
 served, up to `queue_limit`. `claim` turns a reservation into a live session before its deadline; `release` ends whatever
 the client has, and lets the next one in. Each call returns the changes it made for others, for the caller to tell them.
+
+`take_over` is for a newcomer that gets what another has: its place in the queue, or the first one if it holds the slot,
+which is free when that one's session has unwound. It needs no room in the queue: whoever takes over from one who plays is
+the next to be taken over from, so there is one such place for each slot at most.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
-RefusalReason = Literal["full", "draining", "not_ready"]
+RefusalReason = Literal["full", "address_full", "draining", "not_ready"]
 
 
 class Refused(Exception):
-    """No room, or not now."""
+    """No room, no room for one more of this address, or not now."""
 
     def __init__(self, reason: RefusalReason) -> None:
         super().__init__(reason)
@@ -27,7 +32,7 @@ class Change:
     """What became of a client that waits or holds a reservation; `position` counts from 1, `total` all who wait."""
 
     sid: str
-    kind: Literal["admitted", "moved", "unclaimed", "draining"]
+    kind: Literal["admitted", "moved", "unclaimed", "draining", "taken_over"]
     position: int = 0
     total: int = 0
 
@@ -69,23 +74,55 @@ class Admission:
         """Why a client that asked now would be refused; None if it would get a slot or a place in the queue."""
         if self.open != "open":
             return "draining" if self.open == "draining" else "not_ready"
-        if self._free() <= 0 and len(self._waiting) >= self.queue_limit:
+        if self.free <= 0 and len(self._waiting) >= self.queue_limit:
             return "full"
         return None
 
     def reserve(self, sid: str, now: float) -> list[Change]:
         """Ask for a slot: `sid` is admitted, or given a place in the queue. Raises Refused."""
-        if sid in self._live or sid in self._reserved or sid in self._waiting:
-            raise ValueError(f"{sid} has asked already")
+        self._check_new(sid)
         if (reason := self.room()) is not None:
             raise Refused(reason)
         self._waiting[sid] = (0, 0)
         return self._advance(now)
 
+    def take_over(self, sid: str, other: str, now: float) -> list[Change]:
+        """Ask for what `other` has; a session of it goes on until `release`. Raises Refused."""
+        self._check_new(sid)
+        if self.open != "open":
+            raise Refused("draining" if self.open == "draining" else "not_ready")
+        line = dict(self._waiting)
+        if self.has(other) == "waiting":
+            self._waiting = {sid if one == other else one: (0, 0) if one == other else told for one, told in line.items()}
+        elif self.has(other) is not None:
+            self._reserved.pop(other, None)
+            self._waiting = {sid: (0, 0), **line}
+        else:
+            raise ValueError(f"{other} has nothing")
+        return [Change(other, "taken_over"), *self._advance(now)]
+
+    def has(self, sid: str) -> Literal["waiting", "reserved", "live"] | None:
+        """What `sid` has."""
+        if sid in self._waiting:
+            return "waiting"
+        if sid in self._reserved:
+            return "reserved"
+        return "live" if sid in self._live else None
+
+    @property
+    def free(self) -> int:
+        """Slots that nobody has."""
+        return self.slots - len(self._live) - len(self._reserved)
+
+    @property
+    def next_deadline(self) -> float:
+        """When the next reservation runs out, for `expire`; infinity if there is none."""
+        return min(self._reserved.values(), default=math.inf)
+
     def claim(self, sid: str, now: float) -> None:
         """Turn a reservation into a live session. Raises Refused if there is none, or it ran out."""
         deadline = self._reserved.get(sid)
-        if deadline is None or now > deadline:
+        if deadline is None or now >= deadline:
             raise Refused("draining" if self.open == "draining" else "not_ready")
         del self._reserved[sid]
         self._live.add(sid)
@@ -99,7 +136,7 @@ class Admission:
 
     def expire(self, now: float) -> list[Change]:
         """End reservations that were not claimed in time."""
-        late = [sid for sid, deadline in self._reserved.items() if now > deadline]
+        late = [sid for sid, deadline in self._reserved.items() if now >= deadline]
         for sid in late:
             del self._reserved[sid]
         return [Change(sid, "unclaimed") for sid in late] + self._advance(now)
@@ -121,13 +158,14 @@ class Admission:
         total = len(self._waiting)
         return [Change(sid, "moved", position, total) for position, sid in enumerate(self._waiting, 1)]
 
-    def _free(self) -> int:
-        return self.slots - len(self._live) - len(self._reserved)
+    def _check_new(self, sid: str) -> None:
+        if self.has(sid) is not None:
+            raise ValueError(f"{sid} has asked already")
 
     def _advance(self, now: float) -> list[Change]:
         """Let in whom there is room for; tell those who still wait what has changed for them."""
         changes: list[Change] = []
-        while self.open == "open" and self._waiting and self._free() > 0:
+        while self.open == "open" and self._waiting and self.free > 0:
             sid = next(iter(self._waiting))
             del self._waiting[sid]
             self._reserved[sid] = now + self.claim_ttl

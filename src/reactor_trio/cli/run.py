@@ -83,7 +83,8 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
     listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(socket.socket(fileno=fd))) for fd in sockets]
 
     def ask_to_drain() -> None:
-        terminal.say(f"draining {manifest.name}; a second signal ends at once")
+        notice = "" if serving is None else waits_for(len(serving.runtime.sessions), serving.runtime.drain_notice)
+        terminal.say(f"draining {manifest.name}{notice}; a second signal ends at once")
         drain.set()
 
     def make_room() -> None:
@@ -122,6 +123,8 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
                     if isinstance(leaf, OSError):
                         raise UsageError(cannot_listen(manifest, leaf)) from error
                 raise
+            if sockets:  # whoever edits the model does not wait for notices
+                serving.runtime.drain_notice = 0.0
             stop.armed = True
             if (certificates := serving.certificates) is not None and not os.isatty(0):  # whose closing sends it too
                 signal.signal(signal.SIGHUP, lambda _signum, _frame: token.run_sync_soon(certificates.renew))
@@ -131,6 +134,13 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
             terminal.say(f"encoders: {', '.join(f'{codec} ({by})' for codec, by in serving.runtime.encoders.items())}")
             await serving.runtime.at_rest.wait()
             settle()
+
+
+def waits_for(sessions: int, seconds: float) -> str:
+    """What a drain waits for, as the rest of a line."""
+    if not sessions or not seconds:
+        return ""
+    return f", {sessions} session{'s' if sessions > 1 else ''} may go on for {seconds:g} s"
 
 
 def cannot_listen(manifest: Manifest, error: OSError) -> str:

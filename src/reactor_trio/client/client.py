@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 from numpy.typing import ArrayLike
 
-from reactor_trio.client.conversation import Commanded, Conversation
+from reactor_trio.client.conversation import Commanded, Conversation, Ending
 from reactor_trio.client.decoders import wanted
 from reactor_trio.client.push import Payload, PushTrack, check_codec, checked_picture, encode_sound
 from reactor_trio.client.receiver import Answer, Receiver
@@ -39,6 +39,8 @@ class Client:
     Args:
         transport: how messages travel; the client closes it.
         on_queued: called with `(position, total)` when the server has no room yet, and again at each change.
+        on_ending: called with `(reason, seconds)` when the server says that the session will end, with None for seconds when
+            it takes that back.
         post: how uploads travel; without it there are none.
         feedback: whether the server is told of each video frame that comes.
     """
@@ -51,6 +53,7 @@ class Client:
         transport: Transport,
         *,
         on_queued: Callable[[int, int], object] | None = None,
+        on_ending: Callable[[str, float | None], object] | None = None,
         post: Post | None = None,
         feedback: bool = False,
     ) -> None:
@@ -58,7 +61,7 @@ class Client:
         self._post = post
         self._conversation = Conversation()
         self._receiver = Receiver(
-            transport, self._conversation, on_queued, self.frames_queued, feedback, self._keyframe_wanted
+            transport, self._conversation, on_queued, self.frames_queued, feedback, self._keyframe_wanted, on_ending
         )
         self._pushes: dict[int, PushTrack] = {}
         self._first_push: float | None = None
@@ -72,6 +75,14 @@ class Client:
     def position(self) -> int | None:
         """Place in the server's queue, from 1; None if there is none or no more."""
         return self._receiver.position
+
+    @property
+    def ending(self) -> Ending | None:
+        """Why the server will end the session (`"idle"`, `"expired"`, `"draining"`) and in how many `seconds`; else None."""
+        if self._receiver.ending is None:
+            return None
+        reason, at = self._receiver.ending
+        return Ending(reason, max(0.0, at - anyio.current_time()))
 
     @property
     def session_id(self) -> str:

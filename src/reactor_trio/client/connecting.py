@@ -29,6 +29,7 @@ async def connect(
     token: str | None = None,
     model: str | None = None,
     on_queued: Callable[[int, int], object] | None = None,
+    on_ending: Callable[[str, float | None], object] | None = None,
     feedback: bool = True,
     max_message_size: int = MAX_MESSAGE_SIZE,
     timeout: float = 10.0,
@@ -46,6 +47,8 @@ async def connect(
             stands in `url`, so that it is in no log of a proxy.
         model: refuse to talk to a server that serves a model of another name.
         on_queued: called with `(position, total)` while the server has no room.
+        on_ending: called with `(reason, seconds)` when the server says that the session will end (`"idle"`, `"expired"`,
+            `"draining"`), with None for seconds when it takes that back.
         feedback: tell the server of each frame that comes, so that it sends no more than the link carries.
         max_message_size: bytes of the largest message that will be taken.
         timeout: seconds for TCP and the handshakes. Waiting in the server's queue has no limit.
@@ -69,7 +72,7 @@ async def connect(
         timeout=timeout,
     )
     post = HttpPost(address, ssl_context=ssl_context, timeout=timeout)
-    async with running(Client(transport, on_queued=on_queued, post=post, feedback=feedback)) as client:
+    async with running(Client(transport, on_queued=on_queued, on_ending=on_ending, post=post, feedback=feedback)) as client:
         transport.expect_byte_every(_MISSED_BEATS * client.heartbeat)
         yield client
 

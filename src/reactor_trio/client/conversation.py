@@ -68,6 +68,13 @@ class KeyframeWanted(msgspec.Struct, frozen=True):
     track: int
 
 
+class Ending(msgspec.Struct, frozen=True):
+    """The session ends in `seconds`, and why; None: that has been taken back."""
+
+    reason: str
+    seconds: float | None
+
+
 class Bye(msgspec.Struct, frozen=True):
     """The server ends the session."""
 
@@ -94,7 +101,7 @@ class Received(msgspec.Struct, frozen=True):
     received_at: float
 
 
-TextEvent = Queued | Welcomed | Answered | TrackChanged | KeyframeWanted | Bye | Message
+TextEvent = Queued | Welcomed | Answered | TrackChanged | KeyframeWanted | Ending | Bye | Message
 
 
 class _Ack(msgspec.Struct):
@@ -185,6 +192,8 @@ class Conversation:
                 return _data(message, KeyframeWanted)
             case "reactor.queued":
                 return _data(message, Queued)
+            case "reactor.ending":
+                return _data(message, Ending)
             case "reactor.bye":
                 return _data(message, Bye)
             case "reactor.welcome":

@@ -48,7 +48,11 @@ async def watch(
         video = container_of(Path(record)).video  # before connecting: it may be a name that cannot be used
     queued = on_queued or (lambda at, total: report(f"queued: {at} of {total}"))
     watching = watching or partial(_watch, report=report)
-    async with connect(url, video=video, token=token, on_queued=queued) as client:
+
+    def ending(reason: str, left: float | None) -> None:
+        report(f"ending ({reason}): not any more" if left is None else f"ending ({reason}) in {left:.0f} s")
+
+    async with connect(url, video=video, token=token, on_queued=queued, on_ending=ending) as client:
         report(f"session {client.session_id}: {client.name} as {client.role}")
         if record is None:
             await _drive(client, send, seconds, report, watching)

@@ -24,6 +24,7 @@ from reactor_trio.client.conversation import (
     Bye,
     Commanded,
     Conversation,
+    Ending,
     KeyframeWanted,
     Message,
     Queued,
@@ -68,6 +69,7 @@ class Receiver:
     Args:
         conversation: reads it; whoever sends uses the same one.
         on_queued: called with `(position, total)` while there is no room.
+        on_ending: called with `(reason, seconds)` when an end is in sight, or with None for seconds when it no longer is.
         frames_queued: frames that a consumer's queue holds.
         feedback: whether the server is told of each video frame.
         on_keyframe: called with the index of the input track of which the server wants a keyframe.
@@ -81,6 +83,7 @@ class Receiver:
         frames_queued: int,
         feedback: bool = False,
         on_keyframe: Callable[[int], object] = lambda _: None,
+        on_ending: Callable[[str, float | None], object] | None = None,
     ) -> None:
         self._transport = transport
         self._conversation = conversation
@@ -88,12 +91,15 @@ class Receiver:
         self._frames_queued = frames_queued
         self._feedback = feedback
         self._on_keyframe = on_keyframe
+        self._on_ending = on_ending
         self._end_message = ""
         self._to_tell: dict[tuple[str, int], str] = {}
         self._asked: dict[int, float] = {}
         self._something_to_tell = anyio.Event()
         #: place in the server's queue, from 1; None if there is none or no more
         self.position: int | None = None
+        #: why and when the server will end the session, None if no end is in sight
+        self.ending: tuple[str, float] | None = None
         #: who waits for an answer, by the command's number
         self.answers: dict[int, Answer] = {}
         #: frames by track index
@@ -194,8 +200,15 @@ class Receiver:
                     answer.give(reply, error)
             case Message() as message:
                 self.messages.put(message)
+            case Ending(reason, seconds):
+                self._take_ending(reason, seconds)
             case Bye(reason, message):
                 self.finish(reason, message)
+
+    def _take_ending(self, reason: str, seconds: float | None) -> None:
+        self.ending = None if seconds is None else (reason, anyio.current_time() + seconds)
+        if self._on_ending is not None:
+            self._on_ending(reason, seconds)
 
     def _take_packet(self, data: bytes | bytearray | memoryview) -> None:
         received = self._conversation.receive_packet(data, anyio.current_time())

@@ -148,7 +148,7 @@ class _Conversation:
                 finally:
                     if self._session is not None:
                         self._session.detach(self.outbound)
-                        self._session.reason = self._session.reason or self.outbound.end_reason
+                        self._session.reason = self._session.reason or self.outbound.end_reason or "client_left"
                     outer.cancel_scope.cancel()  # before the socket closes: the model learns it no later than the client
                     with trio.CancelScope(shield=True):
                         await self._messages.abort()

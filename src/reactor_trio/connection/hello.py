@@ -23,6 +23,7 @@ class Hello(msgspec.Struct, frozen=True):
         token: the share token with which it wants to watch, None if it shows none.
         feedback: whether it says that it will acknowledge frames, so that it has a window from the first one on.
         claims: what it has shown of itself.
+        address: the address whose limits it shares; None if it has none.
     """
 
     role: Literal["control", "viewer"]
@@ -31,6 +32,7 @@ class Hello(msgspec.Struct, frozen=True):
     token: str | None = None
     feedback: bool = False
     claims: Claims = Claims()
+    address: str | None = None
 
     def __repr__(self) -> str:
         return f"Hello({self.role})"  # the token is a secret

@@ -95,6 +95,7 @@ class Outbound:
     def __init__(self, number: int, joined_at: float, hello: Hello, services: OutboundServices) -> None:
         self.number = number
         self.joined_at = joined_at
+        self.hello = hello
         self.end_reason: EndReason | None = None
         #: set when the end has been said
         self.ended = trio.Event()

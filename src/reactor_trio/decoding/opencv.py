@@ -12,7 +12,6 @@ from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
 
-
 # While OpenCV is imported it stands in sys.modules half made, and another thread that looks for it gets a ValueError.
 _importing = threading.Lock()
 

@@ -5,6 +5,7 @@ import { CaptureLatency } from "./capture.js";
 import { StepDown, hearable, named, showable } from "./codecs.js";
 import { actionControl, settingControl } from "./controls.js";
 import { element } from "./dom.js";
+import { Ending } from "./ending.js";
 import { Figures } from "./figures.js";
 import { Freezes } from "./freezes.js";
 import { Gamepads } from "./gamepad.js";
@@ -56,6 +57,8 @@ link.addEventListener("connecting", ({ detail: session }) => {
     show("queued", "waiting", `Waiting, position ${position} of ${total}${reason ? `: ${reason}` : ""}`);
   });
   session.addEventListener("welcome", () => live(session));
+  session.addEventListener("ending", ({ detail }) => ending.show(detail));
+  session.addEventListener("closed", () => ending.hide());
   session.addEventListener("error", ({ detail }) => log("error", `${detail.code}: ${detail.message}`));
 });
 
@@ -102,6 +105,7 @@ const tools = new Tools(
   sound,
   (message) => log("error", message),
 );
+const ending = new Ending($("ending"));
 const share = new Share($("share"), $("share-status"), $("share-link"));
 
 const lead = $("lead-toggle");

@@ -40,6 +40,7 @@ export function connect({ url, video = "jpeg", audio, role, model, token, feedba
  * One session on one socket. Events, each a CustomEvent whose `detail` is:
  *
  *   queued   {position, total}         waiting; position counts from 1
+ *   ending   {reason, seconds}         it will end so soon, with null not any more
  *   welcome  the data of the welcome   the session has begun; `session.welcome` and `session.tracks` are set
  *   track    a track description       size or codec changed, before the first frame of it
  *   frame    {track, seq, ptsUs, flags, command, step, meta, payload}   payload is a view, valid as long as it is kept
@@ -181,6 +182,9 @@ export class Session extends EventTarget {
         else this.#tell("error", data);
         break;
       }
+      case "reactor.ending":
+        this.#tell("ending", data);
+        break;
       case "reactor.bye":
         this.#bye = data;
         this.#tell("bye", data);

@@ -38,6 +38,11 @@ class _Error(msgspec.Struct):
     message: str
 
 
+class _Ending(msgspec.Struct):
+    reason: Literal["expired", "idle", "draining"]
+    seconds: float | None
+
+
 class _Bye(msgspec.Struct, omit_defaults=True):
     reason: Literal[END_REASONS]  # type: ignore[valid-type]
     message: str = ""
@@ -59,6 +64,7 @@ _FROM_SERVER: tuple[tuple[str, str, type], ...] = (
     ("reactor.ack", "A command was applied; the model's step `step` is the first that sees it.", _Ack),
     ("reactor.error", "A command or message was refused and changed nothing.", _Error),
     ("reactor.track", "A track's description, before the first frame of a new size or codec.", TrackInfo),
+    ("reactor.ending", "The session ends in `seconds`, with null not any more; the newest one holds.", _Ending),
     ("reactor.bye", "Why the session ended; the socket closes next.", _Bye),
 )
 _FROM_CLIENT: tuple[tuple[str, str, type], ...] = (

@@ -129,14 +129,13 @@ class DenialLog:
         self._named: set[str] = set()
         self._more = 0
 
-    def note(self, peer: str, denied: Denied, now: float) -> None:
-        """Log that `peer` was refused at `now` (Trio's clock), unless its address was named in this window."""
+    def note(self, address: str, denied: Denied, now: float) -> None:
+        """Log that `address` was refused at `now` (Trio's clock), unless it was named in this window."""
         if now >= self._until:
             if self._more:
                 log.warning("access: %d more requests were refused since", self._more)
             self._named.clear()
             self._until, self._more = now + LOG_WINDOW, 0
-        address = network_of(peer)
         if address in self._named or len(self._named) >= LOG_ADDRESSES:
             self._more += 1
             return

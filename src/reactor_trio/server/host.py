@@ -62,12 +62,16 @@ class RuntimeHost:
         assert self._token is not None
         self._token.run_sync_soon(function, *args)
 
+    def revoke(self, session_id: str) -> None:
+        """End a session: its clients are told `revoked`. Returns at once; does nothing if none of this id runs."""
+        self.post(self._started().runtime.revoke, session_id)
+
     def watch(self, after: int = 0) -> list[PhaseEntry]:
         """The server's phases with a number above `after`, oldest first."""
         return self._started().runtime.journal.after(after)
 
     def stop(self, timeout: float | None = None) -> None:
-        """Drain and stop; returns when the server is gone. A second call does nothing.
+        """Drain and stop; returns when the server is gone, after `runtime.drain_notice`. A second call does nothing.
 
         Raises what `serve` raised, TimeoutError if it is not gone in `timeout` seconds (a step that does not end).
         """

@@ -58,6 +58,10 @@ UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_ov
 #: Why somebody was not let in; see `access.DenialReason`.
 DENIALS = ("missing", "wrong", "expired", "used", "not_allowed", "full")
 
+#: Why a connection or handshake was refused: all connections are taken; an address has too many, asks too often, or has too
+#: many clients in the queue.
+LimitKind = Literal["connections", "address_connections", "address_handshakes", "address_waiting"]
+
 #: Parts of the time from a command to its picture: until the step that saw it began; that step; until encoding began;
 #: encoding; to the client and back; what the client held it for; and all of it.
 LATENCY_PARTS = ("wait", "step", "queue", "encode", "network", "decode", "total")
@@ -132,6 +136,7 @@ class Metrics:
         self._commands: dict[CommandOutcome, int] = dict.fromkeys(get_args(CommandOutcome), 0)
         self._refusals = dict.fromkeys(REFUSALS, 0)
         self._denials = dict.fromkeys(DENIALS, 0)
+        self._limited: dict[LimitKind, int] = dict.fromkeys(get_args(LimitKind), 0)
         self._lateness = Buckets(_LATENESS)
         self._intervals = Buckets(_INTERVAL)
         self._steps = Buckets(_STEP)
@@ -201,6 +206,10 @@ class Metrics:
         """Somebody was not let in, or not shown what it asked for; `reason` is one of `DENIALS`."""
         self._denials[reason] += 1
 
+    def limited(self, kind: LimitKind) -> None:
+        """A connection or handshake was refused by a limit."""
+        self._limited[kind] += 1
+
     @cached_property
     def registry(self) -> CollectorRegistry:
         """The server's own, so that several can live in one process; on Linux it tells of the process, too."""
@@ -233,6 +242,7 @@ class Metrics:
             ("reactor_sessions_ended", "Sessions that ended", "reason", self._sessions),
             ("reactor_commands", "Commands, by what became of them", "outcome", self._commands),
             ("reactor_uploads", "Uploads, by what became of them", "outcome", self._uploads),
+            ("reactor_connections_refused", "Connections and handshakes refused by a limit", "limit", self._limited),
             ("reactor_requests_refused", "Requests and clients refused, by HTTP status", "status", self._refusals),
             ("reactor_access_denied", "Requests by who may not make them", "reason", self._denials),
         )

@@ -38,6 +38,7 @@ from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import Place, WaitingRoom
 from reactor_trio.session import SESSION_OVER, Check, CommandRecord, Session, SessionServices
 from reactor_trio.session.bell import Bell
+from reactor_trio.session.lifetime import TimeLimits
 from reactor_trio.session.uploads import Disk, UploadLimits
 
 log = logging.getLogger("reactor_trio.server")
@@ -83,7 +84,9 @@ class Runtime:
         self.tracing = tracing
         #: what its clients must show
         self.access = Access(settings.auth, name)
-        self.room = WaitingRoom(Admission(settings.max_sessions, settings.queue))
+        self.room = WaitingRoom(
+            Admission(settings.max_sessions, settings.queue), settings.takeover, settings.limits.waiting_per_address
+        )
         #: what `GET /schema` answers, None until the model is loaded
         self.schema: dict[str, Any] | None = None
         self._began = trio.current_time()
@@ -95,12 +98,16 @@ class Runtime:
         self.stuck: str | None = None
         #: why the server goes down, as its clients are told
         self.goodbye: EndReason = "draining"
+        #: seconds that sessions may go on when the server goes down, and until when they may; None: it does not
+        self.drain_notice = settings.drain_notice
+        self.drains_at: float | None = None
         #: what encodes each codec here, best first; empty until `prepared`
         self.encoders: dict[str, str] = {}
         #: set when nothing is left to be found out that a client has to wait for, and when nothing of the start is left
         self.prepared, self.at_rest = trio.Event(), trio.Event()
         #: set when the server begins to go down
         self.draining = trio.Event()
+        self._drained = trio.Event()
         self.sessions = Sessions()
         #: whether the model's own `run()` is under way
         self.model_runs = False
@@ -195,14 +202,33 @@ class Runtime:
         raise failure from cause
 
     async def drain(self) -> None:
-        """Refuse newcomers, end sessions in their order, say goodbye; returns when all have left or the grace is over."""
+        """Refuse newcomers, give sessions their notice, end them in their order, say goodbye.
+
+        Returns when all have left or notice and grace are over; a second call returns with the first. A server whose
+        clients are told `model_restarting` gives no notice.
+        """
+        if self.journal.phase == "draining":
+            await self._drained.wait()
         if self.journal.phase != "ready":
             return
+        try:
+            await self._drain(0 if self.goodbye == "model_restarting" else self.drain_notice)
+        finally:
+            self._drained.set()
+
+    async def _drain(self, notice: float) -> None:
         self.journal.enter("draining", trio.current_time())
+        self.drains_at = trio.current_time() + notice
         self._on_phase("draining")
         self.draining.set()
         self.metrics.ready = False
         self.room.drain()
+        if notice:
+            for session in self.sessions:
+                session.lifetime.announce(notice)
+            with trio.move_on_at(self.drains_at):
+                while self.sessions:
+                    await self._left.wait()
         for session in self.sessions:
             session.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
@@ -213,6 +239,13 @@ class Runtime:
             await self._everybody_left()
         self.journal.enter("drained", trio.current_time())
         self._on_phase("drained")
+
+    def revoke(self, session_id: str) -> bool:
+        """End a session: its clients are told `revoked`. False if none of this id runs. Never raises."""
+        session = self.sessions.find(session_id)
+        if session is not None:
+            session.end("revoked")
+        return session is not None
 
     # ---- what connections ask -----------------------------------------------------------------------------------------
 
@@ -246,12 +279,26 @@ class Runtime:
 
     def enter(self, outbound: Outbound) -> Place:
         """A place for a controlling client. Raises Refused."""
+        sid = secrets.token_hex(8)
+
+        def send_away(reason: EndReason) -> None:
+            if (session := self.sessions.find(sid)) is not None:
+                session.end(reason)
+            else:
+                outbound.end(self.goodbye if reason == "draining" else reason)
+
+        def why() -> EndReason | None:
+            session = self.sessions.find(sid)
+            return outbound.end_reason or (None if session is None else session.reason)
+
         place = self.room.enter(
-            secrets.token_hex(8),
+            sid,
+            outbound.hello,
             lambda position, total: outbound.say(
                 "reactor.queued", {"position": position, "total": total} | ({"reason": self.stuck} if self.stuck else {})
             ),
-            lambda reason: outbound.end(self.goodbye if reason == "draining" else reason),
+            send_away,
+            why,
         )
         self._show_queue()
         return place
@@ -265,7 +312,8 @@ class Runtime:
 
     def open_session(self, sid: str, outbound: Outbound) -> Session:
         """A new session; whoever opened it runs it."""
-        session = Session(sid, self._loaded(), (outbound.number, outbound.joined_at), self._session_over)
+        length = outbound.hello.claims.session_length
+        session = Session(sid, self._loaded(), (outbound.number, outbound.joined_at), self._session_over, length)
         stage = self.sessions.begin(session, Tiers(self.settings.codec, self._worker, self._max_age, self.metrics.encoded))
         self._show_queue()
         if self._recordings is not None:
@@ -346,12 +394,16 @@ class Runtime:
             pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
             uploads=self._upload_limits(), disk=self._disk,
             dropped=self.metrics.dropped, underrun=self.metrics.underrun, handed=self.metrics.handed, stuck=self._stuck,
-            moderate=moderate, commanded=self._commanded,
+            moderate=moderate, times=self._time_limits(), commanded=self._commanded,
         )  # fmt: skip
 
     def _upload_limits(self) -> UploadLimits:
         given = self.settings.uploads
         return UploadLimits(given.file_size, given.total_size, given.files, given.at_once, given.folder)
+
+    def _time_limits(self) -> TimeLimits:
+        given = self.settings.limits
+        return TimeLimits(given.session_length or math.inf, given.session_idle or math.inf, given.end_warning)
 
     def _loaded(self) -> SessionServices:
         assert self._services is not None, "the model is not loaded"
@@ -367,6 +419,7 @@ class Runtime:
             self.last_error = session.error
         log.info("session %s ended: %s", session.id, session.reason)
         self._show_queue()
+        self._left.ring()
 
     def _commanded(self, command: CommandRecord) -> None:
         self.metrics.commanded(_OUTCOMES.get(command.code, "refused"), command.answered - command.at)

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,7 +27,7 @@ from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
 from reactor_trio.server.tracing import open_tracing
 from reactor_trio.session import Check
-from reactor_trio.transport import secured, serve_http, turn_away
+from reactor_trio.transport import peer_of, secured, serve_http, turn_away
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -72,7 +73,7 @@ async def serve(
     Args:
         model: a model class, or a manifest, whose settings hold unless given here.
         listeners: sockets that listen already, instead of host and port; closed in the end.
-        drain: set it to refuse newcomers, end the sessions and return.
+        drain: set it to refuse newcomers, end the sessions, after `settings.drain_notice` seconds at most, and return.
         moderate: checks the text in commands (`docs/guide/moderation.md`), instead of what the manifest names.
         on_phase: told "loading", "ready", "draining", "stopped" or "failed".
 
@@ -156,21 +157,34 @@ async def _listen(
     _warn_if_open(listeners, settings)
     open_connections = turned_away = 0
 
+    async def refuse(stream: trio.abc.Stream, why: str, status: HTTPStatus) -> None:
+        nonlocal turned_away
+        per_address = "_per_address" if status == HTTPStatus.TOO_MANY_REQUESTS else ""
+        refusals.note(f"a connection above runtime.limits.connections{per_address}", status)
+        if turned_away >= room:  # to say why takes a descriptor, too
+            await trio.aclose_forcefully(stream)
+            return
+        turned_away += 1
+        try:
+            await turn_away(stream, why, status)
+        finally:
+            turned_away -= 1
+
     async def connection(tcp: trio.SocketStream) -> None:
-        nonlocal open_connections, turned_away
         # The TLS handshake is part of the first read, so that it has the limit of the first request.
         stream = tcp if certificates is None else secured(tcp, certificates.context)
+        peer = peer_of(tcp)
         if open_connections >= room:
-            refusals.note("a connection above runtime.limits.connections", 503)
-            if turned_away >= room:  # to say why takes a descriptor, too
-                await trio.aclose_forcefully(stream)
-                return
-            turned_away += 1
-            try:
-                await turn_away(stream, "the server has all the connections that it may have")
-            finally:
-                turned_away -= 1
+            await refuse(stream, site.addresses.refuse("connections", peer, room), HTTPStatus.SERVICE_UNAVAILABLE)
             return
+        with site.addresses.connection(peer) as why_not:
+            if why_not is None:
+                await serve_connection(stream)
+            else:
+                await refuse(stream, why_not, HTTPStatus.TOO_MANY_REQUESTS)
+
+    async def serve_connection(stream: trio.abc.Stream) -> None:
+        nonlocal open_connections
         open_connections += 1
         runtime.metrics.connections = open_connections
         try:
@@ -184,6 +198,7 @@ async def _listen(
             open_connections -= 1
             runtime.metrics.connections = open_connections
 
+    connections.start_soon(runtime.room.run)
     with accepting:
         await trio.serve_listeners(connection, list(listeners), handler_nursery=connections)
 

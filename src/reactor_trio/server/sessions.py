@@ -34,6 +34,13 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._stages: WeakKeyDictionary[Session, Stage] = WeakKeyDictionary()  # a test kit asks after the end
 
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def find(self, session_id: str) -> Session | None:
+        """The session of this id that runs now."""
+        return self._sessions.get(session_id)
+
     def __iter__(self) -> Iterator[Session]:
         """Over those that run now; they may end meanwhile."""
         return iter(list(self._sessions.values()))

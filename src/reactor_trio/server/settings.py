@@ -7,6 +7,7 @@ or an embedding program that calls `parse_settings` with a mapping. Nothing here
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import math
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar, get_args
@@ -34,11 +35,12 @@ Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 SecondsOrOff = Annotated[float, Meta(ge=0, le=86_400)]
 Rate = Annotated[float, Meta(gt=0, le=1000)]
 Count = Annotated[int, Meta(ge=1)]
+CountOrOff = Annotated[int, Meta(ge=0)]
 Bytes = Annotated[int, Meta(ge=1024)]
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one client may use before it is refused or closed. Sizes in bytes, times in seconds."""
+    """What one client may use before it is refused or closed. Sizes in bytes, times in seconds; 0, if allowed: no limit."""
 
     text_message: Bytes = 256 * 1024
     client_binary: Bytes = 4 * 1024 * 1024
@@ -51,6 +53,12 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ping_interval: Seconds = 10.0
     silence: Seconds = 20.0
     stall: Seconds = 15.0
+    session_length: SecondsOrOff = 0.0
+    session_idle: SecondsOrOff = 0.0
+    end_warning: SecondsOrOff = 10.0
+    connections_per_address: CountOrOff = 16
+    handshakes_per_minute: CountOrOff = 60
+    waiting_per_address: CountOrOff = 4
 
 
 class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,10 +117,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tls: TlsSettings | None = None
     origins: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
     slow_client: Literal["drop", "hold"] = "drop"
     max_age: Annotated[float, Meta(gt=0, le=10)] = 0.15
     viewers: Literal["anyone", "token", "none"] = "anyone"
     record: Annotated[str, Meta(min_length=1)] | None = None
+    takeover: Literal["never", "same_subject", "anyone"] = "never"
+    drain_notice: SecondsOrOff = 0.0
     drain_grace: SecondsOrOff = 2.0
     moderate: str | None = None
     moderate_timeout: Seconds = 5.0
@@ -132,6 +143,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"runtime.limits.silence: {self.limits.silence:g} s must be longer than ping_interval "
                 f"({self.limits.ping_interval:g} s), or every quiet client counts as lost"
             )
+        for place, proxy in enumerate(self.proxies):
+            try:
+                ipaddress.ip_network(proxy, strict=False)
+            except ValueError:
+                wrong = f"runtime.proxies[{place}]: {proxy!r} is no address or network, such as 10.0.0.0/8"
+                raise ManifestError(wrong) from None
 
 
 def parse_settings(values: Mapping[str, object]) -> Settings:

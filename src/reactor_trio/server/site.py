@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
 from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
-from reactor_trio.protocol import asyncapi_document
-from reactor_trio.server.access import DenialLog, DenialReason, Denied, Grant, shown_token
+from reactor_trio.protocol import asyncapi_document, close_code
+from reactor_trio.server.access import DenialLog, DenialReason, Denied, Grant, network_of, shown_token
+from reactor_trio.server.addresses import Addresses
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.uploads import UPLOAD_PATH, take_upload
-from reactor_trio.transport import BodyTaker, Conversation, Limits, Refused, Request, Response
+from reactor_trio.transport import BodyTaker, Conversation, Limits, MessageStream, Refused, Request, Response
 
 _CONTENT_TYPES = {
     "html": "text/html; charset=utf-8",
@@ -84,6 +85,7 @@ class ReactorSite(Doorman):
 
     Attributes:
         methods: what it takes.
+        addresses: what each address may have.
     """
 
     methods = ("GET", "HEAD", "POST")
@@ -92,6 +94,7 @@ class ReactorSite(Doorman):
         super().__init__(runtime.settings, bound)
         self._runtime = runtime
         self._denials = DenialLog()
+        self.addresses = Addresses(runtime.settings.limits, runtime.settings.proxies, runtime.metrics.limited)
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """Uploads; nothing else here takes a body."""
@@ -128,19 +131,21 @@ class ReactorSite(Doorman):
 
     async def admit(self, request: Request) -> Response | Conversation:
         """Refuse what can be refused before the upgrade; who comes right after the start waits."""
+        if (too_much := self.addresses.refusal(request)) is not None:
+            return too_much
         if self._runtime.journal.phase in ("loading", "failed"):
             return busy(self._why_not())
         await self._runtime.prepared.wait()
         try:
             hello, grant = self._introduce(request)
-            if (refusal := self._no_session(hello)) is not None:
+            if (refusal := self._no_session(request, hello)) is not None:
                 return refusal
             self._runtime.access.use(grant)  # last, and nothing is awaited after it: who is refused keeps the ticket
         except HelloRefused as refused:
             return Response.plain(refused.status, refused.message)
         except Denied as denied:
             return self._deny(request, denied)
-        return partial(converse, self._runtime, hello)
+        return partial(self._converse, request, hello)
 
     def _introduce(self, request: Request) -> tuple[Hello, Grant]:
         """What the client wants and what it may. Raises Denied, HelloRefused."""
@@ -149,7 +154,8 @@ class ReactorSite(Doorman):
         if hello.role == "control" and grant.claims.role == "viewer":
             raise Denied("not_allowed", "this token can only watch, with role=viewer")
         is_the_servers = self._runtime.access.required and not self._is_share_link(shown)
-        return replace(hello, token=None if is_the_servers else shown, claims=grant.claims), grant
+        return replace(hello, token=None if is_the_servers else shown, claims=grant.claims,
+                       address=self.addresses.of_request(request)), grant  # fmt: skip
 
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
         """What the client may do. Raises Denied."""
@@ -172,18 +178,25 @@ class ReactorSite(Doorman):
 
     def _deny(self, request: Request, denied: Denied) -> Response:
         self._runtime.metrics.denied(denied.reason)
-        self._denials.note(request.peer, denied, trio.current_time())
+        address = self.addresses.of_request(request) or network_of(request.peer)
+        self._denials.note(address, denied, trio.current_time())
         return denied.response
 
-    def _no_session(self, hello: Hello) -> Response | None:
+    def _no_session(self, request: Request, hello: Hello) -> Response | None:
         """Why there is no session, or no place, for this client now. Raises Denied."""
+        if self._runtime.draining.is_set():
+            return busy("the server is going down")
         if hello.role == "viewer":
             return self._no_view(hello)
-        reason = self._runtime.room.admission.room()
-        if reason is None:
-            return None
-        why = {"full": "the server is full", "draining": "the server is going down", "not_ready": self._why_not()}
-        return busy(why[reason])
+        match self._runtime.room.refusal(hello):
+            case None:
+                return None
+            case "address_full":
+                return self.addresses.queue_full(request)
+            case "full":
+                return busy("the server is full")
+            case _:
+                return busy(self._why_not())
 
     def _no_view(self, hello: Hello) -> Response | None:
         viewers = self._runtime.settings.viewers
@@ -197,6 +210,13 @@ class ReactorSite(Doorman):
         if hello.token is not None:
             raise Denied("wrong", "no session has this token: the share link is wrong, or its session is over")
         return busy("no session runs that a viewer could watch")
+
+    async def _converse(self, request: Request, hello: Hello, messages: MessageStream) -> None:
+        with self.addresses.conversation(request) as why_not:
+            if why_not is None:
+                await converse(self._runtime, hello, messages)
+            else:
+                await messages.aclose(close_code("no_room"), why_not)
 
     def _schema(self, request: Request) -> Response:
         schema, form = self._runtime.schema, request.query.get("format", "json")
@@ -228,9 +248,14 @@ class ReactorSite(Doorman):
         }
         if self._runtime.access.required:
             body["role"] = grant.claims.role
-        if reason := runtime.stuck or runtime.journal.reason:
+        if reason := runtime.stuck or runtime.journal.reason or self._grace_left():
             body["reason"] = reason
         return json_response(code, body, headers)
+
+    def _grace_left(self) -> str | None:
+        ends, now = self._runtime.drains_at, trio.current_time()
+        draining = self._runtime.journal.phase == "draining" and ends is not None and ends > now
+        return f"sessions may go on for {ends - now:.0f} s" if draining and ends is not None else None
 
     def _why_not(self) -> str:
         phase = self._runtime.journal.phase

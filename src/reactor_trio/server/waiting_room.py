@@ -1,14 +1,24 @@
-"""The admission state machine on a Trio loop: who waits is woken, told its place, or sent away."""
+"""The admission state machine on a Trio loop: who waits is woken, told its place, or sent away.
+
+Whom a newcomer may replace (`runtime.takeover`) is decided here, too: of those whom the policy gives up, one who still waits
+goes before one who plays, so that of two newcomers at once the later one stays. A session that ends for another reason is
+given up to nobody: its slot belongs to who waits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import trio
 
-from reactor_trio.admission import Admission, Change
+from reactor_trio.admission import Admission, Change, RefusalReason, Refused
+from reactor_trio.connection import Hello
 from reactor_trio.protocol import EndReason
+from reactor_trio.session.bell import Bell
+
+Takeover = Literal["never", "same_subject", "anyone"]
 
 
 @dataclass(eq=False)
@@ -17,8 +27,10 @@ class Place:
 
     sid: str
     room: WaitingRoom
+    hello: Hello
     moved: Callable[[int, int], None]
     sent_away: Callable[[EndReason], None]
+    why: Callable[[], EndReason | None]
     admitted: trio.Event = field(default_factory=trio.Event)
 
     def claim(self) -> None:
@@ -31,23 +43,55 @@ class Place:
 
 
 class WaitingRoom:
-    """Drives an `Admission`; its methods do not wait."""
+    """Drives an `Admission`; its methods do not wait.
 
-    def __init__(self, admission: Admission) -> None:
+    Args:
+        takeover: whom a newcomer replaces when there is no slot.
+        per_address: clients of one address that may wait; 0: as many as there is room for.
+    """
+
+    def __init__(self, admission: Admission, takeover: Takeover = "never", per_address: int = 0) -> None:
         self.admission = admission
+        self._takeover = takeover
+        self._per_address = per_address
         self._places: dict[str, Place] = {}
+        self._bell = Bell()
+
+    async def run(self) -> None:
+        """Task: end reservations that are not claimed in time; until cancelled."""
+        while True:
+            await self._bell.wait(self.admission.next_deadline)
+            self._tell(self.admission.expire(trio.current_time()))
+
+    def refusal(self, hello: Hello) -> RefusalReason | None:
+        """Why this client would not be let in now; None if it would."""
+        if self.admission.open == "open":
+            if self._given_up_to(hello) is not None:
+                return None
+            if self.admission.free <= 0 and self._address_waits(hello):
+                return "address_full"
+        return self.admission.room()
 
     def enter(
-        self, sid: str, moved: Callable[[int, int], None], sent_away: Callable[[EndReason], None]
+        self,
+        sid: str,
+        hello: Hello,
+        moved: Callable[[int, int], None],
+        sent_away: Callable[[EndReason], None],
+        why: Callable[[], EndReason | None] = lambda: None,
     ) -> Place:
         """A place in a slot or in the queue. Raises Refused.
 
         Args:
             moved: told position and total, from 1, at once if the client has to wait and again when that changes.
-            sent_away: told if the client will not be admitted after all.
+            sent_away: told if the client will not be admitted after all, or another has taken over what it has.
+            why: gives the reason for which the client is going already, None if it is not.
         """
-        place = Place(sid, self, moved, sent_away)
-        changes = self.admission.reserve(sid, trio.current_time())
+        if (reason := self.refusal(hello)) is not None:
+            raise Refused(reason)
+        place, now = Place(sid, self, hello, moved, sent_away, why), trio.current_time()
+        other = self._given_up_to(hello)
+        changes = self.admission.reserve(sid, now) if other is None else self.admission.take_over(sid, other.sid, now)
         self._places[sid] = place
         self._tell(changes)
         return place
@@ -65,6 +109,28 @@ class WaitingRoom:
         """Why they wait has changed."""
         self._tell(self.admission.tell_again())
 
+    def _given_up_to(self, hello: Hello) -> Place | None:
+        """Whose place this newcomer gets."""
+        if self._takeover == "never" or self.admission.free > 0:
+            return None
+        subject = hello.claims.subject
+        if self._takeover == "same_subject" and subject is None:
+            return None
+        given_up: dict[str | None, Place] = {}
+        for place in self._places.values():
+            meant = self._takeover == "anyone" or place.hello.claims.subject == subject
+            if meant and place.why() in (None, "taken_over"):
+                given_up.setdefault(self.admission.has(place.sid), place)
+        return next((given_up[what] for what in ("waiting", "reserved", "live") if what in given_up), None)
+
+    def _address_waits(self, hello: Hello) -> bool:
+        """Whether as many clients of its address wait as may."""
+        if not self._per_address or hello.address is None:
+            return False
+        waiting = (self.admission.has(place.sid) == "waiting" for place in self._places.values()
+                   if place.hello.address == hello.address)  # fmt: skip
+        return sum(waiting) >= self._per_address
+
     def _tell(self, changes: Iterable[Change]) -> None:
         for change in changes:
             place = self._places.get(change.sid)
@@ -72,6 +138,7 @@ class WaitingRoom:
                 continue
             if change.kind == "admitted":
                 place.admitted.set()
+                self._bell.ring()
             elif change.kind == "moved":
                 place.moved(change.position, change.total)
             else:

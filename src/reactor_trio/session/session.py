@@ -31,6 +31,7 @@ from reactor_trio.pacing import BlockCadence, Cadence, Ceiling, Lookahead
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.attachment import Attachment, Flood, Journal
 from reactor_trio.session.intake import Intake, Preparation
+from reactor_trio.session.lifetime import Lifetime, TimeLimits
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.model_half import FILE_UPLOADED, Answer, ModelHalf
 from reactor_trio.session.moderation import Check, moderations
@@ -78,6 +79,7 @@ class SessionServices(msgspec.Struct, frozen=True):
         moderate: checks the text in commands, None if nothing does.
         commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
         uploads, disk: what files a session may have, and how they are written and read.
+        times: how long a session may last.
         dropped: counts frames dropped: place, reason, number.
         underrun: counts times when sound had to wait for the model.
         handed: told of each bundle handed: frames, lateness, time since the one before (None: there was none), and of the
@@ -106,6 +108,7 @@ class SessionServices(msgspec.Struct, frozen=True):
     commanded: Callable[[CommandRecord], None]
     stuck: Callable[[str, bool], None]
     moderate: Check | None = None
+    times: TimeLimits = TimeLimits()
 
 
 @dataclass(slots=True)
@@ -126,6 +129,7 @@ class Session:
         session_id: unique name, for the wire and the log.
         controller: number and joining time of the controlling client.
         over: told when the session has ended.
+        length: seconds that it may last, if that is less than what the services say.
     """
 
     def __init__(
@@ -134,6 +138,7 @@ class Session:
         services: SessionServices,
         controller: tuple[int, float],
         over: Callable[[Session], None] = lambda _session: None,
+        length: float | None = None,
     ) -> None:
         self.id = session_id
         self.began = trio.current_time()
@@ -149,6 +154,10 @@ class Session:
         self._attachments: dict[int, Attachment] = {}
         self._controller = controller[0]
         self._scope = trio.CancelScope()
+        times = services.times
+        if length is not None:
+            times = msgspec.structs.replace(times, length=min(length, times.length))
+        self.lifetime = Lifetime(times, self._tell_ending, self.end, self._dismiss)
         self._last: tuple[Bundle, float] | None = None
         self._shown_at: float | None = None
         self._shown_step = -1
@@ -180,6 +189,7 @@ class Session:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.playout.run)
                 nursery.start_soon(self._intake.run)
+                nursery.start_soon(self.lifetime.run)
                 with self._scope:
                     await self._run_model()
                 if self.error is not None:
@@ -195,19 +205,24 @@ class Session:
                 self._record(entry, 0, SESSION_OVER)
             self._unanswered.clear()
             self._over(self)
-            for attachment in list(self._attachments.values()):
-                attachment.end(self.reason, self._why())
+            self._dismiss()
 
     def end(self, reason: EndReason) -> None:
-        """End the session from this side; `run` returns when the model has unwound."""
+        """End the session from this side; `run` returns when the model has unwound.
+
+        Its clients are told goodbye then, or after `TimeLimits.farewell` if a step still computes.
+        """
         self.reason = self.reason or reason
         self._scope.cancel()
+        self.lifetime.over()
 
     # ---- attachments --------------------------------------------------------------------------------------------------
 
     def attach(self, attachment: Attachment) -> None:
         """A client watches from now on; it is given the last picture at once."""
         self._attachments[attachment.number] = attachment
+        if (ending := self.lifetime.in_sight()) is not None:
+            attachment.say("reactor.ending", ending)
         if self._last is not None:
             attachment.offer(*self._last)
 
@@ -240,6 +255,7 @@ class Session:
 
         `traceparent`: what the client says of the trace that it is part of.
         """
+        self.lifetime.acted()
         if len(self._unanswered) >= self._services.unanswered_commands:
             raise Flood
         try:
@@ -273,7 +289,8 @@ class Session:
         """
         if self.uploads is None:
             raise UploadRefused(404, "this model takes no files")
-        upload = await self.uploads.receive(name, mime_type, size, body)
+        with self.lifetime.busy():
+            upload = await self.uploads.receive(name, mime_type, size, body)
         if self.journal is not None:
             self.journal.uploaded(upload.id, upload.name, upload.size)
         hook = self._services.declaration.file_uploaded
@@ -290,6 +307,7 @@ class Session:
 
     def take_input(self, track: str, frame: InputFrame) -> None:
         """A frame of an input track, from the controlling client. Never waits."""
+        self.lifetime.acted()
         self._inflow.put(self._inflow_number, track, frame)
 
     # ---- heard from the model's half ----------------------------------------------------------------------------------
@@ -331,6 +349,15 @@ class Session:
         self._services.commanded(CommandRecord(
             self.id, self._controller, entry.name, entry.id, entry.at, trio.current_time(), step, code, entry.traceparent
         ))  # fmt: skip
+
+    def _dismiss(self) -> None:
+        assert self.reason is not None
+        for attachment in list(self._attachments.values()):
+            attachment.end(self.reason, self._why())
+
+    def _tell_ending(self, data: dict[str, Any]) -> None:
+        for attachment in self._attachments.values():
+            attachment.say("reactor.ending", data)
 
     def _enter(self, journal: Journal, entry: _Unanswered, answer: Answer) -> None:
         if answer.code is None:

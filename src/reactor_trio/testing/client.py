@@ -43,8 +43,9 @@ class SessionClient(Client):
         post: Post,
         link: Link | None = None,
         feedback: bool = False,
+        on_ending: Callable[[str, float | None], object] | None = None,
     ) -> None:
-        super().__init__(transport, on_queued=on_queued, post=post, feedback=feedback)
+        super().__init__(transport, on_queued=on_queued, on_ending=on_ending, post=post, feedback=feedback)
         self.server = server
         self._stall = stall
         self._vanish = vanish

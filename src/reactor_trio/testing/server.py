@@ -82,27 +82,33 @@ class TestServer:
         model: str | None = None,
         token: str | None = None,
         on_queued: Callable[[int, int], object] | None = None,
+        on_ending: Callable[[str, float | None], object] | None = None,
+        address: str | None = None,
         link: Link | None = None,
         feedback: bool = False,
     ) -> AsyncGenerator[SessionClient, None]:
         """Connect a client; enters once its session has begun, which in a full server means to wait.
 
-        `link` gives the connection a rate, a delay and a buffer. Leaving the block closes politely. Raises
-        ConnectionRefused or SessionEnded as the real client does.
+        `link` gives the connection a rate, a delay and a buffer. `address` is where it comes from, for the limits that each
+        address has; by default from nowhere, which has none (not with `websocket=True`). Leaving the block closes politely.
+        Raises ConnectionRefused or SessionEnded as the real client does.
         """
         if link is not None and self._websocket:
             raise TypeError("link= shapes whole messages: use a server without websocket=True")
+        if address is not None and self._websocket:
+            raise TypeError("address= needs a server without websocket=True")
         stall = Stall()
-        open_link = self._open_websocket if self._websocket else self._open_memory
         url = session_url(
             f"ws://{_HOST}/ws", video=video, audio=audio, role=role, model=model, token=token, feedback=feedback
         )
         if link is not None:
-            transport, vanish, stall = await self._open_shaped(url, link)
+            transport, vanish, stall = await self._open_shaped(url, link, address)
+        elif self._websocket:
+            transport, vanish = await self._open_websocket(url, stall)
         else:
-            transport, vanish = await open_link(url, stall)
+            transport, vanish = await self._open_memory(url, stall, address)
         post: Post = HttpPost(url, stream=self._open_stream) if self._websocket else self._post
-        client = SessionClient(transport, self, stall, vanish, on_queued, post, link, feedback)
+        client = SessionClient(transport, self, stall, vanish, on_queued, post, link, feedback, on_ending)
         async with running(client):
             yield client
 
@@ -153,22 +159,22 @@ class TestServer:
         except ModelFailed as failure:
             self.failure = failure
 
-    async def _open_memory(self, url: str, stall: Stall) -> tuple[Transport, Any]:
-        talk = await self._admitted(url)
+    async def _open_memory(self, url: str, stall: Stall, address: str | None = None) -> tuple[Transport, Any]:
+        talk = await self._admitted(url, address)
         link = MemoryLink(stall, self.runtime.settings.limits.stall)
         transport = MemoryTransport(link)
         self._nursery.start_soon(talk, MemoryMessages(link, self._peer()))
         return transport, _vanishing(transport)
 
-    async def _open_shaped(self, url: str, link: Link) -> tuple[Transport, Any, Stall]:
-        talk = await self._admitted(url)
+    async def _open_shaped(self, url: str, link: Link, address: str | None) -> tuple[Transport, Any, Stall]:
+        talk = await self._admitted(url, address)
         messages, transport, stall = link._open(self.runtime.settings.limits.stall, self._peer())
         self._nursery.start_soon(talk, messages)
         return transport, _vanishing(transport), stall
 
-    async def _admitted(self, url: str) -> Conversation:
+    async def _admitted(self, url: str, address: str | None) -> Conversation:
         """Ask for a WebSocket. Raises ConnectionRefused."""
-        admitted = await self._site.admit(_request(url, "GET", None))
+        admitted = await self._site.admit(msgspec.structs.replace(_request(url, "GET", None), peer=address or "memory"))
         if isinstance(admitted, Response):
             after = admitted.headers.get("retry-after")
             raise ConnectionRefused(admitted.status, admitted.body.decode().strip(), float(after) if after else None)
@@ -251,6 +257,7 @@ async def open_server(
             try:
                 await served.load(dict(config or {}))
                 nursery.start_soon(server._watch)
+                nursery.start_soon(served.room.run)
                 await served.open_doors()
                 await served.prepare()  # takes no time here, so nobody comes before its end
                 yield server

@@ -17,4 +17,5 @@ from reactor_trio.transport.site import Response as Response
 from reactor_trio.transport.site import Site as Site
 from reactor_trio.transport.stream import StreamStalled as StreamStalled
 from reactor_trio.transport.stream import WireStream as WireStream
+from reactor_trio.transport.stream import peer_of as peer_of
 from reactor_trio.transport.tls import secured as secured

@@ -86,11 +86,11 @@ async def serve_http(
         await trio.aclose_forcefully(wire)
 
 
-async def turn_away(stream: trio.abc.Stream, why: str) -> None:
-    """Answer a connection for which there is no room with 503, whatever it asks, and close it; takes 1 s at most."""
+async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE) -> None:
+    """Answer a connection for which there is no room with `status`, whatever it asks, and close it; takes 1 s at most."""
     body = f"{why}\n".encode()
     lines = {"content-length": str(len(body)), "retry-after": "1", "connection": "close", **STANDARD_HEADERS}
-    head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    head = f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
     wire = WireStream(stream, stall=_LINGER)
     with trio.move_on_after(_LINGER), suppress(trio.BrokenResourceError, trio.ClosedResourceError):

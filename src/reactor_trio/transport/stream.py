@@ -72,7 +72,7 @@ class WireStream(trio.abc.Stream):
         self._pushed_back = pushed_back
         self._lock = trio.StrictFIFOLock()
         self._closed = False
-        self.peer = _address(stream)
+        self.peer = peer_of(stream)
         self.last_received = trio.current_time()
         self.bytes_received = 0
         self.bytes_sent = 0
@@ -229,7 +229,8 @@ def _records(views: list[memoryview]) -> Iterator[Data]:
         yield parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _address(stream: trio.abc.Stream) -> str:
+def peer_of(stream: trio.abc.Stream) -> str:
+    """The other end's address and port, or "memory"."""
     transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
     transport = transport.stream if isinstance(transport, SocketUnderTls) else transport
     if not isinstance(transport, trio.SocketStream):
