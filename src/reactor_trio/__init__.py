@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from reactor_trio.server.logs import current_session as current_session
     from reactor_trio.server.serve import Serving as Serving
     from reactor_trio.server.serve import serve as serve
+    from reactor_trio.server.tickets import issue_ticket as issue_ticket
 
 _NAMES = {
     "reactor_trio.errors":
@@ -69,6 +70,7 @@ _NAMES = {
     "reactor_trio.server.host": "RuntimeHost",
     "reactor_trio.server.logs": "SessionFilter current_session",
     "reactor_trio.server.serve": "Serving serve",
+    "reactor_trio.server.tickets": "issue_ticket",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -31,6 +31,7 @@ class Serving:
     url: str
     port: int
     runtime: SimpleNamespace
+    certificates: None = None
 
 
 def stand_in(behaviour: str):

@@ -217,13 +217,13 @@ def test_a_disk_that_is_too_small_is_a_warning(tmp_path):
 def test_secrets_are_for_the_servers_user_only(tmp_path):
     secret = tmp_path / "tickets.key"
     secret.write_text("x")
-    auth = {"tickets": {"secret_file": "tickets.key", "issuer": "studio"}}
+    auth = {"token": "env:SKY_TOKEN", "viewer_token": None, "ticket_keys": ["file:tickets.key", "a literal"]}
     secret.chmod(0o640)
     assert verdicts(check_secrets(auth, tmp_path)) == ["ok"]
     secret.chmod(0o644)
     (found,) = check_secrets(auth, tmp_path)
     assert found.verdict == "problem"
-    assert found.text == f"runtime.auth.tickets.secret_file: every user of this machine may read {secret}"
+    assert found.text == f"runtime.auth.ticket_keys: every user of this machine may read {secret}"
     assert found.remedy == f"chmod 600 {secret}"
     secret.unlink()
     assert verdicts(check_secrets(auth, tmp_path)) == ["problem"]

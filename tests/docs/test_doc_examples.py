@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [
     ROOT / "README.md",
-    *(DOCS / name for name in ("index.md", "tutorial.md", "testing.md")),
+    *(DOCS / name for name in ("index.md", "tutorial.md", "testing.md", "security.md")),
     *sorted((DOCS / "guide").glob("*.md")),
 ]
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

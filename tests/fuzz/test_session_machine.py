@@ -227,10 +227,9 @@ def check_texts(peer: Peer) -> None:
     """`n` counts from the welcome; each id is answered once at most; nothing follows the goodbye."""
     welcome = next((at for at, (_, text) in enumerate(peer.texts) if text["type"] == "reactor.welcome"), len(peer.texts))
     numbers = [text["n"] for _, text in peer.texts[welcome:]]
-    if numbers and (peer.texts[-1][1]["data"] or {}).get("reason") in ("flood", "too_slow"):
-        assert (
-            peer.ever_stalled or peer.sent
-        )  # who reads nothing is told of the end alone, and sees by `n` that there was more
+    reason = (peer.texts[-1][1]["data"] or {}).get("reason") if numbers else None
+    if reason in ("flood", "too_slow") and (peer.ever_stalled or peer.sent):
+        # who reads nothing, or floods, is told of the end alone, and sees by `n` that there was more
         assert numbers.pop() > len(numbers)
     assert numbers == list(range(1, len(numbers) + 1))
     for _, text in peer.texts[:welcome]:

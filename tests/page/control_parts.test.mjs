@@ -164,8 +164,8 @@ test("a quantile lies between its neighbours", () => {
 });
 
 test("a link for viewers is the page's own with role and token", () => {
-  assert.equal(viewerAddress("https://host/demo/", "s3"), "https://host/demo/?role=viewer&token=s3");
-  assert.equal(viewerAddress("http://h:1/?model=m&token=mine&role=control#x", "a&b"), "http://h:1/?model=m&token=a%26b&role=viewer");
+  assert.equal(viewerAddress("https://host/demo/", "s3"), "https://host/demo/?role=viewer#token=s3");
+  assert.equal(viewerAddress("http://h:1/?model=m&token=mine&role=control#x", "a&b"), "http://h:1/?model=m&role=viewer#token=a%26b");
   assert.match(describeLink("http://127.0.0.1:8080/"), /this computer only/);
   assert.match(describeLink("http://[::1]:8080/"), /this computer only/);
   assert.doesNotMatch(describeLink("http://box.example/"), /this computer only/);

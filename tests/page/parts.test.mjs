@@ -4,6 +4,7 @@ import { mock, test } from "node:test";
 import { Figures } from "../../src/reactor_trio/page/figures.js";
 import { isTaken, keyNames } from "../../src/reactor_trio/page/keyboard.js";
 import { Latest, Throttle } from "../../src/reactor_trio/page/latest.js";
+import { Access } from "../../src/reactor_trio/page/access.js";
 import { backoff, describeEnd, diagnose } from "../../src/reactor_trio/page/link.js";
 import { niceStep, readCommands, readField } from "../../src/reactor_trio/page/schema.js";
 
@@ -208,4 +209,44 @@ test("why a WebSocket was refused is asked of /health", async () => {
   assert.equal((await ask(200, '{"sessions": 1}', "", "viewer")).text, "Server not ready or busy.");
   const gone = await diagnose("http://host/", {}, () => Promise.reject(new TypeError("failed")));
   assert.deepEqual(gone, { final: false, text: "The server cannot be reached." });
+});
+
+test("who may not come in is told why, and that a token is wanted", async () => {
+  const sent = [];
+  const ask = (health, [status, line], wishes) => diagnose("http://host/at/", wishes, async (url, { headers }) => {
+    sent.push([url.pathname, headers]);
+    return url.pathname.endsWith("health") ? new Response(JSON.stringify(health)) : new Response(line, { status });
+  });
+  const little = { status: "ok", phase: "ready" };
+  assert.deepEqual(await ask(little, [401, "no token\n"], {}), { final: true, tokenWanted: true, text: "This server wants a token." });
+  assert.deepEqual(sent, [["/at/health", {}], ["/at/schema", {}]]);
+  sent.length = 0;
+  assert.deepEqual(await ask(little, [401, "it is used\n"], { token: "t" }), { final: true, tokenWanted: true, text: "Not let in: it is used." });
+  assert.deepEqual(sent.map(([, { Authorization }]) => Authorization), ["Bearer t", "Bearer t"]);
+  const watching = { ...little, model: "m", role: "viewer", sessions: 1 };
+  assert.match((await ask(watching, [200, "{}"], { token: "t" })).text, /^This token can only watch/);
+  assert.equal((await ask(watching, [200, "{}"], { token: "t", role: "viewer" })).final, false);
+});
+
+test("a token is taken out of the address and kept for the tab", () => {
+  const tab = (href, kept = new Map()) => {
+    const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value), removeItem: (key) => kept.delete(key) };
+    const shown = [];
+    const access = new Access({ location: { href }, history: { state: 1, replaceState: (...what) => shown.push(what) }, storage: () => storage });
+    return { access, shown, kept };
+  };
+  for (const href of ["http://h/at/?role=viewer#token=a%26b", "http://h/at/?token=a%26b&role=viewer"]) {
+    const { access, shown, kept } = tab(href);
+    assert.equal(access.token, "a&b");
+    assert.deepEqual(shown, [[1, "", "http://h/at/?role=viewer"]]);
+    assert.equal(tab("http://h/at/?role=viewer", kept).access.token, "a&b"); // loaded anew
+    assert.equal(tab("http://h/at/", kept).access.token, null); // what could watch is not shown for more
+    access.keep(null);
+    assert.equal(tab("http://h/at/?role=viewer", kept).access.token, null);
+  }
+  const { access, shown } = tab("http://h/#top");
+  assert.deepEqual([access.token, shown], [null, []]);
+  const forbidden = () => { throw new DOMException("no", "SecurityError"); };
+  const bare = new Access({ location: { href: "http://h/#token=t" }, history: { replaceState() {} }, storage: forbidden });
+  assert.equal(bare.token, "t");
 });

@@ -211,7 +211,7 @@ def test_the_link_for_viewers_is_copied_and_a_viewer_says_who_it_is(server: Fake
     page.get_by_role("button", name="Share").click()
     expect(page.locator("#share-status")).to_have_text("Link copied: who has it can watch. It works on this computer only.")
     link = page.evaluate("navigator.clipboard.readText()")
-    assert link == server.url + "?model=fake&token=s%263&role=viewer"
+    assert link == server.url + "?model=fake&role=viewer#token=s%263"
     viewer = context.new_page()
     viewer.goto(link)
     watching = server.accept()
@@ -231,9 +231,9 @@ def test_where_a_page_may_not_copy_the_link_is_shown(server: FakeServer, page: P
     server.accept().welcome(GO, share="s3")
     page.get_by_role("button", name="Share").click()
     field = page.get_by_label("Link for viewers")
-    expect(field).to_have_value(lan + "?role=viewer&token=s3")
+    expect(field).to_have_value(lan + "?role=viewer#token=s3")
     expect(field).to_be_focused()
-    assert field.evaluate("field => field.selectionEnd - field.selectionStart") == len(lan + "?role=viewer&token=s3")
+    assert field.evaluate("field => field.selectionEnd - field.selectionStart") == len(lan + "?role=viewer#token=s3")
     page.keyboard.press("Escape")
     expect(field).to_be_hidden()
 

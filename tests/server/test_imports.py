@@ -18,7 +18,8 @@ SOURCE = Path(reactor_trio.__file__).parents[1]
 #: what a server needs only for its clients, or not at all
 LATE = [
     "anyio", "asyncio", "av", "concurrent.futures", "cv2", "doctest", "email", "http.client", "http.server",
-    "importlib.metadata", "numpy.testing", "opentelemetry", "prometheus_client", "pydantic", "reactor_trio.client",
+    "importlib.metadata", "jwt",
+    "numpy.testing", "opentelemetry", "prometheus_client", "pydantic", "reactor_trio.client",
     "reactor_trio.testing", "rich", "structlog", "torch", "trio_websocket", "unittest", "watchfiles", "wsgiref", "wsproto",
 ]  # fmt: skip
 

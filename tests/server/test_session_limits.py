@@ -9,13 +9,12 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-import msgspec
 import numpy as np
 import pytest
 import trio
 import trio.testing
 
-from reactor_trio.admission import Claims
+from reactor_trio import issue_ticket
 from reactor_trio.connection import Hello
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.interface import Input, InputState, Output, ReactorPipeline, UploadedFile, Video, disconnected, event
@@ -107,10 +106,11 @@ async def test_a_session_without_limits_goes_on(autojump_clock):
 
 @pytest.mark.parametrize(("own", "lasts"), [(20.0, 20), (200.0, 100), (None, 100)])
 async def test_a_client_may_have_less_time_than_the_server_gives(autojump_clock, own, lasts):
-    async with open_server(Model, step_cost=0.25, limits={"session_length": 100}) as server:
+    key = "k" * 32
+    limits, auth = {"session_length": 100}, {"ticket_keys": [key]}
+    async with open_server(Model, step_cost=0.25, limits=limits, auth=auth) as server:
         told = Told()
-        claims_by_token(server, mine=Claims(session_length=own))
-        async with server.connect(token="mine", on_ending=told) as client:
+        async with server.connect(token=issue_ticket(key, max_session=own), on_ending=told) as client:
             assert await ended(client) == ("expired", lasts)
         assert told.told == [(lasts - 10, "expired", 10)]
 
@@ -364,18 +364,3 @@ async def test_a_place_that_is_not_claimed_in_time_goes_to_the_next(autojump_clo
         for place in (sleepy, waiting):
             place.release()
         await trio.sleep(100)
-
-
-# ---- help -------------------------------------------------------------------------------------------------------------
-
-
-def claims_by_token(server, **claims: Claims) -> None:
-    """Let a client that shows one of these tokens have its claims, as if they had been checked."""
-    site = server._site
-    hello = site._hello
-
-    def claimed(request):
-        known = hello(request)
-        return msgspec.structs.replace(known, claims=claims[known.token]) if known.token in claims else known
-
-    site._hello = claimed

@@ -53,7 +53,10 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
         ({"hosts": [1]}, "runtime.hosts[0]: Expected str, got int"),
         ({"max_sessions": 2}, "runtime.max_sessions: 2 is not supported by this version yet"),
         ({"resume_window": 30}, "runtime.resume_window: 30.0 is not supported by this version yet"),
-        ({"auth": {"tokens": ["x"]}}, "runtime.auth: {'tokens': ['x']} is not supported by this version yet"),
+        ({"auth": {"tokens": ["x"]}}, "runtime.auth.tokens: unknown key; did you mean runtime.auth.token?"),
+        ({"auth": "secret"}, "runtime.auth: expected a mapping, got str"),
+        ({"auth": {"ticket_keys": ["k"] * 9}}, "runtime.auth.ticket_keys: Expected array of length <= 8"),
+        ({"tls": {"keyfile": "key.pem"}}, "runtime.tls: Object missing required field certfile"),
         ({"limits": {"silence": 5}}, "runtime.limits.silence: 5 s must be longer than ping_interval (10 s)"),
     ],
 )
@@ -62,6 +65,12 @@ def test_a_mistake_is_one_line_with_the_full_path_of_its_key(values, message):
         parse_settings(values)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+def test_eight_ticket_keys_are_taken():
+    auth = parse_settings({"auth": {"ticket_keys": ["k"] * 8}}).auth
+    assert auth is not None
+    assert len(auth.ticket_keys) == 8
 
 
 def test_unsupported_values_are_refused_in_the_constructor_too():

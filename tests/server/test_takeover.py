@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 
-import msgspec
 import numpy as np
 import pytest
 import trio
 
-from reactor_trio.admission import Claims
+from reactor_trio import issue_ticket
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
@@ -28,6 +27,14 @@ class Model(ReactorPipeline):
             yield np.zeros((2, 2, 3), np.uint8)
 
 
+KEY = "k" * 32
+
+
+def ticket_of(token):
+    """For the subject before the dash."""
+    return issue_ticket(KEY, subject=token.partition("-")[0] or None)
+
+
 class People:
     """Clients that come, wait and stay until they must go; what became of each, with the time."""
 
@@ -35,11 +42,6 @@ class People:
         self.server = server
         self.nursery = nursery
         self.heard: list[tuple] = []
-        site = server._site
-        hello = site._hello
-        site._hello = lambda request: msgspec.structs.replace(
-            hello(request), claims=Claims(subject=request.query["token"].partition("-")[0] or None)
-        )
 
     async def come(self, token):
         """One of the subject before the dash. Returns when nothing more happens at this instant."""
@@ -51,7 +53,7 @@ class People:
             self.note(token, position, total)
 
         try:
-            async with self.server.connect(token=token, on_queued=queued) as client:
+            async with self.server.connect(token=ticket_of(token), on_queued=queued) as client:
                 self.note(token, "plays")
                 await client.take(1 << 19)
         except SessionEnded as ended:
@@ -73,7 +75,8 @@ class People:
 
 @asynccontextmanager
 async def people(takeover, step_cost=0.25, **settings):
-    async with open_server(Model, step_cost=step_cost, takeover=takeover, **settings) as server:
+    auth = {"ticket_keys": [KEY]}
+    async with open_server(Model, step_cost=step_cost, takeover=takeover, auth=auth, **settings) as server:
         async with trio.open_nursery() as nursery:
             yield People(server, nursery)
             nursery.cancel_scope.cancel()
@@ -161,7 +164,7 @@ async def test_the_next_of_the_same_subject_is_not_behind_others_although_one_be
         await one.come("bob-1")
         await trio.sleep(1)
         with trio.move_on_after(0.5):
-            async with one.server.connect(token="ann-2"):
+            async with one.server.connect(token=ticket_of("ann-2")):
                 raise AssertionError("the step goes on")
         await one.server.settle()  # she has left the queue
         await one.come("ann-3")
@@ -173,7 +176,7 @@ async def test_the_next_of_the_same_subject_is_not_behind_others_although_one_be
 async def test_a_session_that_its_client_left_belongs_to_who_waits(autojump_clock):
     async with people("same_subject", step_cost=5) as one:
         with trio.move_on_after(1):
-            async with one.server.connect(token="ann-1"):
+            async with one.server.connect(token=ticket_of("ann-1")):
                 await one.come("bob-1")
                 await trio.sleep_forever()
         await one.come("ann-2")
@@ -193,7 +196,7 @@ async def test_a_server_that_goes_down_is_not_taken_over(autojump_clock):
 
 async def test_a_free_slot_is_nobodys(autojump_clock):
     async with people("anyone") as one:
-        async with one.server.connect(token="ann-1"):
+        async with one.server.connect(token=ticket_of("ann-1")):
             pass
         await trio.sleep(1)
         await one.come("bob-1")

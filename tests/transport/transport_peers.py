@@ -13,7 +13,17 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, Event, RejectConnection, TextMessage
 from wsproto.events import Request as Opening
 
-from reactor_trio.transport import BodyTaker, Limits, MessageStream, PeerGone, Refused, Request, Response, serve_http
+from reactor_trio.transport import (
+    BodyTaker,
+    Conversation,
+    Limits,
+    MessageStream,
+    PeerGone,
+    Refused,
+    Request,
+    Response,
+    serve_http,
+)
 
 PAGE = b"<!doctype html>hello"
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -72,13 +82,13 @@ class TinySite:
             raise ZeroDivisionError
         return Response.plain(404, "no such page")
 
-    async def admit(self, request: Request) -> Response | None:
+    async def admit(self, request: Request) -> Response | Conversation:
         self.requests.append(request)
         if "full" in request.query:
             return Response.plain(503, "no room", {"retry-after": "5"})
-        return None
+        return self.converse
 
-    async def converse(self, request: Request, messages: MessageStream) -> None:
+    async def converse(self, messages: MessageStream) -> None:
         self.conversations += 1
         self.result = await self.talk(messages)
 

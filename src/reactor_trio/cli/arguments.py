@@ -57,6 +57,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--record", type=Path, metavar="DIR",
         help="record each session into this folder: its video, and a timeline of its commands",
     )  # fmt: skip
+    run.add_argument("--certfile", type=Path, metavar="F", help="serve TLS with this certificate (PEM): https and wss")
+    run.add_argument("--keyfile", type=Path, metavar="F", help="its private key (PEM), if that is in a file of its own")
     run.add_argument("--reload", action="store_true", help="load the model anew when a .py, .yml or .yaml file changes")
     run.add_argument("--json-logs", action="store_true", default=None, help="log one JSON object a line, also on a terminal")
     run.add_argument(
@@ -81,6 +83,18 @@ def build_parser() -> argparse.ArgumentParser:
     _add_debug(doctor)
     doctor.set_defaults(carry_out=_doctor)
 
+    ticket = commands.add_parser("ticket", help="print a signed ticket for one connection", allow_abbrev=False)
+    _add_project(ticket)
+    ticket.add_argument(
+        "--role", choices=("control", "viewer"), default="control", metavar="R", help="control (default) or viewer"
+    )
+    ticket.add_argument(
+        "--expires", type=_seconds, default=60.0, metavar="S", help="seconds for which it is good (default: 60)"
+    )
+    ticket.add_argument("--subject", metavar="WHO", help="who it is for")
+    ticket.add_argument("--max-session", type=_seconds, metavar="S", help="seconds after which the session ends")
+    ticket.set_defaults(carry_out=_ticket)
+
     client = commands.add_parser("client", help="watch a server without a browser", allow_abbrev=False)
     client.add_argument("url", metavar="URL", help="the URL that reactor run printed, or its ws:// form")
     client.add_argument("--record", type=Path, metavar="F", help="write what is received to this file: .mp4, .mkv or .webm")
@@ -90,6 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     client.add_argument("--plain", action="store_true", help="a line a second on a terminal, too, not the live view")
     client.add_argument("--picture", action="store_true", help="show the picture in the live view, too, in half blocks")
+    client.add_argument("--token", metavar="T", help="what to show the server (default: the variable REACTOR_TOKEN)")
     client.add_argument("--seconds", type=_seconds, metavar="N", help="leave after so long (default: Ctrl-C)")
     _add_debug(client)
     client.set_defaults(carry_out=_client)
@@ -141,13 +156,15 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
         from reactor_trio.cli.reload import run_reloading
 
         return run_reloading(
-            options.path, options.arguments, terminal, host=options.host, port=options.port, overrides=options.overrides
-        )
+            options.path, options.arguments, terminal, host=options.host, port=options.port, overrides=options.overrides,
+            certfile=options.certfile, keyfile=options.keyfile,
+        )  # fmt: skip
     with importing():
         from reactor_trio.cli.run import run
 
     return run(
         options.path, terminal, host=options.host, port=options.port, record=options.record, overrides=options.overrides,
+        certfile=options.certfile, keyfile=options.keyfile,
         debug=options.debug, json_logs=options.json_logs, sockets=options.inherited.sockets,
     )  # fmt: skip
 
@@ -170,5 +187,15 @@ def _client(options: argparse.Namespace, terminal: Terminal) -> int:
     from reactor_trio.cli.client import client
 
     return client(
-        options.url, options.record, options.send, options.seconds, terminal, plain=options.plain, picture=options.picture
-    )
+        options.url, options.record, options.send, options.seconds, terminal, plain=options.plain, picture=options.picture,
+        token=options.token,
+    )  # fmt: skip
+
+
+def _ticket(options: argparse.Namespace, terminal: Terminal) -> int:
+    from reactor_trio.cli.ticket import ticket
+
+    return ticket(
+        options.path, terminal, role=options.role, expires=options.expires, subject=options.subject,
+        max_session=options.max_session,
+    )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -32,24 +34,27 @@ def client(
     *,
     plain: bool = False,
     picture: bool = False,
+    token: str | None = None,
 ) -> int:
     """Watch `url` until the session ends, `seconds` have passed or Ctrl-C; returns the exit code. Raises UsageError.
 
     On a terminal with a live view, unless `plain`; elsewhere with a line a second.
     """
+    from reactor_trio.client.connecting import without_token
     from reactor_trio.client.headless import watch
 
     live = not plain and terminal.draws
     if picture and not live:
         raise UsageError("--picture: needs a terminal that shows UTF-8, and no --plain")
-    target = full_url(url)
+    target, in_url = without_token(full_url(url))
+    token = in_url or token or os.environ.get("REACTOR_TOKEN") or None
     commands = [command_of(text) for text in send]
     view = _live_view(terminal, picture) if live else None
     recording = None if record is None else str(record)
     try:
         anyio.run(
             partial(
-                watch, target, record=recording, send=commands, seconds=seconds,
+                watch, target, record=recording, send=commands, seconds=seconds, token=token,
                 report=terminal.say if view is None else view.report,
                 watching=None if view is None else view.run,
                 on_queued=None if view is None else lambda at, total: terminal.live(f"queued: {at} of {total}"),
@@ -111,5 +116,5 @@ def full_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise UsageError(f"{url!r} is not a URL such as http://127.0.0.1:8080/ or ws://127.0.0.1:8080/ws")
+        raise UsageError(f"{re.split('[?#]', url)[0]!r} is not a URL such as http://127.0.0.1:8080/ or ws://127.0.0.1:8080/ws")
     return full

@@ -42,6 +42,8 @@ def run_reloading(
     host: str | None = None,
     port: int | None = None,
     overrides: Sequence[str] = (),
+    certfile: Path | None = None,
+    keyfile: Path | None = None,
 ) -> int:
     """Run `reactor ARGUMENTS` as a child, again after each change in `folder`, until a signal ends it."""
     try:
@@ -51,7 +53,7 @@ def run_reloading(
     if not folder.is_dir():
         raise UsageError(f"--path: {folder} is no folder")
     command = [sys.executable, *PROGRAM, *(word for word in arguments if word != "--reload")]
-    read_manifest = partial(manifest_of, folder, overrides, host, port)
+    read_manifest = partial(manifest_of, folder, overrides, host, port, certfile=certfile, keyfile=keyfile)
     trio.run(_Supervisor(folder.resolve(), command, terminal, read_manifest).run)
     return OK
 

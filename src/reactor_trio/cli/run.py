@@ -34,6 +34,8 @@ def run(
     port: int | None = None,
     record: Path | None = None,
     overrides: Sequence[str] = (),
+    certfile: Path | None = None,
+    keyfile: Path | None = None,
     debug: bool = False,
     json_logs: bool | None = None,
     sockets: Sequence[int] = (),
@@ -45,7 +47,7 @@ def run(
 
     Raises ManifestError, ModelFailed, and UsageError if it cannot listen at the address.
     """
-    manifest = manifest_of(path, overrides, host, port, record)
+    manifest = manifest_of(path, overrides, host, port, record, certfile=certfile, keyfile=keyfile)
     configure_logging(manifest.name, as_json=json_logs, debug=debug)
     sys.setswitchinterval(SWITCH_INTERVAL)
     with suppress(RuntimeError, OSError, ValueError):  # there is no standard error
@@ -55,11 +57,23 @@ def run(
 
 
 def manifest_of(
-    path: Path, overrides: Sequence[str], host: str | None, port: int | None, record: Path | None = None
+    path: Path,
+    overrides: Sequence[str],
+    host: str | None,
+    port: int | None,
+    record: Path | None = None,
+    *,
+    certfile: Path | None = None,
+    keyfile: Path | None = None,
 ) -> Manifest:
-    """The manifest with what the command line lays over it. Raises ManifestError."""
+    """The manifest with what the command line lays over it. Raises ManifestError, UsageError."""
+    if keyfile is not None and certfile is None:
+        raise UsageError("--keyfile: give the certificate too, with --certfile")
     folder = None if record is None else str(record.absolute())
-    given = {key: value for key, value in (("host", host), ("port", port), ("record", folder)) if value is not None}
+    files = {"certfile": certfile, "keyfile": keyfile}
+    tls = None if certfile is None else {name: str(file.absolute()) for name, file in files.items() if file is not None}
+    laid = (("host", host), ("port", port), ("record", folder), ("tls", tls))
+    given = {key: value for key, value in laid if value is not None}
     return load_manifest(path, overrides, given)
 
 
@@ -116,6 +130,8 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
             if sockets:  # whoever edits the model does not wait for notices
                 serving.runtime.drain_notice = 0.0
             stop.armed = True
+            if (certificates := serving.certificates) is not None and not os.isatty(0):  # whose closing sends it too
+                signal.signal(signal.SIGHUP, lambda _signum, _frame: token.run_sync_soon(certificates.renew))
             terminal.say(f"{manifest.name} is ready: {serving.url}")
             nursery.start_soon(trio.to_thread.run_sync, warm_up)
             await serving.runtime.prepared.wait()

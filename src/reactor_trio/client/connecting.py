@@ -43,7 +43,8 @@ async def connect(
             `[]` for control only.
         audio: codecs for sound, likewise, of opus and pcm_s16le; `[]` for none. By default pcm_s16le.
         role: `"control"`, or `"viewer"` to watch a session that another client controls.
-        token: the server's access token, if it wants one.
+        token: what to show: the server's token, a ticket, or a session's share token. It travels in a header, also one that
+            stands in `url`, so that it is in no log of a proxy.
         model: refuse to talk to a server that serves a model of another name.
         on_queued: called with `(position, total)` while the server has no room.
         on_ending: called with `(reason, seconds)` when the server says that the session will end (`"idle"`, `"expired"`,
@@ -61,9 +62,11 @@ async def connect(
 
     An exception of the block comes out as it is, on both loops. Cancelled at any point, it leaves nothing open.
     """
-    address = session_url(url, video=video, audio=audio, role=role, token=token, model=model, feedback=feedback)
+    url, in_url = without_token(url)
+    address = session_url(url, video=video, audio=audio, role=role, model=model, feedback=feedback)
     transport = await open_websocket(
         address,
+        token=in_url or token,
         ssl_context=ssl_context,
         max_message_size=max_message_size,
         timeout=timeout,
@@ -72,6 +75,17 @@ async def connect(
     async with running(Client(transport, on_queued=on_queued, on_ending=on_ending, post=post, feedback=feedback)) as client:
         transport.expect_byte_every(_MISSED_BEATS * client.heartbeat)
         yield client
+
+
+def without_token(url: str) -> tuple[str, str | None]:
+    """`url`, and the token that stood in its query, or behind its `#` as in the links that the page makes."""
+    parts = urlsplit(url)
+    fields = parse_qsl(parts.query, keep_blank_values=True)
+    found = [value for key, value in (*fields, *parse_qsl(parts.fragment)) if key == "token" and value]
+    if not found:
+        return url, None
+    query = urlencode([field for field in fields if field[0] != "token"], safe=",")
+    return urlunsplit(parts._replace(query=query, fragment="")), found[0]
 
 
 def session_url(

@@ -27,6 +27,7 @@ _LONGEST_WAIT = 6
 async def open_websocket(
     url: str,
     *,
+    token: str | None = None,
     stream: ByteStream | None = None,
     ssl_context: ssl.SSLContext | None = None,
     max_message_size: int = MAX_MESSAGE_SIZE,
@@ -36,6 +37,7 @@ async def open_websocket(
 
     Args:
         url: where to; its path and query are sent as they are.
+        token: what to show the server, in the header `Authorization`.
         stream: a connected stream to use instead of TCP; it is closed if the handshake fails.
         ssl_context: for `wss`; by default one that checks the server's certificate.
         max_message_size: bytes of the largest message that will be taken.
@@ -45,17 +47,22 @@ async def open_websocket(
         ConnectionRefused: the server answered with another HTTP status than 101.
         OSError: no connection, or no WebSocket server on it.
         TimeoutError: no answer in time.
-        ValueError: not a WebSocket URL.
+        ValueError: not a WebSocket URL, or a token that no header can carry.
 
     Cancelled, it leaves nothing open.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("ws", "wss") or parts.hostname is None:
-        raise ValueError(f"expected a URL like ws://127.0.0.1:8080/ws, got {url!r}")
+        raise ValueError(f"expected a URL like ws://127.0.0.1:8080/ws, got {url.partition('?')[0]!r}")
+    if token is not None and not all("!" <= character <= "~" for character in token):
+        raise ValueError("token: it may have visible ASCII characters only, without spaces")
     secure = parts.scheme == "wss"
     port = parts.port or (443 if secure else 80)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    request = Request(host=parts.netloc.rpartition("@")[2], target=target, subprotocols=[SUBPROTOCOL])
+    shown = [] if token is None else [(b"authorization", b"Bearer " + token.encode())]
+    request = Request(
+        host=parts.netloc.rpartition("@")[2], target=target, subprotocols=[SUBPROTOCOL], extra_headers=shown
+    )
     try:
         with anyio.fail_after(timeout):
             if stream is None:

@@ -27,6 +27,7 @@ async def watch(
     video: Iterable[str] | None = None,
     watching: Callable[[Client], Awaitable[None]] | None = None,
     on_queued: Callable[[int, int], object] | None = None,
+    token: str | None = None,
 ) -> None:
     """Connect, send the commands, take every frame, and report a line a second until the session ends or time is up.
 
@@ -36,7 +37,7 @@ async def watch(
         send: commands and their arguments, sent in order once the session has begun.
         seconds: how long to watch after that; None until the session ends.
         report: called with each line.
-        video: as for `connect`.
+        video, token: as for `connect`.
         watching: takes part in the session in place of the line a second, and is cancelled when time is up.
         on_queued: as for `connect`; by default a line for each change.
 
@@ -51,7 +52,7 @@ async def watch(
     def ending(reason: str, left: float | None) -> None:
         report(f"ending ({reason}): not any more" if left is None else f"ending ({reason}) in {left:.0f} s")
 
-    async with connect(url, video=video, on_queued=queued, on_ending=ending) as client:
+    async with connect(url, video=video, token=token, on_queued=queued, on_ending=ending) as client:
         report(f"session {client.session_id}: {client.name} as {client.role}")
         if record is None:
             await _drive(client, send, seconds, report, watching)

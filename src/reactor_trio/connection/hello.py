@@ -20,7 +20,7 @@ class Hello(msgspec.Struct, frozen=True):
     Attributes:
         video: the codecs that both sides know, best first; empty for control only.
         audio: the same for sound; empty for none.
-        token: what it shows to be let in, None if nothing.
+        token: the share token with which it wants to watch, None if it shows none.
         feedback: whether it says that it will acknowledge frames, so that it has a window from the first one on.
         claims: what it has shown of itself.
         address: the address whose limits it shares; None if it has none.
@@ -33,6 +33,9 @@ class Hello(msgspec.Struct, frozen=True):
     feedback: bool = False
     claims: Claims = Claims()
     address: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Hello({self.role})"  # the token is a secret
 
 
 class HelloRefused(Exception):

@@ -1,7 +1,8 @@
 /**
  * Keeping a session: connects, and connects again when it is lost, at growing intervals.
  *
- * A browser does not tell a page why a WebSocket was refused, so `/health` is asked then. Some ends are final: the
+ * A browser does not tell a page why a WebSocket was refused, so `/health` is asked then, and `/schema` whether a token is
+ * wanted. Some ends are final: the
  * server meant them, and coming back by ourselves would undo what it meant. While the server reloads its model, `/health`
  * is asked until it is well, and then the page connects at once.
  */
@@ -57,15 +58,27 @@ async function askHealth(base, fetch = globalThis.fetch) {
   }
 }
 
-/** Why no WebSocket came about, as {final, text}, from what the server at `base` says of itself and what was asked of it. */
-export async function diagnose(base, { model, role }, fetch = globalThis.fetch) {
+/** Why no WebSocket came about, as {final, text, tokenWanted}, from what the server at `base` says of itself and what was asked of it. */
+export async function diagnose(base, { model, role, token }, fetch = globalThis.fetch) {
+  const asking = { cache: "no-store", headers: token ? { Authorization: `Bearer ${token}` } : {} };
   let answer;
+  let schema = null;
+  let health;
   try {
-    answer = await fetch(new URL("health", base), { cache: "no-store" });
+    answer = await fetch(new URL("health", base), asking);
+    health = await answer.json().catch(() => ({}));
+    // It says little to who may not come in, and here is told why.
+    if (health.model === undefined) schema = await fetch(new URL("schema", base), asking);
   } catch {
     return { final: false, text: "The server cannot be reached." };
   }
-  const health = await answer.json().catch(() => ({}));
+  if (schema?.status === 401) {
+    const why = token ? `Not let in: ${(await schema.text()).trim()}.` : "This server wants a token.";
+    return { final: true, tokenWanted: true, text: why };
+  }
+  if (health.role === "viewer" && role !== "viewer") {
+    return { final: true, tokenWanted: true, text: "This token can only watch: add role=viewer to the address, or show another." };
+  }
   if (model && typeof health.model === "string" && health.model !== model) {
     return { final: true, text: `This server runs the model “${health.model}”, not “${model}”.` };
   }
@@ -78,8 +91,8 @@ export async function diagnose(base, { model, role }, fetch = globalThis.fetch) 
 
 /**
  * Events: `connecting` (detail: the new Session, before anything came from it), `reloading` (detail: {text}, again when
- * there is news of it; `connecting` follows) and `ended` (detail: {text, wait}, with `wait` the milliseconds to the next
- * try, or null when there will be none until `again()`).
+ * there is news of it; `connecting` follows) and `ended` (detail: {text, wait, tokenWanted}, with `wait` the milliseconds to
+ * the next try, or null when there will be none until `again()`; `tokenWanted`: not before `options.token` is another).
  */
 export class Link extends EventTarget {
   #base;
@@ -131,9 +144,9 @@ export class Link extends EventTarget {
     }, wait);
   }
 
-  #ended({ final, text }) {
+  #ended({ final, text, tokenWanted = false }) {
     const wait = final ? null : backoff(this.#attempt++);
     if (!final) this.#timer = setTimeout(() => this.#open(), wait);
-    this.dispatchEvent(new CustomEvent("ended", { detail: { text, wait } }));
+    this.dispatchEvent(new CustomEvent("ended", { detail: { text, wait, tokenWanted } }));
   }
 }

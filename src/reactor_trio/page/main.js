@@ -1,4 +1,5 @@
 /** The page: puts sessions, pictures, controls and figures together. */
+import { Access } from "./access.js";
 import { Breakdown } from "./breakdown.js";
 import { CaptureLatency } from "./capture.js";
 import { StepDown, hearable, named, showable } from "./codecs.js";
@@ -25,6 +26,7 @@ const FIGURES_INTERVAL = 250;
 const LOG_LENGTH = 100;
 
 const $ = (id) => document.getElementById(id);
+const access = new Access({ location, history, storage: () => globalThis.sessionStorage });
 const query = new URLSearchParams(location.search);
 const [decodable, audible] = await Promise.all([showable(), hearable(), startWorker((message) => log("error", `pictures: ${message}`))]);
 const asked = named(query.get("video"));
@@ -34,7 +36,7 @@ const wishes = {
   audio: query.get("audio") === "none" ? "none" : audible,
   role: query.get("role") === "viewer" ? "viewer" : undefined,
   model: query.get("model") ?? undefined,
-  token: query.get("token") ?? undefined,
+  token: access.token ?? undefined,
   feedback: true,
 };
 const link = new Link(document.baseURI, wishes);
@@ -45,6 +47,7 @@ function show(state, status, veil = null) {
   $("veil").hidden = veil === null;
   $("veil-text").textContent = veil ?? "";
   $("reconnect").hidden = state !== "ended";
+  $("access").hidden = true;
   $("controls").disabled = state !== "live";
 }
 
@@ -59,10 +62,24 @@ link.addEventListener("connecting", ({ detail: session }) => {
   session.addEventListener("error", ({ detail }) => log("error", `${detail.code}: ${detail.message}`));
 });
 
-link.addEventListener("ended", ({ detail: { text, wait } }) => {
+link.addEventListener("ended", ({ detail: { text, wait, tokenWanted } }) => {
   const next = wait === null ? "" : ` Trying again in ${(wait / 1000).toFixed(1)} s.`;
   show("ended", wait === null ? "ended" : "disconnected", text + next);
+  if (!tokenWanted) return;
+  access.keep(null);
+  $("access").hidden = false;
+  $("access-token").focus();
 });
+
+$("access").addEventListener("submit", (event) => {
+  event.preventDefault();
+  access.keep($("access-token").value.trim());
+  wishes.token = access.token;
+  $("access-token").value = "";
+  link.again();
+});
+// Another link to this same page, opened in this tab: the browser does not load it anew for what stands behind the `#`.
+addEventListener("hashchange", () => { if (new URLSearchParams(location.hash.slice(1)).has("token")) location.reload(); });
 
 link.addEventListener("reloading", ({ detail: { text } }) => show("connecting", "reloading", text));
 

@@ -3,12 +3,12 @@
 const SHOWN_FOR = 4000;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** The address of this page for a viewer: its own with role and token replaced. */
+/** The address of this page for a viewer: its own with the role, and the token where no server is sent it. */
 export function viewerAddress(address, token) {
   const url = new URL(address);
   url.searchParams.set("role", "viewer");
-  url.searchParams.set("token", token);
-  url.hash = "";
+  url.searchParams.delete("token");
+  url.hash = new URLSearchParams({ token }).toString();
   return url.href;
 }
 

@@ -27,7 +27,8 @@ import msgspec
 import yaml
 
 from reactor_trio.errors import ManifestError
-from reactor_trio.server.settings import Settings, parse_struct
+from reactor_trio.server.credentials import under
+from reactor_trio.server.settings import AuthSettings, Settings, TlsSettings, parse_struct
 
 if TYPE_CHECKING:
     from reactor_trio.interface.model import Model
@@ -123,8 +124,18 @@ def load_manifest(
     settings = file.runtime
     if settings.record is not None:
         settings = msgspec.structs.replace(settings, record=str(folder / Path(settings.record).expanduser()))
+    if settings.auth is not None:
+        settings = msgspec.structs.replace(settings, auth=_secrets_under(folder, settings.auth))
+    if (tls := settings.tls) is not None:
+        certfile, keyfile = (name and str(folder / Path(name).expanduser()) for name in (tls.certfile, tls.keyfile))
+        settings = msgspec.structs.replace(settings, tls=TlsSettings(certfile or "", keyfile))
     weights = folder / Path(file.weights_path).expanduser() if file.weights_path else None
     return Manifest(folder, file.model, file.name or file.model, config, settings, weights)
+
+
+def _secrets_under(folder: Path, auth: AuthSettings) -> AuthSettings:
+    token, viewer_token = (None if text is None else under(folder, text) for text in (auth.token, auth.viewer_token))
+    return AuthSettings(token, viewer_token, tuple(under(folder, text) for text in auth.ticket_keys))
 
 
 # --- YAML -------------------------------------------------------------------------------------------------------------

@@ -55,6 +55,9 @@ DROPS = (
 #: ended with its session.
 UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_over"]
 
+#: Why somebody was not let in; see `access.DenialReason`.
+DENIALS = ("missing", "wrong", "expired", "used", "not_allowed", "full")
+
 #: Why a connection or handshake was refused: all connections are taken; an address has too many, asks too often, or has too
 #: many clients in the queue.
 LimitKind = Literal["connections", "address_connections", "address_handshakes", "address_waiting"]
@@ -132,6 +135,7 @@ class Metrics:
         self._upload_bytes = 0
         self._commands: dict[CommandOutcome, int] = dict.fromkeys(get_args(CommandOutcome), 0)
         self._refusals = dict.fromkeys(REFUSALS, 0)
+        self._denials = dict.fromkeys(DENIALS, 0)
         self._limited: dict[LimitKind, int] = dict.fromkeys(get_args(LimitKind), 0)
         self._lateness = Buckets(_LATENESS)
         self._intervals = Buckets(_INTERVAL)
@@ -198,6 +202,10 @@ class Metrics:
         self._uploads[outcome] += 1
         self._upload_bytes += size
 
+    def denied(self, reason: str) -> None:
+        """Somebody was not let in, or not shown what it asked for; `reason` is one of `DENIALS`."""
+        self._denials[reason] += 1
+
     def limited(self, kind: LimitKind) -> None:
         """A connection or handshake was refused by a limit."""
         self._limited[kind] += 1
@@ -236,6 +244,7 @@ class Metrics:
             ("reactor_uploads", "Uploads, by what became of them", "outcome", self._uploads),
             ("reactor_connections_refused", "Connections and handshakes refused by a limit", "limit", self._limited),
             ("reactor_requests_refused", "Requests and clients refused, by HTTP status", "status", self._refusals),
+            ("reactor_access_denied", "Requests by who may not make them", "reason", self._denials),
         )
         for name, text, label, counts in labelled:
             family = CounterMetricFamily(name, text, labels=[label])

@@ -15,8 +15,15 @@ from reactor_trio.transport import Response
 RETRY_AFTER = "1"
 
 
-def readiness(runtime: Runtime) -> Response:
-    """200, or 503 with the reason."""
+def readiness(runtime: Runtime, known: bool = True) -> Response:
+    """200, or 503 with the reason; to who is not `known` to the server without one, for it may name what it should not."""
+    answer = _readiness(runtime)
+    if known or answer.status == 200:
+        return answer
+    return not_ready(msgspec.json.decode(answer.body)["status"], "shown to who may come in")
+
+
+def _readiness(runtime: Runtime) -> Response:
     phase, room = runtime.journal.phase, runtime.room.admission.room()
     if runtime.stuck is not None:
         return not_ready("stuck", runtime.stuck)

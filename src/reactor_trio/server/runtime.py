@@ -27,6 +27,7 @@ from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.media import Worker, encoders, input_codecs
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
+from reactor_trio.server.access import Access
 from reactor_trio.server.loading import load_model
 from reactor_trio.server.metrics import CommandOutcome, Metrics, ModelState
 from reactor_trio.server.preparing import prepare, prepare_rest
@@ -81,6 +82,8 @@ class Runtime:
         self.settings = settings
         self.metrics = Metrics(name, self._model_state)
         self.tracing = tracing
+        #: what its clients must show
+        self.access = Access(settings.auth, name)
         self.room = WaitingRoom(
             Admission(settings.max_sessions, settings.queue), settings.takeover, settings.limits.waiting_per_address
         )

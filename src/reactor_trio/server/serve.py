@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -15,6 +17,7 @@ from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.model_host import open_model_host
+from reactor_trio.server.certificates import Certificates
 from reactor_trio.server.free_memory import FreeMemory, trimmer
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.moderation import Hook, check_in_thread
@@ -24,7 +27,7 @@ from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
 from reactor_trio.server.tracing import open_tracing
 from reactor_trio.session import Check
-from reactor_trio.transport import PatientListener, peer_of, serve_http, turn_away
+from reactor_trio.transport import PatientListener, peer_of, secured, serve_http, turn_away
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -33,16 +36,18 @@ log = logging.getLogger("reactor_trio.server")
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """A server that is ready: its address, and the runtime behind it."""
+    """A server that is ready: its address, the runtime behind it, and what it shows by TLS."""
 
     host: str
     port: int
     runtime: Runtime
+    certificates: Certificates | None = None
 
     @property
     def url(self) -> str:
         """The viewer page."""
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
+        scheme = "http" if self.runtime.settings.tls is None else "https"
+        return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
 
 
 async def serve(
@@ -88,9 +93,11 @@ async def serve(
         find_hook = lambda: moderate  # noqa: E731
         if settings is not None and settings.moderate is not None:
             raise ManifestError("runtime.moderate: without a manifest give the function itself, serve(..., moderate=...)")
-    given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
-    settings = msgspec.structs.replace(settings or Settings(), **given)
+    settings = msgspec.structs.replace(
+        settings or Settings(), **{key: value for key, value in (("host", host), ("port", port)) if value is not None}
+    )
     tell = on_phase or (lambda _phase: None)
+    certificates = None if settings.tls is None else Certificates(settings.tls)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     limiter = trio.CapacityLimiter(os.cpu_count() or 1)
 
@@ -111,9 +118,9 @@ async def serve(
                 )  # fmt: skip
                 async with trio.open_nursery() as nursery:
                     bound = open_listeners[0].socket.getsockname()
-                    serving = Serving(bound[0], bound[1], runtime)
+                    serving = Serving(bound[0], bound[1], runtime, certificates)
                     accepting = trio.CancelScope()
-                    nursery.start_soon(_listen, runtime, open_listeners, settings, accepting, nursery)
+                    nursery.start_soon(_listen, serving, open_listeners, settings, accepting, nursery)
                     await runtime.load(dict(config or {}))
                     nursery.start_soon(runtime.watch_model)
                     await runtime.open_doors()
@@ -137,18 +144,20 @@ async def serve(
 
 
 async def _listen(
-    runtime: Runtime,
+    serving: Serving,
     listeners: Sequence[trio.SocketListener],
     settings: Settings,
     accepting: trio.CancelScope,
     connections: trio.Nursery,
 ) -> None:
     """Accept until `accepting` is cancelled; connections go on, in a nursery of their own."""
+    runtime, certificates = serving.runtime, serving.certificates
     site, refusals = ReactorSite(runtime, settings.host), Refusals(runtime.metrics, lambda: runtime.metrics.ready)
     room, limits = settings.limits.connections, site.limits
+    _warn_if_open(listeners, settings)
     open_connections = turned_away = 0
 
-    async def refuse(stream: trio.SocketStream, why: str, status: HTTPStatus) -> None:
+    async def refuse(stream: trio.abc.Stream, why: str, status: HTTPStatus) -> None:
         nonlocal turned_away
         per_address = "_per_address" if status == HTTPStatus.TOO_MANY_REQUESTS else ""
         refusals.note(f"a connection above runtime.limits.connections{per_address}", status)
@@ -161,8 +170,10 @@ async def _listen(
         finally:
             turned_away -= 1
 
-    async def connection(stream: trio.SocketStream) -> None:
-        peer = peer_of(stream)
+    async def connection(tcp: trio.SocketStream) -> None:
+        # The TLS handshake is part of the first read, so that it has the limit of the first request.
+        stream = tcp if certificates is None else secured(tcp, certificates.context)
+        peer = peer_of(tcp)
         if open_connections >= room:
             await refuse(stream, site.addresses.refuse("connections", peer, room), HTTPStatus.SERVICE_UNAVAILABLE)
             return
@@ -172,7 +183,7 @@ async def _listen(
             else:
                 await refuse(stream, why_not, HTTPStatus.TOO_MANY_REQUESTS)
 
-    async def serve_connection(stream: trio.SocketStream) -> None:
+    async def serve_connection(stream: trio.abc.Stream) -> None:
         nonlocal open_connections
         open_connections += 1
         runtime.metrics.connections = open_connections
@@ -190,6 +201,21 @@ async def _listen(
     connections.start_soon(runtime.room.run)
     with accepting:
         await trio.serve_listeners(connection, [PatientListener(one) for one in listeners], handler_nursery=connections)
+
+
+def _warn_if_open(listeners: Sequence[trio.SocketListener], settings: Settings) -> None:
+    """Log a warning if others than this computer's users can reach a server that asks for nothing."""
+    if settings.auth is not None:
+        return
+    for listener in listeners:
+        if listener.socket.family in (socket.AF_INET, socket.AF_INET6):
+            host, port = listener.socket.getsockname()[:2]
+            if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
+                where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                log.warning(
+                    "whoever reaches %s can use this model: set runtime.auth (docs/security.md), or host: 127.0.0.1", where
+                )
+                return
 
 
 def _first(group: BaseException) -> BaseException:

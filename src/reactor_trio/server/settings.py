@@ -10,7 +10,7 @@ import difflib
 import ipaddress
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
@@ -18,7 +18,16 @@ from msgspec import Meta
 from reactor_trio.errors import ManifestError
 from reactor_trio.media import CodecSettings
 
-__all__ = ["CodecSettings", "LimitSettings", "Settings", "UploadSettings", "parse_settings", "parse_struct"]
+__all__ = [
+    "AuthSettings",
+    "CodecSettings",
+    "LimitSettings",
+    "Settings",
+    "TlsSettings",
+    "UploadSettings",
+    "parse_settings",
+    "parse_struct",
+]
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -63,6 +72,30 @@ class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folder: str | None = None
 
 
+class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a client must show. Each secret is a literal, `env:NAME` or `file:PATH`; it is read when the server starts.
+
+    Attributes:
+        token: with it a client may control and watch.
+        viewer_token: with it a client may watch.
+        ticket_keys: keys of signed tickets, of which each is good for one connection; the first one signs.
+    """
+
+    token: str | None = None
+    viewer_token: str | None = None
+    ticket_keys: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
+
+    def __repr__(self) -> str:
+        return "AuthSettings(...)"  # secrets may stand in it
+
+
+class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The server's certificate and what its chain needs, and the key, as PEM files; no `keyfile`: it is in `certfile`."""
+
+    certfile: Annotated[str, Meta(min_length=1)]
+    keyfile: Annotated[str, Meta(min_length=1)] | None = None
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The server's settings; `reactor.yaml.example` says what each one does.
 
@@ -80,7 +113,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     queue: Annotated[int, Meta(ge=0)] = 16
     resume_window: SecondsOrOff = 0.0
     codec: CodecSettings = CodecSettings()
-    auth: Any = None
+    auth: AuthSettings | None = None
+    tls: TlsSettings | None = None
     origins: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
@@ -100,7 +134,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tracing: bool | None = None
 
     def __post_init__(self) -> None:
-        for key, default in (("max_sessions", 1), ("resume_window", 0), ("auth", None)):
+        for key, default in (("max_sessions", 1), ("resume_window", 0)):
             value = getattr(self, key)
             if value != default:
                 raise ManifestError(f"runtime.{key}: {value!r} is not supported by this version yet; leave the key out")
@@ -149,10 +183,11 @@ def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, o
             raise ManifestError(f"{here}: unknown key; {hint}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ManifestError(f"{here}: expected a finite number, got {value}")
-        section = fields[key]
-        if isinstance(section, type) and issubclass(section, msgspec.Struct):
+        kinds = get_args(fields[key]) or (fields[key],)
+        section = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)), None)
+        if section is None or (value is None and type(None) in kinds):
+            checked[key] = value
+        else:
             # `limits:` with every line below it commented out reads as null and means "all defaults".
             checked[key] = _check({} if value is None else value, section, here)
-        else:
-            checked[key] = value
     return checked

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
+from reactor_trio.admission import Claims
 from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
 from reactor_trio.protocol import asyncapi_document, close_code
+from reactor_trio.server.access import DenialLog, DenialReason, Denied, Grant, network_of, shown_token
 from reactor_trio.server.addresses import Addresses
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.uploads import UPLOAD_PATH, take_upload
-from reactor_trio.transport import BodyTaker, Limits, MessageStream, Refused, Request, Response
+from reactor_trio.transport import BodyTaker, Conversation, Limits, MessageStream, Refused, Request, Response
 
 _CONTENT_TYPES = {
     "html": "text/html; charset=utf-8",
@@ -93,6 +96,7 @@ class ReactorSite(Doorman):
     def __init__(self, runtime: Runtime, bound: str) -> None:
         super().__init__(runtime.settings, bound)
         self._runtime = runtime
+        self._denials = DenialLog()
         self.addresses = Addresses(runtime.settings.limits, runtime.settings.proxies, runtime.metrics.limited)
 
     def take_body(self, request: Request) -> BodyTaker | None:
@@ -105,21 +109,30 @@ class ReactorSite(Doorman):
         """Answer a plain request."""
         if (page := page_response(request)) is not None:
             return page
+        try:
+            return self._answer(request)
+        except Denied as denied:
+            return self._deny(request, denied)
+
+    def _answer(self, request: Request) -> Response:
         match request.path:
             case path if path == UPLOAD_PATH:
                 return Response.plain(405, f"{UPLOAD_PATH} takes files with POST", {"allow": "POST"})
             case "/health":
-                return self._health()
+                return self._health(request)
             case "/ready":
-                return readiness(self._runtime)
+                return readiness(self._runtime, known=self._known(request) is not None)
             case "/schema":
+                self._look(request, share_links=True)
                 return self._schema(request)
             case "/metrics":
+                if self._look(request).ticket is not None:
+                    raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
                 return Response(200, _METRICS_TYPE, self._runtime.metrics.exposition())
         known = "/, /health, /ready, /schema, /metrics, /uploads and the WebSocket /ws"
         return Response.plain(404, f"not found; there are {known}")
 
-    async def admit(self, request: Request) -> Response | None:
+    async def admit(self, request: Request) -> Response | Conversation:
         """Refuse what can be refused before the upgrade; who comes right after the start waits."""
         if (too_much := self.addresses.refusal(request)) is not None:
             return too_much
@@ -127,15 +140,57 @@ class ReactorSite(Doorman):
             return busy(self._why_not())
         await self._runtime.prepared.wait()
         try:
-            hello = self._hello(request)
+            hello, grant = self._introduce(request)
+            if (refusal := self._no_session(request, hello)) is not None:
+                return refusal
+            self._runtime.access.use(grant)  # last, and nothing is awaited after it: who is refused keeps the ticket
         except HelloRefused as refused:
             return Response.plain(refused.status, refused.message)
+        except Denied as denied:
+            return self._deny(request, denied)
+        return partial(self._converse, request, hello)
+
+    def _introduce(self, request: Request) -> tuple[Hello, Grant]:
+        """What the client wants and what it may. Raises Denied, HelloRefused."""
+        grant, shown = self._look(request, share_links=True), shown_token(request)
+        hello = parse_hello(request.query, self._runtime.name)
+        if hello.role == "control" and grant.claims.role == "viewer":
+            raise Denied("not_allowed", "this token can only watch, with role=viewer")
+        is_the_servers = self._runtime.access.required and not self._is_share_link(shown)
+        return replace(hello, token=None if is_the_servers else shown, claims=grant.claims,
+                       address=self.addresses.of_request(request)), grant  # fmt: skip
+
+    def _look(self, request: Request, *, share_links: bool = False) -> Grant:
+        """What the client may do. Raises Denied."""
+        shown = shown_token(request)
+        if share_links and self._is_share_link(shown):
+            return Grant(Claims(role="viewer"))
+        return self._runtime.access.check(shown)
+
+    def _known(self, request: Request) -> Grant | None:
+        """What the client may do; None for who may not come in, but may ask how the server is."""
+        try:
+            return self._look(request, share_links=True)
+        except Denied as denied:
+            if denied.reason != "missing":
+                self._deny(request, denied)
+            return None
+
+    def _is_share_link(self, shown: str | None) -> bool:
+        return shown is not None and self._runtime.sessions.shared(shown) is not None
+
+    def _deny(self, request: Request, denied: Denied) -> Response:
+        self._runtime.metrics.denied(denied.reason)
+        address = self.addresses.of_request(request) or network_of(request.peer)
+        self._denials.note(address, denied, trio.current_time())
+        return denied.response
+
+    def _no_session(self, request: Request, hello: Hello) -> Response | None:
+        """Why there is no session, or no place, for this client now. Raises Denied."""
         if self._runtime.draining.is_set():
             return busy("the server is going down")
         if hello.role == "viewer":
-            return self._admit_viewer(hello)
-        if hello.token is not None and self._runtime.sessions.shared(hello.token) is not None:
-            return Response.plain(403, "this token is a share link's: it can only watch, with role=viewer")
+            return self._no_view(hello)
         match self._runtime.room.refusal(hello):
             case None:
                 return None
@@ -146,30 +201,25 @@ class ReactorSite(Doorman):
             case _:
                 return busy(self._why_not())
 
-    def _admit_viewer(self, hello: Hello) -> Response | None:
+    def _no_view(self, hello: Hello) -> Response | None:
         viewers = self._runtime.settings.viewers
         if viewers == "none":
-            return Response.plain(403, "this server takes no viewers (runtime.viewers: none)")
+            raise Denied("not_allowed", "this server takes no viewers (runtime.viewers: none)")
         if viewers == "token" and hello.token is None:
-            return Response.plain(401, "a viewer needs the token of a share link, which the controlling client has")
+            reason: DenialReason = "not_allowed" if self._runtime.access.required else "missing"
+            raise Denied(reason, "a viewer needs the token of a share link, which the controlling client has")
         if self._runtime.session_to_view(hello) is not None:
             return None
         if hello.token is not None:
-            return Response.plain(401, "no session has this token: the share link is wrong, or its session is over")
+            raise Denied("wrong", "no session has this token: the share link is wrong, or its session is over")
         return busy("no session runs that a viewer could watch")
 
-    async def converse(self, request: Request, messages: MessageStream) -> None:
-        """Serve a client whose WebSocket is open."""
+    async def _converse(self, request: Request, hello: Hello, messages: MessageStream) -> None:
         with self.addresses.conversation(request) as why_not:
             if why_not is None:
-                await converse(self._runtime, self._hello(request), messages)
+                await converse(self._runtime, hello, messages)
             else:
                 await messages.aclose(close_code("no_room"), why_not)
-
-    def _hello(self, request: Request) -> Hello:
-        """What the client asks for, and who it is. Raises HelloRefused."""
-        hello = parse_hello(request.query, self._runtime.name)
-        return msgspec.structs.replace(hello, address=self.addresses.of_request(request))
 
     def _schema(self, request: Request) -> Response:
         schema, form = self._runtime.schema, request.query.get("format", "json")
@@ -178,15 +228,20 @@ class ReactorSite(Doorman):
         if schema is None:
             return busy(self._why_not())
         if form == "asyncapi":
-            secure = request.header("x-forwarded-proto") == "https"
+            secure = request.header("x-forwarded-proto") == "https" or self._runtime.settings.tls is not None
             return json_response(200, asyncapi_document(schema, host=request.authority or request.host, secure=secure))
         return json_response(200, schema)
 
-    def _health(self) -> Response:
+    def _health(self, request: Request) -> Response:
+        """200 or 503 for everybody; how the server is only for who may come in."""
         runtime = self._runtime
         phase = runtime.journal.phase
+        status = "stuck" if runtime.stuck is not None else "ok" if phase == "ready" else phase
+        code, headers = (200, {}) if status == "ok" else (503, {"retry-after": "1"})
+        if (grant := self._known(request)) is None:
+            return json_response(code, {"status": status, "phase": phase}, headers)
         body: dict[str, Any] = {
-            "status": "ok" if phase == "ready" else phase,
+            "status": status,
             "model": runtime.name,
             "phase": phase,
             "sessions": runtime.room.admission.live,
@@ -194,15 +249,16 @@ class ReactorSite(Doorman):
             "clients": runtime.present,
             "encoders": runtime.encoders,
         }
-        if runtime.journal.reason:
-            body["reason"] = runtime.journal.reason
-        elif phase == "draining" and runtime.drains_at is not None and (left := runtime.drains_at - trio.current_time()) > 0:
-            body["reason"] = f"sessions may go on for {left:.0f} s"
-        if runtime.stuck is not None:
-            body |= {"status": "stuck", "reason": runtime.stuck}
-        elif phase == "ready":
-            return json_response(200, body)
-        return json_response(503, body, {"retry-after": "1"})
+        if self._runtime.access.required:
+            body["role"] = grant.claims.role
+        if reason := runtime.stuck or runtime.journal.reason or self._grace_left():
+            body["reason"] = reason
+        return json_response(code, body, headers)
+
+    def _grace_left(self) -> str | None:
+        ends, now = self._runtime.drains_at, trio.current_time()
+        draining = self._runtime.journal.phase == "draining" and ends is not None and ends > now
+        return f"sessions may go on for {ends - now:.0f} s" if draining and ends is not None else None
 
     def _why_not(self) -> str:
         phase = self._runtime.journal.phase

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 
 import trio
 
+from reactor_trio.errors import ManifestError
+from reactor_trio.server.certificates import Certificates
 from reactor_trio.server.readiness import not_ready
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import Doorman, busy, json_response, page_response
-from reactor_trio.transport import BodyTaker, MessageStream, Request, Response, serve_http
+from reactor_trio.transport import BodyTaker, Conversation, Request, Response, secured, serve_http
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -26,7 +28,7 @@ class StandbySite(Doorman):
     def __init__(self, settings: Settings, name: str, reason: str) -> None:
         super().__init__(settings, settings.host)
         self._name = name
-        self._reason = reason
+        self._reason = "see the server's log" if settings.auth is not None else reason
 
     def respond(self, request: Request) -> Response:
         """The page and the reason."""
@@ -44,27 +46,28 @@ class StandbySite(Doorman):
         """None: only GET and HEAD are taken."""
         return None
 
-    async def admit(self, request: Request) -> Response | None:
+    async def admit(self, request: Request) -> Response | Conversation:
         """Nobody."""
         return busy(f"no model is served: {self._reason}")
-
-    async def converse(self, request: Request, messages: MessageStream) -> None:
-        """Never asked: nobody is admitted."""
-        await messages.abort()
 
 
 async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Settings, name: str, reason: str) -> None:
     """Answer on `listeners` until cancelled; they stay open, for who serves next."""
+    try:
+        certificates = None if settings.tls is None else Certificates(settings.tls)
+    except ManifestError:  # who expects TLS can be told nothing without it
+        await trio.sleep_forever()
     site, closing = StandbySite(settings, name, reason), trio.Event()
     places = trio.Semaphore(settings.limits.connections)
 
-    async def connection(stream: trio.SocketStream) -> None:
+    async def connection(tcp: trio.SocketStream) -> None:
         try:
             places.acquire_nowait()
         except trio.WouldBlock:
-            await trio.aclose_forcefully(stream)
+            await trio.aclose_forcefully(tcp)
             return
         try:
+            stream = tcp if certificates is None else secured(tcp, certificates.context)
             await serve_http(stream, site, site.limits, closing=closing)
         except* Exception as group:
             log.error("a connection failed in the runtime: please report this", exc_info=group)

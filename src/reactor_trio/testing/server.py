@@ -33,7 +33,7 @@ from reactor_trio.testing.client import SessionClient
 from reactor_trio.testing.link import Link, LinkTransport
 from reactor_trio.testing.memory import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
 from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost, virtual_sleep
-from reactor_trio.transport import Refused, Request, serve_http
+from reactor_trio.transport import Conversation, Refused, Request, Response, serve_http
 
 _HOST = "127.0.0.1"
 
@@ -160,26 +160,25 @@ class TestServer:
             self.failure = failure
 
     async def _open_memory(self, url: str, stall: Stall, address: str | None = None) -> tuple[Transport, Any]:
-        request = await self._admitted(url, address)
+        talk = await self._admitted(url, address)
         link = MemoryLink(stall, self.runtime.settings.limits.stall)
         transport = MemoryTransport(link)
-        self._nursery.start_soon(self._site.converse, request, MemoryMessages(link, self._peer()))
+        self._nursery.start_soon(talk, MemoryMessages(link, self._peer()))
         return transport, _vanishing(transport)
 
     async def _open_shaped(self, url: str, link: Link, address: str | None) -> tuple[Transport, Any, Stall]:
-        request = await self._admitted(url, address)
+        talk = await self._admitted(url, address)
         messages, transport, stall = link._open(self.runtime.settings.limits.stall, self._peer())
-        self._nursery.start_soon(self._site.converse, request, messages)
+        self._nursery.start_soon(talk, messages)
         return transport, _vanishing(transport), stall
 
-    async def _admitted(self, url: str, address: str | None) -> Request:
-        """A request for a WebSocket. Raises ConnectionRefused."""
-        request = msgspec.structs.replace(_request(url, "GET", None), peer=address or "memory")
-        refusal = await self._site.admit(request)
-        if refusal is not None:
-            after = refusal.headers.get("retry-after")
-            raise ConnectionRefused(refusal.status, refusal.body.decode().strip(), float(after) if after else None)
-        return request
+    async def _admitted(self, url: str, address: str | None) -> Conversation:
+        """Ask for a WebSocket. Raises ConnectionRefused."""
+        admitted = await self._site.admit(msgspec.structs.replace(_request(url, "GET", None), peer=address or "memory"))
+        if isinstance(admitted, Response):
+            after = admitted.headers.get("retry-after")
+            raise ConnectionRefused(admitted.status, admitted.body.decode().strip(), float(after) if after else None)
+        return admitted
 
     def _peer(self) -> str:
         self._peers += 1

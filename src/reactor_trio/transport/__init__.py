@@ -1,6 +1,6 @@
 """Bytes, HTTP and WebSocket on the server's side; knows nothing of models and sessions.
 
-`serve_http` takes a connection and a `Site`, and gives the site's `converse` a `MessageStream`.
+`serve_http` takes a connection and a `Site`, and gives the conversation that the site admits a `MessageStream`.
 """
 
 from reactor_trio.transport.accepting import PatientListener as PatientListener
@@ -11,6 +11,7 @@ from reactor_trio.transport.messages import MessageStream as MessageStream
 from reactor_trio.transport.messages import PeerGone as PeerGone
 from reactor_trio.transport.messages import PeerTooSlow as PeerTooSlow
 from reactor_trio.transport.site import BodyTaker as BodyTaker
+from reactor_trio.transport.site import Conversation as Conversation
 from reactor_trio.transport.site import Refused as Refused
 from reactor_trio.transport.site import Request as Request
 from reactor_trio.transport.site import Response as Response
@@ -18,3 +19,4 @@ from reactor_trio.transport.site import Site as Site
 from reactor_trio.transport.stream import StreamStalled as StreamStalled
 from reactor_trio.transport.stream import WireStream as WireStream
 from reactor_trio.transport.stream import peer_of as peer_of
+from reactor_trio.transport.tls import secured as secured

@@ -18,7 +18,6 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
@@ -29,9 +28,10 @@ from msgspec.structs import replace
 
 from reactor_trio.transport.body import Body
 from reactor_trio.transport.limits import Limits
-from reactor_trio.transport.site import BodyTaker, Refused, Request, Response, Site
+from reactor_trio.transport.site import BodyTaker, Conversation, Refused, Request, Response, Site
 from reactor_trio.transport.stream import WireStream
 from reactor_trio.transport.upgrade import (
+    STANDARD_HEADERS,
     UPGRADE_HEADERS,
     WEBSOCKET_PATH,
     Handshake,
@@ -68,7 +68,7 @@ async def serve_http(
         methods: what the site takes; others are answered 405.
         refused: told of each request that is refused: the client's address, and the status.
 
-    Nothing that a client does raises. A bug in `site.converse` does, in a group, after a close with 1011.
+    Nothing that a client does raises. A bug in a conversation does, in a group, after a close with 1011.
     """
     wire = WireStream(stream, stall=limits.stall)
     try:
@@ -81,8 +81,7 @@ async def serve_http(
         if upgrade is not None:
             from reactor_trio.transport.websocket import serve_websocket  # not needed to be ready for it
 
-            converse = partial(site.converse, upgrade.handshake.request)
-            await serve_websocket(wire, upgrade.handshake, limits, converse, deadline=upgrade.deadline)
+            await serve_websocket(wire, upgrade.handshake, limits, upgrade.converse, deadline=upgrade.deadline)
     finally:
         await trio.aclose_forcefully(wire)
 
@@ -90,10 +89,9 @@ async def serve_http(
 async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE) -> None:
     """Answer a connection for which there is no room with `status`, whatever it asks, and close it; takes 1 s at most."""
     body = f"{why}\n".encode()
-    head = (
-        f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-        f"content-length: {len(body)}\r\nretry-after: 1\r\nconnection: close\r\n\r\n"
-    )
+    lines = {"content-length": str(len(body)), "retry-after": "1", "connection": "close", **STANDARD_HEADERS}
+    head = f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
     wire = WireStream(stream, stall=_LINGER)
     with trio.move_on_after(_LINGER), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
         await wire.send_all(head.encode() + body)
@@ -103,6 +101,7 @@ async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTP
 
 class _Upgrade(msgspec.Struct, frozen=True):
     handshake: Handshake
+    converse: Conversation
     deadline: float
 
 
@@ -139,10 +138,10 @@ class _Connection:
         try:
             while await self._wait_for_bytes(idle_until):
                 complete_by = min(complete_by, trio.current_time() + self._limits.handshake)
-                handshake = await self._serve_one(complete_by)
-                if handshake is not None:
+                admitted = await self._serve_one(complete_by)
+                if admitted is not None:
                     self._wire.push_back(self._h11.trailing_data[0])
-                    return _Upgrade(handshake, complete_by)
+                    return _Upgrade(*admitted, complete_by)
                 if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
                     await self._wire.linger(self._linger)
                     break
@@ -150,7 +149,7 @@ class _Connection:
                 self._kept_alive = True
                 idle_until, complete_by = trio.current_time() + self._limits.idle, math.inf
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            logger.debug("%s: %s", self._wire.peer, error)
+            logger.debug("%s: %s", self._wire.peer, str(error) or error.__cause__ or "the connection broke")
         return None
 
     async def _wait_for_bytes(self, until: float) -> bool:
@@ -165,8 +164,8 @@ class _Connection:
             return bool(data)
         return False
 
-    async def _serve_one(self, deadline: float) -> Handshake | None:
-        """Receive and answer one request; a handshake to be accepted is returned instead."""
+    async def _serve_one(self, deadline: float) -> tuple[Handshake, Conversation] | None:
+        """Receive and answer one request; a handshake to be accepted is returned instead, with who talks then."""
         self._head_only, self._linger = False, _LINGER
         try:
             with trio.CancelScope(deadline=deadline) as patience:
@@ -183,12 +182,12 @@ class _Connection:
             self._refused(self._wire.peer, refused.response.status)
             await self._send(refused.response, keep_alive=False)
             return None
-        if isinstance(answer, Handshake):
+        if isinstance(answer, tuple):
             return answer
         await self._send(answer, keep_alive=not self._closing.is_set() and self._h11.their_state is not h11.SEND_BODY)
         return None
 
-    async def _decide(self, request: Request, version: str) -> Response | Handshake:
+    async def _decide(self, request: Request, version: str) -> Response | tuple[Handshake, Conversation]:
         with self._bugs_answered(request):
             if not wants_websocket(request):
                 if request.path == WEBSOCKET_PATH:
@@ -196,10 +195,10 @@ class _Connection:
                 return self._site.respond(request)
             handshake = check_handshake(request, version)
             self._check_origin(request, "connect here")
-            refusal = await self._site.admit(request)
-            if refusal is not None:
-                raise Refused(refusal)
-            return handshake
+            admitted = await self._site.admit(request)
+            if isinstance(admitted, Response):
+                raise Refused(admitted)
+            return handshake, admitted
 
     def _who_takes_body(self, request: Request) -> BodyTaker | None:
         if request.method in ("GET", "HEAD"):
@@ -278,9 +277,7 @@ class _Connection:
         headers = {
             "content-type": response.content_type,
             "content-length": str(len(response.body)),
-            "cache-control": "no-cache",
-            "referrer-policy": "no-referrer",
-            "x-content-type-options": "nosniff",
+            **STANDARD_HEADERS,
             **response.headers,
         }
         if not keep_alive:

@@ -38,6 +38,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     peer: str = ""
 
+    def __repr__(self) -> str:
+        return f"Request({self.method} {self.path})"  # the query and the headers may carry a token
+
     def header(self, name: str) -> str | None:
         """The first value of the header `name` (lower-case), or None."""
         return next((value for key, value in self.headers if key == name), None)
@@ -82,12 +85,16 @@ class Refused(Exception):
 #: iterator raises Refused (400, 408) and `trio.BrokenResourceError`, which are the transport's to handle.
 BodyTaker = Callable[[AsyncIterator[bytes]], Awaitable[Response]]
 
+#: Talks to one client that was admitted, over its WebSocket; when this returns, or raises PeerGone, the connection is
+#: closed.
+Conversation = Callable[[MessageStream], Awaitable[None]]
+
 
 class Site(Protocol):
     """What is served.
 
     For each request the transport asks `hosts_allowed`, then `respond`; for a method other than GET and HEAD
-    `origin_allowed` and `take_body` before it; for a WebSocket instead `origin_allowed`, `admit`, `converse`.
+    `origin_allowed` and `take_body` before it; for a WebSocket instead `origin_allowed`, `admit`, and what that gave.
     """
 
     def hosts_allowed(self, host: str) -> bool:
@@ -102,8 +109,8 @@ class Site(Protocol):
     def respond(self, request: Request) -> Response:
         """Answer a plain request; not async, so it must be quick. What it raises is logged and answered 500."""
 
-    async def admit(self, request: Request) -> Response | None:
-        """None to accept a well-formed WebSocket request, or the answer that refuses it. May wait until it knows."""
+    async def admit(self, request: Request) -> Response | Conversation:
+        """Who talks to the client of a well-formed WebSocket request, or the answer that refuses it.
 
-    async def converse(self, request: Request, messages: MessageStream) -> None:
-        """Talk to a client over its WebSocket; when this returns, or raises PeerGone, the connection is closed."""
+        May wait until it knows. It is asked last: whoever is admitted gets a WebSocket, unless the client has left.
+        """

@@ -13,7 +13,8 @@ Hence the rules that live here and nowhere else:
 
 For a socket "takes a byte" is exact, because we call `writev` ourselves; it also takes header and payload as two
 buffers, so a picture of 2.7 MB is not copied. What the socket takes at once is written without a turn of the loop, which
-would cost as much as the write. Any other stream (TLS, memory) is fed in pieces of 64 KiB.
+would cost as much as the write. Any other stream is fed in pieces of 64 KiB. By TLS small parts travel together, since each
+piece is a record and a packet, and the socket still says when it takes a byte (`tls.py`); in memory a piece counts.
 
 The system's own send buffer is set smaller than the several megabytes it would grow to: what waits there is old when it
 arrives and can no longer be replaced by a newer frame, and big pictures that pass through the same memory again and again
@@ -24,9 +25,12 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 
 import trio
+
+from reactor_trio.transport.tls import SocketUnderTls
 
 _PIECE = 64 * 1024
 
@@ -59,8 +63,11 @@ class WireStream(trio.abc.Stream):
     def __init__(self, stream: trio.abc.Stream, *, stall: float = 15, pushed_back: bytes = b"") -> None:
         self._stream = stream
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
-        if self._socket is not None:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        under = stream.transport_stream if isinstance(stream, trio.SSLStream) else None
+        self._under_tls = under if isinstance(under, SocketUnderTls) else None
+        tcp = self._socket if self._under_tls is None else self._under_tls.stream.socket
+        if tcp is not None:
+            tcp.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         self._stall = stall
         self._pushed_back = pushed_back
         self._lock = trio.StrictFIFOLock()
@@ -156,12 +163,15 @@ class WireStream(trio.abc.Stream):
         return True
 
     async def _write_pieces(self, views: list[memoryview], patience: trio.CancelScope) -> None:
-        for view in views:
-            for start in range(0, len(view), _PIECE):
-                piece = view[start : start + _PIECE]
-                await self._stream.send_all(piece)
-                self.bytes_sent += len(piece)
-                patience.deadline = trio.current_time() + self._stall
+        def progress() -> None:
+            patience.deadline = trio.current_time() + self._stall
+
+        if self._under_tls is not None:
+            self._under_tls.took_bytes = progress
+        for piece in _records(views) if self._under_tls is not None else _pieces(views):
+            await self._stream.send_all(piece)
+            self.bytes_sent += len(piece)
+            progress()
 
     async def _tear(self, reason: str) -> None:
         self.torn = reason
@@ -179,6 +189,11 @@ class WireStream(trio.abc.Stream):
         """
         try:
             with trio.move_on_after(seconds), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                if self._under_tls is not None and isinstance(self._stream, trio.SSLStream):
+                    async with self._lock:
+                        self._closed = True
+                        await self._under_tls.close_politely(self._stream)
+                    return
                 if isinstance(self._stream, trio.abc.HalfCloseableStream):
                     async with self._lock:
                         await self._stream.send_eof()
@@ -194,9 +209,30 @@ class WireStream(trio.abc.Stream):
         await self._stream.aclose()
 
 
+def _pieces(views: list[memoryview]) -> Iterator[Data]:
+    return (view[start : start + _PIECE] for view in views for start in range(0, len(view), _PIECE))
+
+
+def _records(views: list[memoryview]) -> Iterator[Data]:
+    """`views` as one, in pieces of `_PIECE` bytes; only what is put together is copied."""
+    parts: list[memoryview] = []
+    room = _PIECE
+    for whole in views:
+        view = whole
+        while view:
+            parts.append(view[:room])
+            view, room = view[room:], room - len(parts[-1])
+            if not room:
+                yield parts[0] if len(parts) == 1 else b"".join(parts)
+                parts, room = [], _PIECE
+    if parts:
+        yield parts[0] if len(parts) == 1 else b"".join(parts)
+
+
 def peer_of(stream: trio.abc.Stream) -> str:
     """The other end's address and port, or "memory"."""
     transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    transport = transport.stream if isinstance(transport, SocketUnderTls) else transport
     if not isinstance(transport, trio.SocketStream):
         return "memory"
     try:

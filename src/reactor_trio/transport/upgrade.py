@@ -19,6 +19,10 @@ _VERSION = "13"
 UPGRADE_HEADERS = {"upgrade": "websocket", "connection": "upgrade", "sec-websocket-version": _VERSION}
 
 
+#: What every answer carries, the 101 to a handshake too: no other site is told an address that has a token in it.
+STANDARD_HEADERS = {"cache-control": "no-cache", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
+
+
 class Handshake(msgspec.Struct, frozen=True):
     """An acceptable opening handshake.
 

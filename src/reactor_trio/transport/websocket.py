@@ -36,7 +36,7 @@ from wsproto.utilities import LocalProtocolError
 from reactor_trio.transport.limits import Limits
 from reactor_trio.transport.messages import MessageStream, PeerGone, PeerTooSlow
 from reactor_trio.transport.stream import Data, WireStream
-from reactor_trio.transport.upgrade import Handshake
+from reactor_trio.transport.upgrade import STANDARD_HEADERS, Handshake
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,8 @@ async def _read(
                 max_message_size=max(limits.text_message, limits.binary_message),
                 receive_buffer_size=_RECEIVE_BUFFER,
             )
-            connection = await request.accept(subprotocol=subprotocol)
+            headers = [(name.encode(), value.encode()) for name, value in STANDARD_HEADERS.items()]
+            connection = await request.accept(subprotocol=subprotocol, extra_headers=headers)
             link.open(connection)
             accepted = True
             task_status.started(connection)

@@ -84,6 +84,8 @@ def examine(path: Path | None, certfile: Path | None = None, keyfile: Path | Non
         if (weights := check_weights(manifest)) is not None:
             yield weights
     settings = Settings() if manifest is None else manifest.settings
+    if certfile is None and (tls := settings.tls) is not None:
+        certfile, keyfile = Path(tls.certfile), None if tls.keyfile is None else Path(tls.keyfile)
     yield from check_codecs(settings.codec)
     yield from check_gpu()
     yield from check_limits(settings.limits.connections, settings.uploads.files)

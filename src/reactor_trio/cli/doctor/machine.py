@@ -129,9 +129,10 @@ def check_folder(check: str, folder: Path, wanted: int) -> Finding:
 def check_secrets(auth: object, folder: Path) -> Iterator[Finding]:
     """Whether the files that `auth`, a part of the manifest, names are there and for the server's user only."""
     for key, text in _texts(auth, "runtime.auth"):
-        if not key.endswith(("file", "path")):
+        kind, _, name = text.partition(":")
+        if kind != "file":
             continue
-        path = folder / Path(text).expanduser()
+        path = folder / Path(name).expanduser()
         try:
             mode = path.stat().st_mode
             with path.open("rb"):

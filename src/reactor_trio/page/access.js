@@ -1,0 +1,53 @@
+/**
+ * What this page shows the server so that it is let in: from its own address, which it is taken out of at once, kept for
+ * this tab, or typed in. Behind the `#` it never leaves the browser; the address bar, history and screenshots keep neither.
+ */
+
+/** The address without its token, and the token, or null. */
+export function splitAddress(address) {
+  const url = new URL(address);
+  const hidden = new URLSearchParams(url.hash.slice(1));
+  const token = hidden.get("token") || url.searchParams.get("token") || null;
+  if (hidden.has("token")) {
+    hidden.delete("token");
+    url.hash = hidden.toString();
+  }
+  url.searchParams.delete("token");
+  return { address: url.href, token };
+}
+
+/** The token of one tab, for each address that it shows. */
+export class Access {
+  #key;
+  #storage;
+
+  constructor({ location, history, storage }) {
+    const { address, token } = splitAddress(location.href);
+    const { pathname, search } = new URL(address);
+    this.#key = `reactor-token ${pathname}${search}`;
+    this.#storage = storage;
+    this.token = token ?? this.#stored();
+    if (token === null) return;
+    history.replaceState(history.state, "", address);
+    this.keep(token);
+  }
+
+  /** Use `token` from now on, also after the page is loaded anew; null forgets it. */
+  keep(token) {
+    this.token = token;
+    try {
+      if (token === null) this.#storage()?.removeItem(this.#key);
+      else this.#storage()?.setItem(this.#key, token);
+    } catch {
+      // a browser may keep nothing for anybody: it is asked for again
+    }
+  }
+
+  #stored() {
+    try {
+      return this.#storage()?.getItem(this.#key) ?? null;
+    } catch {
+      return null;
+    }
+  }
+}
