@@ -217,14 +217,15 @@ def cancel_session(server, injector: Injector) -> None:
 
 
 def cancel_conversation(server, injector: Injector) -> None:
-    """The next client's `converse`."""
-    converse = type(server._site).converse.__get__(server._site)
+    """The conversation of the next client that is admitted."""
+    admit = type(server._site).admit.__get__(server._site)
 
-    async def wrapped(request, messages) -> None:
-        del server._site.converse
-        await injector.run(converse, request, messages)
+    async def wrapped(request):
+        del server._site.admit
+        conversation = await admit(request)
+        return partial(injector.run, conversation)
 
-    server._site.converse = wrapped
+    server._site.admit = wrapped
 
 
 @THOROUGH
@@ -420,7 +421,7 @@ async def answer(stream) -> None:
 #: a bug, and where the memory stream or the site is never waited for
 NOT_HERE = {
     "turn_away", "_write", "wait_send_all_might_not_block", "send_parts", "_decide", "_serve_one",
-    "receive_some", "send_all", "serve_websocket",
+    "receive_some", "send_all", "serve_websocket", "_close_politely", "close_politely",
 }  # fmt: skip
 
 

@@ -109,16 +109,7 @@ def load_manifest(
             raise ManifestError("name: must not be empty")
     except ManifestError as error:
         raise ManifestError(f"{path}: {error}") from None
-    config: dict[str, Any] = {}
-    if file.config is not None:
-        config_path = folder / file.config
-        try:
-            found = config_path.is_file()
-        except OSError as error:  # a name that is too long
-            raise ManifestError(f"{path}: config: {error.strerror}") from None
-        if not found:
-            raise ManifestError(f"{path}: config: no such file: {config_path}")
-        config = _read_mapping(config_path)
+    config = {} if file.config is None else _read_config(path, folder / file.config)
     for text in overrides:
         _override(config, text)
     settings = file.runtime
@@ -131,6 +122,16 @@ def load_manifest(
         settings = msgspec.structs.replace(settings, tls=TlsSettings(certfile or "", keyfile))
     weights = folder / Path(file.weights_path).expanduser() if file.weights_path else None
     return Manifest(folder, file.model, file.name or file.model, config, settings, weights)
+
+
+def _read_config(manifest: Path, path: Path) -> dict[str, Any]:
+    try:
+        found = path.is_file()
+    except OSError as error:  # a name that is too long
+        raise ManifestError(f"{manifest}: config: {error.strerror}") from None
+    if not found:
+        raise ManifestError(f"{manifest}: config: no such file: {path}")
+    return _read_mapping(path)
 
 
 def _secrets_under(folder: Path, auth: AuthSettings) -> AuthSettings:

@@ -189,19 +189,23 @@ class WireStream(trio.abc.Stream):
         """
         try:
             with trio.move_on_after(seconds), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                if self._under_tls is not None and isinstance(self._stream, trio.SSLStream):
-                    async with self._lock:
-                        self._closed = True
-                        await self._under_tls.close_politely(self._stream)
-                    return
-                if isinstance(self._stream, trio.abc.HalfCloseableStream):
-                    async with self._lock:
-                        await self._stream.send_eof()
-                while await self.receive_some():
-                    pass
-                await self.aclose()
+                await (self._end_side() if self._under_tls is None else self._close_politely(self._under_tls))
         finally:
             await trio.aclose_forcefully(self)
+
+    async def _end_side(self) -> None:
+        if isinstance(self._stream, trio.abc.HalfCloseableStream):
+            async with self._lock:
+                await self._stream.send_eof()
+        while await self.receive_some():
+            pass
+        await self.aclose()
+
+    async def _close_politely(self, under_tls: SocketUnderTls) -> None:
+        assert isinstance(self._stream, trio.SSLStream)
+        async with self._lock:
+            self._closed = True
+            await under_tls.close_politely(self._stream)
 
     async def aclose(self) -> None:
         """Close the stream; writes that wait for their turn raise trio.ClosedResourceError."""
