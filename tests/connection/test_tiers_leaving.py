@@ -244,7 +244,7 @@ async def test_feedback_with_any_numbers_changes_nothing(autojump_clock: Any) ->
             frames = await client.take(10)
             assert [later.seq - frames[0].seq for later in frames] == list(range(10))
             assert not other.ended
-            (link,) = [lane.link for o in server.runtime._present if o.number == 1 for lane in o._lanes.values()]
+            (link,) = [lane.link for o in server.runtime.clients if o.number == 1 for lane in o._lanes.values()]
             assert link.in_flight <= 2
 
 

@@ -7,12 +7,9 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import math
 import secrets
 from collections.abc import Awaitable, Callable
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +17,18 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Admission, Journal
-from reactor_trio.connection import Hello, Inbound, Outbound, OutboundServices, Tiers
+from reactor_trio.connection import Hello, Inbound, Outbound, Tiers
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.model import Model, ReactorModel
+from reactor_trio.interface.model import Model
 from reactor_trio.media import Worker, encoders, input_codecs
-from reactor_trio.model_host import ModelHost, SessionOver, with_twin
+from reactor_trio.model_host import ModelHost, with_twin
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.access import Access
-from reactor_trio.server.loading import load_model
+from reactor_trio.server.clients import Clients
+from reactor_trio.server.loading import load_model, session_services
 from reactor_trio.server.metrics import CommandOutcome, Metrics, ModelState
+from reactor_trio.server.model_loop import ModelLoop
 from reactor_trio.server.preparing import prepare, prepare_rest
 from reactor_trio.server.recorder import SessionRecording, recorder_hello, recording_folder
 from reactor_trio.server.sessions import Sessions
@@ -38,8 +37,7 @@ from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import Place, WaitingRoom
 from reactor_trio.session import SESSION_OVER, Check, CommandRecord, Session, SessionServices
 from reactor_trio.session.bell import Bell
-from reactor_trio.session.lifetime import TimeLimits
-from reactor_trio.session.uploads import Disk, UploadLimits
+from reactor_trio.session.uploads import Disk
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -109,9 +107,7 @@ class Runtime:
         self.draining = trio.Event()
         self._drained = trio.Event()
         self.sessions = Sessions()
-        #: whether the model's own `run()` is under way
-        self.model_runs = False
-        self._model_ended = trio.Event()
+        self.model_loop = ModelLoop(host)
         self._find_model = find_model
         self._find_moderation = find_moderation
         self._after_session = after_session
@@ -120,8 +116,7 @@ class Runtime:
         self._worker = worker
         self._disk = disk
         self._on_phase = on_phase or (lambda _phase: None)
-        self._numbers = itertools.count(1)
-        self._present: set[Outbound] = set()
+        self._clients: Clients | None = None
         self._left = Bell()
         self._recordings: Path | None = None
         self._services: SessionServices | None = None
@@ -147,7 +142,7 @@ class Runtime:
         except trio.Cancelled:
             raise
         except BaseException as raised:
-            if self._is_interrupt(raised):
+            if self.model_loop.is_interrupt(raised):
                 raise
             error = with_twin(raised) if isinstance(raised, Exception) else raised
             self._failed(f"load() failed: {type(error).__name__}: {error}")
@@ -181,51 +176,15 @@ class Runtime:
 
     async def watch_model(self) -> None:
         """Run the model's own loop for the server's life. Raises ModelFailed when it ends, or a session ends the model."""
-        what, cause = "", None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._until_model_ended, nursery.cancel_scope)
-            what, cause = await self._run_model()
-            nursery.cancel_scope.cancel()
-        if self._model_ended.is_set():
-            cause = self.last_error
-            what = f"model code raised {type(cause).__name__}: {cause}"
+        what, cause = await self.model_loop.until_ended(self.model, self.declaration)
         failure = ModelFailed(f"{self.name}: {what}")
         self.last_error = cause if isinstance(cause, Exception) else failure
         self._failed(what)
         for session in self.sessions:
             session.end("model_error")
         with trio.move_on_after(self.settings.drain_grace):
-            await self._everybody_left()
+            await self.clients.all_left()
         raise failure from cause
-
-    async def _until_model_ended(self, running: trio.CancelScope) -> None:
-        await self._model_ended.wait()
-        running.cancel()
-
-    async def _run_model(self) -> tuple[str, BaseException | None]:
-        model = self._loaded().model
-        if self.declaration.kind != "run_loop" or not isinstance(model, ReactorModel):
-            await trio.Event().wait()
-        assert isinstance(model, ReactorModel)
-        self.model_runs = True
-        try:
-            await self.host.run(model.run)
-        except trio.Cancelled:
-            raise
-        except SessionOver as error:
-            return "check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()", error
-        except BaseException as error:
-            if self._is_interrupt(error):
-                raise
-            cause = with_twin(error) if isinstance(error, Exception) else error
-            return f"run() raised {type(cause).__name__}: {cause}", cause
-        finally:
-            self.model_runs = False
-        return "run() returned; it must go on for the model's life", None
-
-    def _is_interrupt(self, error: BaseException) -> bool:
-        """Ctrl-C in a test, where model code runs in the main thread."""
-        return isinstance(error, KeyboardInterrupt) and self.host.thread is None
 
     async def drain(self) -> None:
         """Refuse newcomers, give sessions their notice, end them in their order, say goodbye.
@@ -258,11 +217,11 @@ class Runtime:
         for session in self.sessions:
             session.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
-            await self._everybody_left()
-        for outbound in list(self._present):
+            await self.clients.all_left()
+        for outbound in self.clients:
             outbound.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
-            await self._everybody_left()
+            await self.clients.all_left()
         self.journal.enter("drained", trio.current_time())
         self._on_phase("drained")
 
@@ -277,31 +236,11 @@ class Runtime:
 
     def outbound(self, hello: Hello) -> Outbound:
         """The way out to a new client."""
-        outbound = Outbound(next(self._numbers), trio.current_time(), hello, self._outbound_services)
-        self._present.add(outbound)
-        return outbound
-
-    @cached_property
-    def _outbound_services(self) -> OutboundServices:
-        return OutboundServices(
-            tracks=self.declaration.tracks, codec=self.settings.codec, worker=self._worker, max_age=self._max_age,
-            message_limit=self.settings.limits.unanswered_commands,
-            dropped=self.metrics.dropped, sent=self.metrics.sent, latency=self.metrics.latency,
-            encoded=self.metrics.encoded, traced=None if self.tracing is None else self.tracing.pictured,
-        )  # fmt: skip
-
-    @property
-    def _max_age(self) -> float:
-        """A client that holds the model back is sent every frame, however old."""
-        return math.inf if self.settings.slow_client == "hold" else self.settings.max_age
+        return self.clients.join(hello)
 
     def inbound(self, outbound: Outbound) -> Inbound:
         """The way in of the client that `outbound` leads to."""
-        return Inbound(
-            self.declaration.tracks, self._worker, self.metrics.dropped,
-            lambda code, message: outbound.say("reactor.error", {"code": code, "message": message}),
-            lambda track: outbound.say("reactor.keyframe", {"track": track}),
-        )  # fmt: skip
+        return self.clients.inbound(outbound)
 
     def enter(self, outbound: Outbound) -> Place:
         """A place for a controlling client. Raises Refused."""
@@ -331,16 +270,15 @@ class Runtime:
 
     def leave(self, outbound: Outbound) -> None:
         """The connection is over."""
-        self._present.discard(outbound)
-        outbound.close()
+        self.clients.leave(outbound)
         self._show_queue()
-        self._left.ring()
 
     def open_session(self, sid: str, outbound: Outbound) -> Session:
         """A new session; whoever opened it runs it."""
         length = outbound.hello.claims.session_length
         session = Session(sid, self._loaded(), (outbound.number, outbound.joined_at), self._session_over, length)
-        stage = self.sessions.begin(session, Tiers(self.settings.codec, self._worker, self._max_age, self.metrics.encoded))
+        tiers = Tiers(self.settings.codec, self._worker, self.clients.max_age, self.metrics.encoded)
+        stage = self.sessions.begin(session, tiers)
         self._show_queue()
         if self._recordings is not None:
             stage.recording = self._record(session, self._recordings)
@@ -391,15 +329,23 @@ class Runtime:
         return self._loaded().model
 
     @property
+    def clients(self) -> Clients:
+        """Who is connected, those who wait counted; asked for once the model is loaded."""
+        if self._clients is None:
+            tracks = self.declaration.tracks
+            self._clients = Clients(tracks, self.settings, self.metrics, self._worker, self.tracing, self._left)
+        return self._clients
+
+    @property
     def present(self) -> int:
-        """Clients connected, those who wait counted."""
-        return len(self._present)
+        """Clients connected."""
+        return 0 if self._clients is None else len(self._clients)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     def _record(self, session: Session, folder: Path) -> SessionRecording:
         hello = recorder_hello()
-        outbound = Outbound(next(self._numbers), trio.current_time(), hello, self._outbound_services)
+        outbound = self.clients.stranger(hello)
         outbound.join(self.tiers(session))
         welcome = self.welcome(session, outbound, hello)
         return SessionRecording(folder, session, outbound, welcome, self._disk, self.metrics.dropped)
@@ -412,24 +358,10 @@ class Runtime:
     async def _load(self, config: dict[str, Any]) -> tuple[Declaration, SessionServices]:
         model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
         loaded = await load_model(model_class, config, self.host, self.settings, self.metrics.dropped)
-        limits = self.settings.limits
-        return loaded.declaration, SessionServices(
-            host=self.host, model=loaded.model, port=loaded.port, declaration=loaded.declaration, max_fps=loaded.max_fps,
-            buffer_size=loaded.buffer_size, hold=self.settings.slow_client == "hold", debug=self._debug,
-            stuck_after=self.settings.stuck_after, commands_per_second=limits.commands_per_second,
-            pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
-            uploads=self._upload_limits(), disk=self._disk,
-            dropped=self.metrics.dropped, underrun=self.metrics.underrun, handed=self.metrics.handed, stuck=self._stuck,
-            moderate=moderate, times=self._time_limits(), commanded=self._commanded,
+        return loaded.declaration, session_services(
+            loaded, self.host, self.settings, self.metrics, debug=self._debug, disk=self._disk, moderate=moderate,
+            stuck=self._stuck, commanded=self._commanded,
         )  # fmt: skip
-
-    def _upload_limits(self) -> UploadLimits:
-        given = self.settings.uploads
-        return UploadLimits(given.file_size, given.total_size, given.files, given.at_once, given.folder)
-
-    def _time_limits(self) -> TimeLimits:
-        given = self.settings.limits
-        return TimeLimits(given.session_length or math.inf, given.session_idle or math.inf, given.end_warning)
 
     def _loaded(self) -> SessionServices:
         assert self._services is not None, "the model is not loaded"
@@ -444,7 +376,7 @@ class Runtime:
         if session.error is not None:
             self.last_error = session.error
             if not isinstance(session.error, Exception):
-                self._model_ended.set()
+                self.model_loop.killed(session.error)
         log.info("session %s ended: %s", session.id, session.reason)
         self._show_queue()
         self._left.ring()
@@ -475,7 +407,3 @@ class Runtime:
     def _show_queue(self) -> None:
         self.metrics.live = self.room.admission.live
         self.metrics.waiting = self.room.admission.waiting
-
-    async def _everybody_left(self) -> None:
-        while self._present:
-            await self._left.wait()

@@ -146,7 +146,7 @@ class TestServer:
         left = [
             f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers() + self.runtime.tiers(s).leftovers()
         ]
-        running = 1 if self.runtime.model_runs else 0
+        running = 1 if self.runtime.model_loop.running else 0
         if (calls := self.runtime.host.live_calls - running) > 0:
             left.append(f"{calls} model-side calls still run")
         if self.runtime.present:

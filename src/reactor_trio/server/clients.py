@@ -1,0 +1,88 @@
+"""Who is connected: the ways out to each client and in from it, and the wait until all have left."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import trio
+
+from reactor_trio.connection import Hello, Inbound, Outbound, OutboundServices
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media import Worker
+from reactor_trio.server.metrics import Metrics
+from reactor_trio.server.settings import Settings
+from reactor_trio.server.tracing import Tracing
+from reactor_trio.session.bell import Bell
+
+
+class Clients:
+    """The clients of one server, those who wait counted.
+
+    Args:
+        tracks: the model's tracks.
+        worker: runs encoders and decoders away from the loop.
+        tracing: is told what becomes of commands, None if nobody follows them.
+        left: rung when one has left.
+    """
+
+    def __init__(
+        self,
+        tracks: tuple[TrackSpec, ...],
+        settings: Settings,
+        metrics: Metrics,
+        worker: Worker,
+        tracing: Tracing | None,
+        left: Bell,
+    ) -> None:
+        #: seconds after which a frame is too old; a client that holds the model back is sent every one
+        self.max_age = math.inf if settings.slow_client == "hold" else settings.max_age
+        self._tracks = tracks
+        self._worker = worker
+        self._dropped = metrics.dropped
+        self._left = left
+        self._numbers = itertools.count(1)
+        self._present: set[Outbound] = set()
+        self._services = OutboundServices(
+            tracks=tracks, codec=settings.codec, worker=worker, max_age=self.max_age,
+            message_limit=settings.limits.unanswered_commands,
+            dropped=metrics.dropped, sent=metrics.sent, latency=metrics.latency,
+            encoded=metrics.encoded, traced=None if tracing is None else tracing.pictured,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self._present)
+
+    def __iter__(self) -> Iterator[Outbound]:
+        """Over those that are there now; they may leave meanwhile."""
+        return iter(list(self._present))
+
+    def stranger(self, hello: Hello) -> Outbound:
+        """The way out to somebody who is not counted: a recorder."""
+        return Outbound(next(self._numbers), trio.current_time(), hello, self._services)
+
+    def join(self, hello: Hello) -> Outbound:
+        """The way out to a new client."""
+        outbound = self.stranger(hello)
+        self._present.add(outbound)
+        return outbound
+
+    def inbound(self, outbound: Outbound) -> Inbound:
+        """The way in of the client that `outbound` leads to."""
+        return Inbound(
+            self._tracks, self._worker, self._dropped,
+            lambda code, message: outbound.say("reactor.error", {"code": code, "message": message}),
+            lambda track: outbound.say("reactor.keyframe", {"track": track}),
+        )  # fmt: skip
+
+    def leave(self, outbound: Outbound) -> None:
+        """Its connection is over."""
+        self._present.discard(outbound)
+        outbound.close()
+        self._left.ring()
+
+    async def all_left(self) -> None:
+        """Return when nobody is there."""
+        while self._present:
+            await self._left.wait()
