@@ -5,7 +5,7 @@ from reactor_trio.session.attachment import Flood as Flood
 from reactor_trio.session.attachment import Journal as Journal
 from reactor_trio.session.moderation import Check as Check
 from reactor_trio.session.port import Port as Port
-from reactor_trio.session.session import SESSION_OVER as SESSION_OVER
-from reactor_trio.session.session import CommandRecord as CommandRecord
+from reactor_trio.session.services import SessionServices as SessionServices
 from reactor_trio.session.session import Session as Session
-from reactor_trio.session.session import SessionServices as SessionServices
+from reactor_trio.session.unanswered import SESSION_OVER as SESSION_OVER
+from reactor_trio.session.unanswered import CommandRecord as CommandRecord

@@ -1,7 +1,7 @@
 """Commands on their way to the model's half, in order.
 
 A command that must be prepared (its text checked, its files read) waits until that is done, and what came after it waits
-behind it. All others pass at once. How many may wait is bounded where commands are counted, in `Session.submit`.
+behind it. All others pass at once. How many may wait is bounded where commands are counted, in `Unanswered`.
 """
 
 from __future__ import annotations

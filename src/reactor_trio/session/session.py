@@ -10,117 +10,34 @@ Leaving `run` is the end: the model's half has unwound, what was queued is gone,
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import trio
 
 from reactor_trio.errors import CommandError, UploadRefused
 from reactor_trio.interface.blocking_tracks import fixed_rate
-from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input import InputFrame
-from reactor_trio.interface.model import Model
 from reactor_trio.media import Bundle
-from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import BlockCadence, Cadence, Ceiling, Lookahead
 from reactor_trio.protocol import EndReason, sendable
-from reactor_trio.session.attachment import Attachment, Flood, Journal
+from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.intake import Intake, Preparation
-from reactor_trio.session.lifetime import Lifetime, TimeLimits
+from reactor_trio.session.lifetime import Lifetime
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.model_half import FILE_UPLOADED, Answer, ModelHalf
-from reactor_trio.session.moderation import Check, moderations
+from reactor_trio.session.moderation import moderations
 from reactor_trio.session.pending import Command
 from reactor_trio.session.playout import Playout
-from reactor_trio.session.port import Port
-from reactor_trio.session.uploads import Disk, Upload, UploadLimits, UploadStore
+from reactor_trio.session.services import SessionServices
+from reactor_trio.session.stuck import report_if_stuck
+from reactor_trio.session.unanswered import Unanswered
+from reactor_trio.session.uploads import Upload, UploadStore
 
 log = logging.getLogger("reactor_trio.session")
-
-#: Code of a command that the session did not come to, for the record.
-SESSION_OVER: Final = "session_over"
-
-
-class CommandRecord(msgspec.Struct, frozen=True):
-    """A command that is over.
-
-    Attributes:
-        session_id, client: whose it was; the client by its number.
-        at, answered: when it came, and when it was applied or refused, in `trio.current_time()` seconds.
-        step: the first step that sees it.
-        code: why it was refused, or `SESSION_OVER`; None: it was applied.
-        traceparent: what the client said of the trace that it is part of.
-    """
-
-    session_id: str
-    client: int
-    name: str
-    id: int | None
-    at: float
-    answered: float
-    step: int
-    code: str | None
-    traceparent: str | None
-
-
-class SessionServices(msgspec.Struct, frozen=True):
-    """What a session needs of its server.
-
-    Attributes:
-        max_fps, buffer_size: pacing, from the class or the manifest.
-        hold: whether the model waits for slow clients.
-        debug: whether clients are told the text of an author's exception.
-        stuck_after: seconds after which a step that outlives its session is reported with its stack.
-        moderate: checks the text in commands, None if nothing does.
-        commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
-        uploads, disk: what files a session may have, and how they are written and read.
-        times: how long a session may last.
-        dropped: counts frames dropped: place, reason, number.
-        underrun: counts times when sound had to wait for the model.
-        handed: told of each bundle handed: frames, lateness, time since the one before (None: there was none), and of the
-            first of a step how long that took, if known (else None); in seconds.
-        commanded: told of each command that is over.
-        stuck: told when a step outlives its session for too long (True), and when it ends after all (False).
-    """
-
-    host: ModelHost
-    model: Model
-    port: Port
-    declaration: Declaration
-    max_fps: float
-    buffer_size: int
-    hold: bool
-    debug: bool
-    stuck_after: float
-    commands_per_second: float
-    pending_commands: int
-    unanswered_commands: int
-    uploads: UploadLimits
-    disk: Disk
-    dropped: Callable[[str, str, int], None]
-    underrun: Callable[[], None]
-    handed: Callable[[int, float, float | None, float | None], None]
-    commanded: Callable[[CommandRecord], None]
-    stuck: Callable[[str, bool], None]
-    moderate: Check | None = None
-    times: TimeLimits = TimeLimits()
-
-
-@dataclass(slots=True)
-class _Unanswered:
-    number: int
-    name: str
-    id: int | None
-    shares: bool  # its place in the order is that of the one before it
-    data: bytes  # as it was sent, if a journal will ask
-    at: float
-    traceparent: str | None
-
 
 class Session:
     """One client's time with the model.
@@ -162,11 +79,10 @@ class Session:
         self._last: tuple[Bundle, float] | None = None
         self._shown_at: float | None = None
         self._shown_step = -1
-        self._numbers = 0
-        self._unanswered: deque[_Unanswered] = deque()
-        self._places = 0
-        self._allowance = services.commands_per_second
-        self._allowance_at = self.began
+        self._unanswered = Unanswered(
+            session_id, self._controller, per_second=services.commands_per_second, pending=services.pending_commands,
+            most=services.unanswered_commands, over=services.commanded,
+        )  # fmt: skip
         mailbox, words = Mailbox(services.host.post_io, asleep=True), Mailbox(services.host.post, asleep=False)
         self._words = words
         self._ceiling = Ceiling()
@@ -204,9 +120,7 @@ class Session:
                 await self.uploads.aclose()
             self.reason = self.reason or "client_left"
             self.ended.set()
-            for entry in self._unanswered:
-                self._record(entry, 0, SESSION_OVER)
-            self._unanswered.clear()
+            self._unanswered.discard()
             self._over(self)
             self._dismiss()
 
@@ -259,31 +173,23 @@ class Session:
         `traceparent`: what the client says of the trace that it is part of.
         """
         self.lifetime.acted()
-        if len(self._unanswered) >= self._services.unanswered_commands:
-            raise Flood
         try:
             self._submit(name, data, id, traceparent)
         except CommandError as error:
-            self._record(_Unanswered(0, name, id, False, b"", trio.current_time(), traceparent), 0, error.code)
+            self._unanswered.refused(name, id, traceparent, error.code)
             if self.journal is not None and error.code != "busy":  # a flood is not worth a disk
                 self.journal.refused(name, data, id, error.code, error.message)
             raise
 
     def _submit(self, name: str, data: bytes, id: int | None, traceparent: str | None) -> None:  # noqa: A002
-        self._spend_allowance()
+        self._unanswered.admit()
         files: list[UploadedFile] = []
         spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
-        last = self._unanswered[-1] if self._unanswered else None
-        shares = spec.handler is None and last is not None and last.name == name
-        if not shares and self._places >= self._services.pending_commands:
-            raise CommandError("busy", f"{self._places} commands are pending; wait for their answers")
-        self._numbers += 1
-        self._places += not shares
-        kept, now = b"" if self.journal is None else data, trio.current_time()
-        self._unanswered.append(_Unanswered(self._numbers, name, id, shares, kept, now, traceparent))
+        kept = b"" if self.journal is None else data
+        command = self._unanswered.add(name, kept, id, traceparent, is_set=spec.handler is None)
         preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files]
         preparations += moderations(self._services.moderate, spec, arguments)
-        self._intake.add(Command(self._numbers, self._controller, name, arguments, id, now), preparations)
+        self._intake.add(Command(command.number, self._controller, name, arguments, id, command.at), preparations)
 
     async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
         """A file of the controlling client, `size` bytes; `@file_uploaded` is told when it is complete.
@@ -324,26 +230,18 @@ class Session:
 
     def answered(self, answer: Answer) -> None:
         """Commands were applied or refused: answer each that has an id."""
-        numbers = set(answer.numbers)
         controller = self._attachments.get(self._controller)
-        kept: deque[_Unanswered] = deque()
-        for entry in self._unanswered:
-            if entry.number not in numbers:
-                kept.append(entry)
-                continue
-            self._record(entry, answer.step, answer.code)
+        for command in self._unanswered.take(answer):
             if self.journal is not None:
-                self._enter(self.journal, entry, answer)
+                command.enter(self.journal, answer)
             if controller is None:
                 continue
             if answer.code is not None:
                 hidden = answer.code == "internal_error" and not self._services.debug
                 message = "the model's handler raised an exception" if hidden else answer.message
-                controller.say("reactor.error", {"code": answer.code, "message": message}, entry.id)
-            elif entry.id is not None:
-                controller.say("reactor.ack", {"step": answer.step, "reply": answer.reply}, entry.id)
-        self._unanswered = kept
-        self._places = sum(not entry.shares for entry in kept)
+                controller.say("reactor.error", {"code": answer.code, "message": message}, command.id)
+            elif command.id is not None:
+                controller.say("reactor.ack", {"step": answer.step, "reply": answer.reply}, command.id)
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A model message for every client, or for one."""
@@ -355,11 +253,6 @@ class Session:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _record(self, entry: _Unanswered, step: int, code: str | None) -> None:
-        self._services.commanded(CommandRecord(
-            self.id, self._controller, entry.name, entry.id, entry.at, trio.current_time(), step, code, entry.traceparent
-        ))  # fmt: skip
-
     def _dismiss(self) -> None:
         assert self.reason is not None
         for attachment in list(self._attachments.values()):
@@ -368,13 +261,6 @@ class Session:
     def _tell_ending(self, data: dict[str, Any]) -> None:
         for attachment in self._attachments.values():
             attachment.say("reactor.ending", data)
-
-    def _enter(self, journal: Journal, entry: _Unanswered, answer: Answer) -> None:
-        if answer.code is None:
-            superseded = entry.number != max(answer.numbers)
-            journal.commanded(entry.name, entry.data, entry.id, answer.step, superseded)
-        else:
-            journal.refused(entry.name, entry.data, entry.id, answer.code, answer.message)
 
     def _cadence(self) -> Cadence:
         services = self._services
@@ -418,14 +304,6 @@ class Session:
             log.error("session %s: a file of %s cannot be read", self.id, command, exc_info=error)
             raise CommandError("unresolved_upload", f"the file cannot be read: {error}") from error
 
-    def _spend_allowance(self) -> None:
-        rate, now = self._services.commands_per_second, trio.current_time()
-        self._allowance = min(rate, self._allowance + (now - self._allowance_at) * rate)
-        self._allowance_at = now
-        if self._allowance < 1:
-            raise CommandError("busy", f"more than {rate:g} commands a second")
-        self._allowance -= 1
-
     def _model_failed(self, error: BaseException) -> None:
         self.reason = "model_error"
         log.error("session %s: the model raised", self.id, exc_info=error)
@@ -438,7 +316,7 @@ class Session:
     async def _run_model(self) -> None:
         unwound = trio.Event()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._report_if_stuck, unwound)
+            nursery.start_soon(report_if_stuck, self.id, self._services, unwound)
             if self.uploads is not None:
                 nursery.start_soon(self._end_uploads, self.uploads)
             try:
@@ -455,22 +333,3 @@ class Session:
             await trio.sleep_forever()
         finally:
             uploads.end()
-
-    async def _report_if_stuck(self, unwound: trio.Event) -> None:
-        """The end of a session waits for the step that runs; if that takes long, say which one and where it is."""
-        try:
-            await trio.sleep_forever()
-        finally:
-            with trio.move_on_after(self._services.stuck_after, shield=True) as limit:
-                await unwound.wait()
-            if limit.cancelled_caught:
-                self._services.stuck(self.id, True)
-                log.error(
-                    "session %s: %s still computes %g s after the session ended, and the next client waits for it. "
-                    "Poll self.cancelled() in long steps. It is here:\n%s",
-                    self.id, type(self._services.model).__name__, self._services.stuck_after,
-                    self._services.host.stack(),
-                )  # fmt: skip
-                with trio.CancelScope(shield=True):
-                    await unwound.wait()
-                self._services.stuck(self.id, False)

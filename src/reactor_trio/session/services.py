@@ -1,0 +1,59 @@
+"""What a session is given by its server: the loaded model, limits, and who is told of what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.model import Model
+from reactor_trio.model_host import ModelHost
+from reactor_trio.session.lifetime import TimeLimits
+from reactor_trio.session.moderation import Check
+from reactor_trio.session.port import Port
+from reactor_trio.session.unanswered import CommandRecord
+from reactor_trio.session.uploads import Disk, UploadLimits
+
+
+class SessionServices(msgspec.Struct, frozen=True):
+    """What a session needs of its server.
+
+    Attributes:
+        max_fps, buffer_size: pacing, from the class or the manifest.
+        hold: whether the model waits for slow clients.
+        debug: whether clients are told the text of an author's exception.
+        stuck_after: seconds after which a step that outlives its session is reported with its stack.
+        moderate: checks the text in commands, None if nothing does.
+        commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
+        uploads, disk: what files a session may have, and how they are written and read.
+        times: how long a session may last.
+        dropped: counts frames dropped: place, reason, number.
+        underrun: counts times when sound had to wait for the model.
+        handed: told of each bundle handed: frames, lateness, time since the one before (None: there was none), and of the
+            first of a step how long that took, if known (else None); in seconds.
+        commanded: told of each command that is over.
+        stuck: told when a step outlives its session for too long (True), and when it ends after all (False).
+    """
+
+    host: ModelHost
+    model: Model
+    port: Port
+    declaration: Declaration
+    max_fps: float
+    buffer_size: int
+    hold: bool
+    debug: bool
+    stuck_after: float
+    commands_per_second: float
+    pending_commands: int
+    unanswered_commands: int
+    uploads: UploadLimits
+    disk: Disk
+    dropped: Callable[[str, str, int], None]
+    underrun: Callable[[], None]
+    handed: Callable[[int, float, float | None, float | None], None]
+    commanded: Callable[[CommandRecord], None]
+    stuck: Callable[[str, bool], None]
+    moderate: Check | None = None
+    times: TimeLimits = TimeLimits()

@@ -1,0 +1,66 @@
+"""How many commands may be without an answer, and what is told of each when it is over; no session."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from reactor_trio.errors import CommandError
+from reactor_trio.session import SESSION_OVER, CommandRecord, Flood
+from reactor_trio.session.model_half import Answer
+from reactor_trio.session.unanswered import Unanswered
+
+
+def few(over: list[CommandRecord]) -> Unanswered:
+    return Unanswered("s", 7, per_second=4, pending=2, most=3, over=over.append)
+
+
+def add(unanswered: Unanswered, name: str) -> int:
+    return unanswered.add(name, b"", None, None, is_set=name.startswith("set_")).number
+
+
+async def test_sets_in_a_row_take_one_place_and_all_places_come_back(autojump_clock):
+    over: list[CommandRecord] = []
+    unanswered = few(over)
+    assert [add(unanswered, name) for name in ("set_x", "set_x", "go")] == [1, 2, 3]
+    with pytest.raises(CommandError, match="2 commands are pending"):
+        add(unanswered, "set_x")
+    await trio.sleep(1)
+    taken = unanswered.take(Answer((1, 2), 5))
+    assert [(command.number, command.shares) for command in taken] == [(1, False), (2, True)]
+    assert [(r.name, r.answered - r.at, r.step, r.code) for r in over] == [("set_x", 1, 5, None)] * 2
+    assert add(unanswered, "set_x") == 4
+
+
+async def test_too_many_without_an_answer_are_a_flood_until_one_is_answered(autojump_clock):
+    unanswered = few([])
+    for _ in range(3):
+        unanswered.admit()
+        add(unanswered, "set_x")
+    with pytest.raises(Flood):
+        unanswered.admit()
+    unanswered.take(Answer((1,), 1))
+    unanswered.admit()
+
+
+async def test_the_allowance_of_a_second_fills_again_with_time(autojump_clock):
+    unanswered = few([])
+    for seconds, granted in ((0, 4), (0.5, 2), (60, 4)):
+        await trio.sleep(seconds)
+        for _ in range(granted):
+            unanswered.admit()
+        with pytest.raises(CommandError, match="more than 4 commands a second"):
+            unanswered.admit()
+
+
+async def test_what_was_refused_or_not_come_to_is_told_once(autojump_clock):
+    over: list[CommandRecord] = []
+    unanswered = few(over)
+    add(unanswered, "go")
+    unanswered.refused("no_such", 9, None, "unknown_command")
+    unanswered.discard()
+    unanswered.discard()
+    assert [(r.session_id, r.client, r.name, r.id, r.step, r.code) for r in over] == [
+        ("s", 7, "no_such", 9, 0, "unknown_command"),
+        ("s", 7, "go", None, 0, SESSION_OVER),
+    ]
