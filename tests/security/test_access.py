@@ -12,7 +12,8 @@ import trio
 from reactor_trio import issue_ticket
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.interface import Output, ReactorPipeline, Video
-from reactor_trio.server.access import LOG_ADDRESSES, LOG_WINDOW, Access, DenialLog, Denied, network_of
+from reactor_trio.server.access import LOG_ADDRESSES, LOG_WINDOW, Access, DenialLog, Denied
+from reactor_trio.server.addresses import network_of
 from reactor_trio.server.settings import AuthSettings
 from reactor_trio.testing import open_server
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import logging
 from typing import Literal
 
@@ -154,20 +153,6 @@ def shown_token(request: Request) -> str | None:
 def ticket_keys(auth: AuthSettings) -> list[bytes]:
     """The keys of tickets, the one that signs first. Raises ManifestError."""
     return [read_key(text, f"runtime.auth.ticket_keys[{place}]") for place, text in enumerate(auth.ticket_keys)]
-
-
-def network_of(peer: str) -> str:
-    """The address in `HOST:PORT`, of IPv6 its /64: who has one address there has them all."""
-    host = peer.rpartition(":")[0].strip("[]") or peer
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is None and not address.is_loopback:
-            return str(ipaddress.ip_network((address, 64), strict=False))
-        return str(address.ipv4_mapped or address)
-    return str(address)
 
 
 def _digest(secret: bytes) -> bytes:

@@ -171,8 +171,16 @@ def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _key(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str | None:
-    if address.is_loopback:
-        return None
-    if isinstance(address, ipaddress.IPv4Address):
+    return None if address.is_loopback else _network(address)
+
+
+def _network(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
         return str(address)
     return str(ipaddress.ip_network((address, 64), strict=False))
+
+
+def network_of(peer: str) -> str:
+    """The address of a connection in words, also where it has no limits: of IPv6 its /64; what is no address as it is."""
+    address = _parse(peer)
+    return peer if address is None else _network(address)

@@ -15,6 +15,8 @@ log = logging.getLogger("reactor_trio.server")
 #: Seconds in which one refusal of a status is told; the next line says how many there were.
 QUIET = 10.0
 
+#: Told by who knows why, with the address (`access`, `addresses`); here they are only counted.
+_TOLD_ELSEWHERE = (401, 429)
 _HINTS = {
     400: "it is not a request that this server understands",
     403: "a page may connect if its origin is the server's own or in runtime.origins",
@@ -44,7 +46,7 @@ class Refusals:
     def note(self, who: str, status: int) -> None:
         """A request of `who`, an address or in words, was refused with an HTTP status."""
         self._metrics.refused(status)
-        if status == 503 and not self._open_doors():
+        if status in _TOLD_ELSEWHERE or (status == 503 and not self._open_doors()):
             return
         until, untold = self._quiet.get(status, (0.0, 0))
         now = trio.current_time()

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from reactor_trio.admission import Claims
 from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
 from reactor_trio.protocol import asyncapi_document, close_code
-from reactor_trio.server.access import DenialLog, DenialReason, Denied, Grant, network_of, shown_token
-from reactor_trio.server.addresses import Addresses
+from reactor_trio.server.access import DenialLog, DenialReason, Denied, Grant, shown_token
+from reactor_trio.server.addresses import Addresses, network_of
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
