@@ -418,10 +418,10 @@ async def answer(stream) -> None:
 
 
 #: functions with awaits at which nobody waits here: for a client too many, for a real socket (its writes, its errors), after
-#: a bug, and where the memory stream or the site is never waited for
+#: a bug, and where the memory stream, the site or the end of a nursery is hardly ever waited for
 NOT_HERE = {
     "turn_away", "_write", "wait_send_all_might_not_block", "send_parts", "_decide", "_serve_one",
-    "receive_some", "send_all", "serve_websocket", "_close_politely", "close_politely",
+    "receive_some", "send_all", "serve_http", "serve_websocket", "_close_politely", "close_politely",
 }  # fmt: skip
 
 

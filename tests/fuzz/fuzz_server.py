@@ -19,6 +19,7 @@ import numpy as np
 import simplejpeg
 import trio
 import trio.testing
+from fuzz_tickets import JsonWebTokens
 from fuzzing import LONGEST, Run, Target, kind_of, mutated
 
 from reactor_trio.connection.conversation import _Conversation
@@ -44,7 +45,7 @@ from reactor_trio.media import CodecSettings
 from reactor_trio.protocol import decode_server_text
 from reactor_trio.testing import open_server
 from reactor_trio.testing.server import TestServer
-from reactor_trio.transport import Refused, serve_http
+from reactor_trio.transport import Refused, Response, serve_http
 from reactor_trio.transport.http import _parse
 from reactor_trio.transport.upgrade import check_handshake
 
@@ -424,8 +425,8 @@ class Heads(Target):
                         site.take_body(request)
                     if request.path == "/ws":
                         check_handshake(request, head.http_version.decode())
-                        refusal = await site.admit(request)
-                        return f"ws: {200 if refusal is None else refusal.status}"
+                        answer = await site.admit(request)
+                        return f"ws: {answer.status if isinstance(answer, Response) else 101}"
                     answer = site.respond(request)
                 except Refused as refused:
                     answer = refused.response
@@ -701,4 +702,4 @@ class Frames(_Served):
         return data[:LONGEST]
 
 
-SERVER_TARGETS: list[Callable[[], Target]] = [Texts, Packets, Heads, Queries, Http, Uploads, Frames]
+SERVER_TARGETS: list[Callable[[], Target]] = [Texts, Packets, Heads, Queries, Http, Uploads, Frames, JsonWebTokens]

@@ -21,6 +21,7 @@ INPUTS = {
     "http": 300,
     "upload": 150,
     "websocket": 120,
+    "ticket": 400,
     "client": 400,
     "handshake": 400,
     "manifest": 40,

@@ -38,6 +38,7 @@ LONGEST = 30 * 86_400.0
 SPENT = 65_536
 
 _ALGORITHM = "HS256"
+_LONGEST_REASON = 200  # it may quote the ticket
 _PLAIN = r"^[^\x00-\x1f\x7f]*$"  # goes into logs
 
 
@@ -135,7 +136,7 @@ class Tickets:
         payload = self._verified(text)
         try:
             ticket = msgspec.json.decode(payload, type=Ticket)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             raise TicketRefused("wrong", f"this ticket is signed, but cannot be used: {_readable(error)}") from None
         self._check_time(ticket)
         names = [ticket.aud] if isinstance(ticket.aud, str) else ticket.aud
@@ -216,4 +217,8 @@ def _jws() -> PyJWS:
 
 
 def _readable(error: Exception) -> str:
-    return re.sub(r"[`\s]+", " ", str(error)).strip() if isinstance(error, msgspec.MsgspecError) else "it is too deep"
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is too deep"
+    return re.sub(r"[`\s]+", " ", str(error)).strip()[:_LONGEST_REASON]
