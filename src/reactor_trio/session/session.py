@@ -39,6 +39,7 @@ from reactor_trio.session.uploads import Upload, UploadStore
 
 log = logging.getLogger("reactor_trio.session")
 
+
 class Session:
     """One client's time with the model.
 
