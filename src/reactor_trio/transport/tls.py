@@ -59,7 +59,6 @@ class SocketUnderTls(trio.abc.Stream):
         finally:
             await trio.aclose_forcefully(self.stream)
 
-
     async def close_politely(self, tls: TlsStream) -> None:
         """Close `tls`, which stands on this, so that the peer can still read all that was written, and knows it is all.
 
