@@ -12,7 +12,8 @@ from reactor_trio.protocol import Color, Packet, TrackInfo
 
 
 def track(codec, width=None, height=None):
-    return TrackInfo(0, "picture", "video", "out", codec, width=width, height=height)
+    kind = "audio" if codec in ("pcm_s16le", "opus") else "video"
+    return TrackInfo(0, "picture", kind, "out", codec, width=width, height=height)
 
 
 def packet(payload, **meta):
@@ -57,6 +58,12 @@ def test_sound_is_one_row_of_little_endian_samples():
     assert samples.tolist() == [[1, -1]]
     with pytest.raises(ProtocolError, match="half a 16-bit sample in 3 bytes"):
         decoders.make_decoder(track("pcm_s16le")).decode(packet(b"\x01\x00\xff"))
+
+
+@pytest.mark.parametrize(("codec", "kind"), [("pcm_s16le", "video"), ("jpeg", "audio")])
+def test_a_codec_of_the_other_kind_is_the_servers_mistake(codec, kind):
+    with pytest.raises(ProtocolError, match=f"{codec} is no codec for {kind}"):
+        decoders.make_decoder(TrackInfo(0, "odd", kind, "out", codec))
 
 
 def test_what_is_asked_for():
