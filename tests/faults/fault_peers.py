@@ -10,6 +10,7 @@ import json
 import os
 import re
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -267,6 +268,11 @@ def reactor_run(
             if ready:
                 server.wait_ready()
             yield server
+        except BaseException:
+            if process.poll() is None:
+                process.send_signal(signal.SIGABRT)  # where each of its threads is goes to the log
+            print(f"the server ended with {process.wait(PATIENCE)}; its log ends so:\n{log.read_text()[-8000:]}")
+            raise
         finally:
             if process.poll() is None:
                 process.kill()
