@@ -53,7 +53,11 @@ def warm_up() -> None:
     """Import what the first line needs. Blocks."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, LineFormatter):
-            handler.formatter.prepare()
+            handler.acquire()  # before the formatter's own lock, as who writes a line takes them; an import may warn
+            try:
+                handler.formatter.prepare()
+            finally:
+                handler.release()
 
 
 class LineFormatter(logging.Formatter):
