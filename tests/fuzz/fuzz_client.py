@@ -269,7 +269,7 @@ class Manifests(Target):
     """`reactor.yaml` and `config.yml`: a manifest, or one ManifestError of one line."""
 
     name, share = "manifest", 2
-    patience = 5.0  # PyYAML's own; the file is its author's
+    patience = 20.0  # PyYAML's own; the file is its author's
     words = (
         b"!!timestamp ",
         b"!!bool ",
