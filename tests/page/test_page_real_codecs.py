@@ -150,9 +150,9 @@ def toggle(page: Page, name: str) -> None:
 # Right pixels
 
 CODECS = ["h264", "vp8", "vp9", "av1", "jpeg"]
-SHORT = [(640, 480, 30), (1280, 720, 30)]  # 720p60 takes a core of its own for each of server and browser
+SHORT = [(640, 480, 30, codec) for codec in (*CODECS, "lossless", "raw")] + [(1280, 720, 30, "h264")]
 CASES = [
-    pytest.param(*size, fps, codec, marks=() if (*size, fps) in SHORT else pytest.mark.soak)
+    pytest.param(*size, fps, codec, marks=() if (*size, fps, codec) in SHORT else pytest.mark.soak)
     for size in ((640, 480), (1280, 720))
     for fps in (30, 60)
     for codec in (*CODECS, *(("lossless", "raw") if fps == 30 else ()))
