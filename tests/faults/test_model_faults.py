@@ -310,17 +310,24 @@ RUN_ENDS = PRELUDE + '''
 class Model(ReactorModel):
     fps = 60
     async def run(self):
-        %s
         await self.connected.wait()
         await self.emit(picture(1))
         wait_for_the_test("gate")
+        %s
+'''
+RUN_ENDS_AT_ONCE = PRELUDE + '''
+class Model(ReactorModel):
+    fps = 60
+    def load(self, config):
+        wait_for_the_test("gate")
+    async def run(self):
         %s
 '''
 
 
 @pytest.mark.parametrize("end", ["return", "raise OSError('the device is lost')"], ids=["returns", "raises"])
 def test_a_run_that_ends_ends_the_server_with_exit_1_and_health_never_says_ok_again(folder, end):
-    with reactor_run(folder, RUN_ENDS % ("", end)) as server, RawClient(server.port) as client:
+    with reactor_run(folder, RUN_ENDS % end) as server, RawClient(server.port) as client:
         client.picture()
         assert health(server.port)[0] == 200
         gate(folder).close()
@@ -343,8 +350,10 @@ def test_a_run_that_ends_ends_the_server_with_exit_1_and_health_never_says_ok_ag
 def test_a_run_that_ends_at_once_is_exit_1_and_health_does_not_recover(folder, end):
     """Between the end of load() and that of run() the model is there; after it, never again."""
     port = free_port()
-    with reactor_run(folder, RUN_ENDS % (end, ""), "--port", str(port), ready=False) as server:
+    with reactor_run(folder, RUN_ENDS_AT_ONCE % end, "--port", str(port), ready=False) as server:
         with watching_health(port) as seen:
+            wait_for(lambda: seen)
+            gate(folder).close()
             assert server.process.wait(PATIENCE) == 1
         assert server.log.count("reactor: faulty: run() ") == 1
     changes = [status for status, before in zip(seen, [None, *seen], strict=False) if status != before]
