@@ -244,34 +244,34 @@ async def test_feedback_with_any_numbers_changes_nothing(autojump_clock: Any) ->
             frames = await client.take(10)
             assert [later.seq - frames[0].seq for later in frames] == list(range(10))
             assert not other.ended
-            (link,) = [lane.link for o in server.runtime.clients if o.number == 1 for lane in o._lanes.values()]
+            (link,) = [lane.link for o in server.runtime.desk.clients if o.number == 1 for lane in o._lanes.values()]
             assert link.in_flight <= 2
 
 
 async def test_a_wish_before_the_welcome_is_kept(autojump_clock: Any) -> None:
     async with open_server(Counting, step_cost=0.01) as server:
-        outbound = server.runtime.outbound(Hello("viewer", ("raw", "jpeg")))
+        outbound = server.runtime.desk.outbound(Hello("viewer", ("raw", "jpeg")))
         outbound.request_keyframe(0)
         outbound.acknowledge(0, 3, 0.1)
         assert outbound.choose_video(["jpeg"])
         async with server.connect():
-            outbound.join(server.runtime.tiers(server.sessions[0]))
+            outbound.join(server.runtime.desk.tiers(server.sessions[0]))
             (info,) = outbound.track_infos
             assert info.codec == "jpeg"
-            server.runtime.leave(outbound)
+            server.runtime.desk.leave(outbound)
 
 
 async def test_a_client_that_wants_no_video_before_the_welcome_has_no_encoder(autojump_clock: Any) -> None:
     async with open_server(Counting, step_cost=0.01) as server:
-        outbound = server.runtime.outbound(Hello("viewer", ("raw",)))
+        outbound = server.runtime.desk.outbound(Hello("viewer", ("raw",)))
         assert outbound.choose_video(["none"])
         async with server.connect(video=["jpeg"]):
-            tiers = server.runtime.tiers(server.sessions[0])
+            tiers = server.runtime.desk.tiers(server.sessions[0])
             outbound.join(tiers)
             assert tiers.count("main_video") == 1
             assert outbound.choose_video(["raw"])
             assert tiers.count("main_video") == 2
-            server.runtime.leave(outbound)
+            server.runtime.desk.leave(outbound)
 
 
 async def test_the_kit_finds_an_encoder_that_was_left_open(autojump_clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +288,7 @@ async def test_two_clients_share_one_encoder_from_the_first_frame_on(autojump_cl
     """What full quality is becomes known with the first frame, to both at once."""
     async with open_server(Counting, step_cost=0.01) as server, server.connect(video=["jpeg"]) as client:
         async with server.connect(video=["jpeg"], role="viewer") as viewer:
-            tiers = server.runtime.tiers(server.sessions[0])
+            tiers = server.runtime.desk.tiers(server.sessions[0])
             assert [frame.seq for frame in await viewer.take(3)] == [0, 1, 2]
             assert len(tiers._tiers["main_video"]) == 1
         assert [frame.seq for frame in await client.take(20)] == list(range(20))

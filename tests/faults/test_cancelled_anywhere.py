@@ -210,10 +210,10 @@ def cancel_session(server, injector: Injector) -> None:
     run_session = type(server.runtime).run_session.__get__(server.runtime)
 
     async def wrapped(opened) -> None:
-        del server.runtime.run_session
+        del server.runtime.desk.run_session
         await injector.run(run_session, opened)
 
-    server.runtime.run_session = wrapped
+    server.runtime.desk.run_session = wrapped
 
 
 def cancel_conversation(server, injector: Injector) -> None:

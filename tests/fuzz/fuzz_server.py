@@ -492,7 +492,7 @@ class _Served(Target):
 
             async def run(data: bytes) -> str:
                 answer = await exchange(server, fill(data))
-                left = server.runtime.present - self.others
+                left = server.runtime.desk.present - self.others
                 assert not left, f"{left} clients are still there"
                 over, server.sessions[self.others :] = server.sessions[self.others :], []
                 assert all(session.ended.is_set() and not session.leftovers() for session in over)

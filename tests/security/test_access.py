@@ -216,13 +216,13 @@ async def test_a_viewers_ticket_is_kept_while_there_is_nothing_to_watch(autojump
 
 async def test_what_a_ticket_says_reaches_the_conversation(autojump_clock):
     async with served() as server:
-        hellos, real = [], server.runtime.outbound
+        hellos, real = [], server.runtime.desk.outbound
 
         def outbound(hello):
             hellos.append(hello)
             return real(hello)
 
-        server.runtime.outbound = outbound
+        server.runtime.desk.outbound = outbound
         async with server.connect(token=ticket(subject="ann", max_session=90)) as player:
             async with server.connect(role="viewer", token=player.share_token):
                 pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.settings import Settings
-from reactor_trio.session import Check, CommandRecord, Port, SessionServices
+from reactor_trio.session import Check, CommandRecord, LocalHalf, Port, SessionServices
 from reactor_trio.session.lifetime import TimeLimits
 from reactor_trio.session.uploads import Disk, UploadLimits
 
@@ -30,6 +31,13 @@ class LoadedModel(msgspec.Struct, frozen=True):
     port: Port
     max_fps: float
     buffer_size: int
+
+    def open_half(self, session_id: str, client: tuple[int, float], *, host: ModelHost, hold: bool) -> LocalHalf:
+        """The model's side of a new session; see `SessionServices.open_half`."""
+        return LocalHalf(
+            session_id, client, host=host, model=self.model, port=self.port, declaration=self.declaration,
+            max_fps=self.max_fps, buffer_size=self.buffer_size, hold=hold,
+        )  # fmt: skip
 
 
 async def load_model(
@@ -76,8 +84,9 @@ def session_services(
     """What each session of a loaded model needs, by the settings; the other arguments are those of `SessionServices`."""
     limits, uploads = settings.limits, settings.uploads
     return SessionServices(
-        host=host, model=loaded.model, port=loaded.port, declaration=loaded.declaration, max_fps=loaded.max_fps,
-        buffer_size=loaded.buffer_size, hold=settings.slow_client == "hold", debug=debug, stuck_after=settings.stuck_after,
+        model_name=type(loaded.model).__name__, declaration=loaded.declaration,
+        open_half=partial(loaded.open_half, host=host, hold=settings.slow_client == "hold"),
+        hold=settings.slow_client == "hold", debug=debug, stuck_after=settings.stuck_after,
         commands_per_second=limits.commands_per_second, pending_commands=limits.pending_commands,
         unanswered_commands=limits.unanswered_commands,
         uploads=UploadLimits(uploads.file_size, uploads.total_size, uploads.files, uploads.at_once, uploads.folder),

@@ -1,42 +1,37 @@
-"""One model and its sessions, without sockets: load, admit, open sessions, watch `run()`, drain.
+"""The life of one server, without sockets: load the model, open the doors, watch `run()`, drain.
 
     open_model_host -> Runtime.load -> nursery -+- Runtime.watch_model   run() of a run-loop model; its end is the server's
                                                 +- Runtime.prepare       what the first client needs; it waits for that
-                                                '- connections           converse(runtime, ...), one task each
+                                                '- connections           converse(runtime.desk, ...), one task each
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import trio
-from msgspec.structs import replace
 
 from reactor_trio.admission import Admission, Journal
-from reactor_trio.connection import Hello, Inbound, Outbound, Tiers
 from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
-from reactor_trio.media import Worker, encoders, input_codecs
+from reactor_trio.media import Worker, encoders
 from reactor_trio.model_host import ModelHost, with_twin
-from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
+from reactor_trio.protocol import PROTOCOL, EndReason
 from reactor_trio.server.access import Access
-from reactor_trio.server.clients import Clients
-from reactor_trio.server.loading import load_model, session_services
+from reactor_trio.server.desk import FrontDesk
+from reactor_trio.server.loading import LoadedModel, load_model, session_services
 from reactor_trio.server.metrics import CommandOutcome, Metrics, ModelState
 from reactor_trio.server.model_loop import ModelLoop
 from reactor_trio.server.preparing import prepare, prepare_rest
-from reactor_trio.server.recorder import SessionRecording, recorder_hello, recording_folder
+from reactor_trio.server.recorder import recording_folder
 from reactor_trio.server.sessions import Sessions
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.tracing import Tracing
-from reactor_trio.server.waiting_room import Place, WaitingRoom
+from reactor_trio.server.waiting_room import WaitingRoom
 from reactor_trio.session import SESSION_OVER, Check, CommandRecord, Session, SessionServices
-from reactor_trio.session.bell import Bell
 from reactor_trio.session.uploads import Disk
 
 log = logging.getLogger("reactor_trio.server")
@@ -45,7 +40,7 @@ _OUTCOMES: dict[str | None, CommandOutcome] = {None: "applied", "internal_error"
 
 
 class Runtime:
-    """One loaded model and those it serves; the desk of its connections.
+    """One loaded model and those it serves.
 
     Args:
         host: where author code runs.
@@ -89,7 +84,6 @@ class Runtime:
         self.schema: dict[str, Any] | None = None
         self._began = trio.current_time()
         self.journal = Journal(self._began)
-        self.farewell_timeout = max(settings.drain_grace / 2, 0.1)
         #: the author's exception that ended the last session which one ended, or the model itself
         self.last_error: BaseException | None = None
         #: why the model is not free although no session runs; None: it is
@@ -106,20 +100,17 @@ class Runtime:
         #: set when the server begins to go down
         self.draining = trio.Event()
         self._drained = trio.Event()
-        self.sessions = Sessions()
         self.model_loop = ModelLoop(host)
         self._find_model = find_model
         self._find_moderation = find_moderation
-        self._after_session = after_session
-        self._declaration: Declaration | None = None
+        self._loaded: LoadedModel | None = None
         self._debug = debug
         self._worker = worker
         self._disk = disk
         self._on_phase = on_phase or (lambda _phase: None)
-        self._clients: Clients | None = None
-        self._left = Bell()
-        self._recordings: Path | None = None
         self._services: SessionServices | None = None
+        #: what connections ask
+        self.desk = FrontDesk(self, worker, disk, after_session)
 
     # ---- life ---------------------------------------------------------------------------------------------------------
 
@@ -131,10 +122,10 @@ class Runtime:
         """
         self._on_phase("loading")
         try:
-            self._recordings = recording_folder(self.settings.record)
+            self.desk.recordings = recording_folder(self.settings.record)
             if self.settings.codec.h264 != "auto":  # chosen, so it must be there
                 await self._worker(encoders, self.settings.codec)
-            self._declaration, self._services = await self.host.run(self._load, config)
+            self._loaded, self._services = await self.host.run(self._load, config)
             self.schema = {"name": self.name, "protocol": PROTOCOL, **self.declaration.schema()}
         except ManifestError as unusable:
             self._failed(str(unusable))
@@ -183,7 +174,7 @@ class Runtime:
         for session in self.sessions:
             session.end("model_error")
         with trio.move_on_after(self.settings.drain_grace):
-            await self.clients.all_left()
+            await self.desk.clients.all_left()
         raise failure from cause
 
     async def drain(self) -> None:
@@ -213,15 +204,15 @@ class Runtime:
                 session.lifetime.announce(notice)
             with trio.move_on_at(self.drains_at):
                 while self.sessions:
-                    await self._left.wait()
+                    await self.desk.left.wait()
         for session in self.sessions:
             session.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
-            await self.clients.all_left()
-        for outbound in self.clients:
+            await self.desk.clients.all_left()
+        for outbound in self.desk.clients:
             outbound.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
-            await self.clients.all_left()
+            await self.desk.clients.all_left()
         self.journal.enter("drained", trio.current_time())
         self._on_phase("drained")
 
@@ -232,143 +223,32 @@ class Runtime:
             session.end("revoked")
         return session is not None
 
-    # ---- what connections ask -----------------------------------------------------------------------------------------
-
-    def outbound(self, hello: Hello) -> Outbound:
-        """The way out to a new client."""
-        return self.clients.join(hello)
-
-    def inbound(self, outbound: Outbound) -> Inbound:
-        """The way in of the client that `outbound` leads to."""
-        return self.clients.inbound(outbound)
-
-    def enter(self, outbound: Outbound) -> Place:
-        """A place for a controlling client. Raises Refused."""
-        sid = secrets.token_hex(8)
-
-        def send_away(reason: EndReason) -> None:
-            if (session := self.sessions.find(sid)) is not None:
-                session.end(reason)
-            else:
-                outbound.end(self.goodbye if reason == "draining" else reason)
-
-        def why() -> EndReason | None:
-            session = self.sessions.find(sid)
-            return outbound.end_reason or (None if session is None else session.reason)
-
-        place = self.room.enter(
-            sid,
-            outbound.hello,
-            lambda position, total: outbound.say(
-                "reactor.queued", {"position": position, "total": total} | ({"reason": self.stuck} if self.stuck else {})
-            ),
-            send_away,
-            why,
-        )
-        self._show_queue()
-        return place
-
-    def leave(self, outbound: Outbound) -> None:
-        """The connection is over."""
-        self.clients.leave(outbound)
-        self._show_queue()
-
-    def open_session(self, sid: str, outbound: Outbound) -> Session:
-        """A new session; whoever opened it runs it."""
-        length = outbound.hello.claims.session_length
-        session = Session(sid, self._loaded(), (outbound.number, outbound.joined_at), self._session_over, length)
-        tiers = Tiers(self.settings.codec, self._worker, self.clients.max_age, self.metrics.encoded)
-        stage = self.sessions.begin(session, tiers)
-        self._show_queue()
-        if self._recordings is not None:
-            stage.recording = self._record(session, self._recordings)
-        log.info("session %s begins", sid)
-        return session
-
-    async def run_session(self, session: Session) -> None:
-        """Run a session that was opened; returns when the model has let go of it and its recording is complete."""
-        stage = self.sessions.stage(session)
-        recording, stage.recording = stage.recording, None  # it knows the session, whose stages go with it
-        try:
-            await (session.run() if recording is None else recording.run_session())
-        finally:
-            if self._after_session is not None:
-                await self._after_session()
-
-    def session_to_view(self, hello: Hello) -> Session | None:
-        """The session that a viewer may watch."""
-        return self.sessions.to_view(hello.token)
-
-    def tiers(self, session: Session) -> Tiers:
-        """The encoders of a session."""
-        return self.sessions.stage(session).tiers
-
-    def welcome(self, session: Session, outbound: Outbound, hello: Hello) -> Welcome:
-        """What a client is told first."""
-        return Welcome(
-            session_id=session.id, protocol=PROTOCOL, name=self.name, role=hello.role,
-            heartbeat=self.settings.limits.ping_interval, resume_token=None,
-            upload_token=session.uploads.token if session.uploads is not None and hello.role == "control" else None,
-            schema=self.schema or {},
-            tracks=[
-                replace(track, codecs=input_codecs(track.kind)) if track.direction == "in" else track
-                for track in outbound.track_infos
-            ],
-            share_token=self.sessions.stage(session).share_token if hello.role == "control" else None,
-        )  # fmt: skip
+    # ---- what others ask ----------------------------------------------------------------------------------------------
 
     @property
     def declaration(self) -> Declaration:
         """What the model declares."""
-        assert self._declaration is not None, "the model is not loaded"
-        return self._declaration
+        return self.services.declaration
 
     @property
     def model(self) -> Model:
         """The loaded model."""
-        return self._loaded().model
+        assert self._loaded is not None, "the model is not loaded"
+        return self._loaded.model
 
     @property
-    def clients(self) -> Clients:
-        """Who is connected, those who wait counted; asked for once the model is loaded."""
-        if self._clients is None:
-            tracks = self.declaration.tracks
-            self._clients = Clients(tracks, self.settings, self.metrics, self._worker, self.tracing, self._left)
-        return self._clients
-
-    @property
-    def present(self) -> int:
-        """Clients connected."""
-        return 0 if self._clients is None else len(self._clients)
-
-    # ---- inside -------------------------------------------------------------------------------------------------------
-
-    def _record(self, session: Session, folder: Path) -> SessionRecording:
-        hello = recorder_hello()
-        outbound = self.clients.stranger(hello)
-        outbound.join(self.tiers(session))
-        welcome = self.welcome(session, outbound, hello)
-        return SessionRecording(folder, session, outbound, welcome, self._disk, self.metrics.dropped)
-
-    async def _two_turns(self) -> None:
-        """After these `run()`, which was started before, has had its first."""
-        await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
-
-    async def _load(self, config: dict[str, Any]) -> tuple[Declaration, SessionServices]:
-        model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
-        loaded = await load_model(model_class, config, self.host, self.settings, self.metrics.dropped)
-        return loaded.declaration, session_services(
-            loaded, self.host, self.settings, self.metrics, debug=self._debug, disk=self._disk, moderate=moderate,
-            stuck=self._stuck, commanded=self._commanded,
-        )  # fmt: skip
-
-    def _loaded(self) -> SessionServices:
+    def services(self) -> SessionServices:
+        """What each session is given."""
         assert self._services is not None, "the model is not loaded"
         return self._services
 
-    def _session_over(self, session: Session) -> None:
-        self.sessions.end(session)
+    @property
+    def sessions(self) -> Sessions:
+        """Those that run."""
+        return self.desk.sessions
+
+    def session_over(self, session: Session) -> None:
+        """A session has ended."""
         assert session.reason is not None
         self.metrics.session_ended(session.reason, trio.current_time() - session.began)
         if self.tracing is not None:
@@ -377,9 +257,21 @@ class Runtime:
             self.last_error = session.error
             if not isinstance(session.error, Exception):
                 self.model_loop.killed(session.error)
-        log.info("session %s ended: %s", session.id, session.reason)
-        self._show_queue()
-        self._left.ring()
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _two_turns(self) -> None:
+        """After these `run()`, which was started before, has had its first."""
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
+    async def _load(self, config: dict[str, Any]) -> tuple[LoadedModel, SessionServices]:
+        model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
+        loaded = await load_model(model_class, config, self.host, self.settings, self.metrics.dropped)
+        return loaded, session_services(
+            loaded, self.host, self.settings, self.metrics, debug=self._debug, disk=self._disk, moderate=moderate,
+            stuck=self._stuck, commanded=self._commanded,
+        )  # fmt: skip
 
     def _commanded(self, command: CommandRecord) -> None:
         self.metrics.commanded(_OUTCOMES.get(command.code, "refused"), command.answered - command.at)
@@ -404,6 +296,3 @@ class Runtime:
         self._on_phase("failed")
         self.room.drain()
 
-    def _show_queue(self) -> None:
-        self.metrics.live = self.room.admission.live
-        self.metrics.waiting = self.room.admission.waiting

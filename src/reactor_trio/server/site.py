@@ -208,7 +208,7 @@ class ReactorSite(Doorman):
         if viewers == "token" and hello.token is None:
             reason: DenialReason = "not_allowed" if self._runtime.access.required else "missing"
             raise Denied(reason, "a viewer needs the token of a share link, which the controlling client has")
-        if self._runtime.session_to_view(hello) is not None:
+        if self._runtime.desk.session_to_view(hello) is not None:
             return None
         if hello.token is not None:
             raise Denied("wrong", "no session has this token: the share link is wrong, or its session is over")
@@ -217,7 +217,7 @@ class ReactorSite(Doorman):
     async def _converse(self, request: Request, hello: Hello, messages: MessageStream) -> None:
         with self.addresses.conversation(request) as why_not:
             if why_not is None:
-                await converse(self._runtime, hello, messages)
+                await converse(self._runtime.desk, hello, messages)
             else:
                 await messages.aclose(close_code("no_room"), why_not)
 
@@ -246,7 +246,7 @@ class ReactorSite(Doorman):
             "phase": phase,
             "sessions": runtime.room.admission.live,
             "waiting": runtime.room.admission.waiting,
-            "clients": runtime.present,
+            "clients": runtime.desk.present,
             "encoders": runtime.encoders,
         }
         if self._runtime.access.required:

@@ -3,6 +3,8 @@
 from reactor_trio.session.attachment import Attachment as Attachment
 from reactor_trio.session.attachment import Flood as Flood
 from reactor_trio.session.attachment import Journal as Journal
+from reactor_trio.session.half import Half as Half
+from reactor_trio.session.half import LocalHalf as LocalHalf
 from reactor_trio.session.moderation import Check as Check
 from reactor_trio.session.port import Port as Port
 from reactor_trio.session.services import SessionServices as SessionServices

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 import trio
 from msgspec.structs import replace
@@ -15,17 +14,7 @@ from msgspec.structs import replace
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import Schedule
 from reactor_trio.session.bell import Bell
-from reactor_trio.session.mailbox import Mailbox
-
-
-class ModelSide(Protocol):
-    """The other half, on the model loop; each method is heard from its mailbox and must not raise."""
-
-    def handed(self, until: float, epoch: int) -> None:
-        """The oldest bundle is shown now, until `until`."""
-
-    def shown(self, until: float) -> None:
-        """The bundle on screen now ends at `until`."""
+from reactor_trio.session.half import Half
 
 
 class Playout:
@@ -36,8 +25,7 @@ class Playout:
         hold: awaited before a bundle is handed, where the model shall wait for slow clients.
         dropped: counts frames dropped: place, reason, number.
         underrun: counts times when sound, and the picture with it, stood still because the next was not there.
-        mailbox: where the model's side leaves what it made.
-        words: where the model's side finds what became of it.
+        half: the model's side; it leaves in its mailbox what it made, and is told what became of it.
     """
 
     def __init__(
@@ -46,26 +34,20 @@ class Playout:
         hold: Callable[[], Awaitable[None]] | None,
         dropped: Callable[[str, str, int], None],
         underrun: Callable[[], None],
-        mailbox: Mailbox,
-        words: Mailbox,
+        half: Half,
     ) -> None:
         self._hand = hand
         self._hold = hold
         self._dropped = dropped
         self._underrun = underrun
-        self._mailbox = mailbox
-        self._words = words
-        self._model: ModelSide | None = None
+        self._half = half
+        self._mailbox = half.mailbox
         self._queue: deque[tuple[Bundle, int, float]] = deque()
         self._schedule = Schedule()
         self._shown_paced = False
         self._bell = Bell()
         #: how long after its due time the bundle handed last was handed, in seconds
         self.last_lateness = 0.0
-
-    def connect(self, model: ModelSide) -> None:
-        """Name the other half before the first bundle."""
-        self._model = model
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -100,10 +82,8 @@ class Playout:
             self._schedule.show(due, bundle.duration)
             self._shown_paced = bundle.paced
             self._hand(bundle, due)
-            assert self._model is not None
             # The model's side takes a frame as shown when it is due; only what it cannot know is worth waking it.
-            tell = self._words.leave if due == expected and self._hold is None else self._words.send
-            tell(self._model.handed, self._schedule.until, epoch)
+            self._half.handed(self._schedule.until, epoch, wake=due != expected or self._hold is not None)
 
     # ---- heard from the model's side ----------------------------------------------------------------------------------
 
@@ -141,8 +121,7 @@ class Playout:
         self._count_flushed("session_over", deque())
 
     def _tell_until(self) -> None:
-        assert self._model is not None
-        self._words.send(self._model.shown, self._schedule.until)
+        self._half.shown(self._schedule.until)
 
     def _count_flushed(self, reason: str, kept: deque[tuple[Bundle, int, float]]) -> None:
         if gone := len(self._queue) - len(kept):

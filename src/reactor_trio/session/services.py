@@ -7,11 +7,9 @@ from collections.abc import Callable
 import msgspec
 
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.model import Model
-from reactor_trio.model_host import ModelHost
+from reactor_trio.session.half import Half
 from reactor_trio.session.lifetime import TimeLimits
 from reactor_trio.session.moderation import Check
-from reactor_trio.session.port import Port
 from reactor_trio.session.unanswered import CommandRecord
 from reactor_trio.session.uploads import Disk, UploadLimits
 
@@ -20,7 +18,8 @@ class SessionServices(msgspec.Struct, frozen=True):
     """What a session needs of its server.
 
     Attributes:
-        max_fps, buffer_size: pacing, from the class or the manifest.
+        model_name: the model's class, for the log.
+        open_half: gives the model's side of a new session: of its id, and number and joining time of its controlling client.
         hold: whether the model waits for slow clients.
         debug: whether clients are told the text of an author's exception.
         stuck_after: seconds after which a step that outlives its session is reported with its stack.
@@ -36,12 +35,9 @@ class SessionServices(msgspec.Struct, frozen=True):
         stuck: told when a step outlives its session for too long (True), and when it ends after all (False).
     """
 
-    host: ModelHost
-    model: Model
-    port: Port
+    model_name: str
     declaration: Declaration
-    max_fps: float
-    buffer_size: int
+    open_half: Callable[[str, tuple[int, float]], Half]
     hold: bool
     debug: bool
     stuck_after: float

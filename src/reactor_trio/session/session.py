@@ -1,7 +1,7 @@
 """A session's half on the I/O loop: it owns the model's half and the playout, and knows no socket.
 
-    connection scope -> Session.run -> nursery -+- host.run(half.run)   model loop: hooks, commands, steps, close
-                                                '- playout.run          I/O loop: due bundles to the attachments
+    connection scope -> Session.run -> nursery -+- half.run      the model's side: hooks, commands, steps, close
+                                                '- playout.run   I/O loop: due bundles to the attachments
 
 Clients attach and detach; the session hands each due bundle and each message to those that are there and waits for none.
 Leaving `run` is the end: the model's half has unwound, what was queued is gone, and the reason is known.
@@ -18,17 +18,15 @@ import msgspec
 import trio
 
 from reactor_trio.errors import CommandError, UploadRefused
-from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input import InputFrame
 from reactor_trio.media import Bundle
-from reactor_trio.pacing import BlockCadence, Cadence, Ceiling, Lookahead
+from reactor_trio.pacing import Ceiling
 from reactor_trio.protocol import EndReason, sendable
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.intake import Intake, Preparation
 from reactor_trio.session.lifetime import Lifetime
-from reactor_trio.session.mailbox import Mailbox
-from reactor_trio.session.model_half import FILE_UPLOADED, Answer, ModelHalf
+from reactor_trio.session.model_half import FILE_UPLOADED, Answer
 from reactor_trio.session.moderation import moderations
 from reactor_trio.session.pending import Command
 from reactor_trio.session.playout import Playout
@@ -84,22 +82,13 @@ class Session:
             session_id, self._controller, per_second=services.commands_per_second, pending=services.pending_commands,
             most=services.unanswered_commands, over=services.commanded,
         )  # fmt: skip
-        mailbox, words = Mailbox(services.host.post_io, asleep=True), Mailbox(services.host.post, asleep=False)
-        self._words = words
         self._ceiling = Ceiling()
+        self._half = services.open_half(session_id, controller)
         self.playout = Playout(
-            self._hand, self._wait_free if services.hold else None, services.dropped, services.underrun, mailbox, words
+            self._hand, self._wait_free if services.hold else None, services.dropped, services.underrun, self._half
         )
-        self._half = ModelHalf(
-            session_id=session_id, model=services.model, port=services.port, declaration=services.declaration,
-            host=services.host, session=self, playout=self.playout, mailbox=mailbox, words=words, client=controller,
-            cadence=self._cadence(),
-            lookahead=Lookahead(services.buffer_size, assume=not services.hold),
-        )  # fmt: skip
-        self.playout.connect(self._half.outflow)
-        self._intake = Intake(lambda command: self._words.send(self._half.command, command), self._refused)
-        self._inflow = services.port.inflow
-        self._inflow_number = self._inflow.begin()
+        self._half.connect(self, self.playout)
+        self._intake = Intake(self._half.command, self._refused)
 
     async def run(self) -> None:
         """The session's whole life; cancelled when its connection goes. Returns when the model has let go of it."""
@@ -115,8 +104,7 @@ class Session:
             if self.error is not None:  # also if the client has left at the same moment
                 self._model_failed(self.error)
             self.playout.close()
-            if not self._half.began:
-                self._services.host.post(self._inflow.close)
+            self._half.close()
             if self.uploads is not None:
                 await self.uploads.aclose()
             self.reason = self.reason or "client_left"
@@ -225,7 +213,7 @@ class Session:
     def take_input(self, track: str, frame: InputFrame) -> None:
         """A frame of an input track, from the controlling client. Never waits."""
         self.lifetime.acted()
-        self._inflow.put(self._inflow_number, track, frame)
+        self._half.take_input(track, frame)
 
     # ---- heard from the model's half ----------------------------------------------------------------------------------
 
@@ -263,13 +251,6 @@ class Session:
         for attachment in self._attachments.values():
             attachment.say("reactor.ending", data)
 
-    def _cadence(self) -> Cadence:
-        services = self._services
-        if services.declaration.kind != "blocking":
-            return Cadence(services.port.declared_fps, services.max_fps)
-        fixed = fixed_rate(type(services.model))
-        return BlockCadence(fixed or services.port.declared_fps, services.max_fps, fixed=fixed is not None)
-
     def _refused(self, command: Command, error: CommandError) -> None:
         self.answered(Answer((command.number,), 0, code=error.code, message=error.message))
 
@@ -285,7 +266,7 @@ class Session:
             self._services.dropped("session", "no_viewer", len(bundle.tracks))
         outpaced = [attachment.offer(bundle, pts) for attachment in self._attachments.values()]
         if outpaced and self._ceiling.handed(due, all(outpaced)):
-            self._words.leave(self._half.outflow.limit, self._ceiling.fps)
+            self._half.limit(self._ceiling.fps)
 
     async def _wait_free(self) -> None:
         for attachment in list(self._attachments.values()):
@@ -317,11 +298,11 @@ class Session:
     async def _run_model(self) -> None:
         unwound = trio.Event()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(report_if_stuck, self.id, self._services, unwound)
+            nursery.start_soon(report_if_stuck, self.id, self._services, self._half, unwound)
             if self.uploads is not None:
                 nursery.start_soon(self._end_uploads, self.uploads)
             try:
-                self.error = await self._services.host.run(self._half.run)
+                self.error = await self._half.run()
                 self.reason = self.reason or "done"  # nobody ended it but the model
             finally:
                 self.error = self.error or self._half.fatal

@@ -6,12 +6,13 @@ import logging
 
 import trio
 
+from reactor_trio.session.half import Half
 from reactor_trio.session.services import SessionServices
 
 log = logging.getLogger("reactor_trio.session")
 
 
-async def report_if_stuck(session_id: str, services: SessionServices, unwound: trio.Event) -> None:
+async def report_if_stuck(session_id: str, services: SessionServices, half: Half, unwound: trio.Event) -> None:
     """Task: the end of a session waits for the step that runs; if that takes long, say which one and where it is.
 
     Waits to be cancelled, which is the session's end, and then until `unwound` is set.
@@ -26,7 +27,7 @@ async def report_if_stuck(session_id: str, services: SessionServices, unwound: t
             log.error(
                 "session %s: %s still computes %g s after the session ended, and the next client waits for it. "
                 "Poll self.cancelled() in long steps. It is here:\n%s",
-                session_id, type(services.model).__name__, services.stuck_after, services.host.stack(),
+                session_id, services.model_name, services.stuck_after, half.stack(),
             )  # fmt: skip
             with trio.CancelScope(shield=True):
                 await unwound.wait()

@@ -58,14 +58,14 @@ class TestServer:
         self._site = ReactorSite(runtime, _HOST)
         self._refusals = Refusals(runtime.metrics, lambda: runtime.metrics.ready)
         self._peers = 0
-        opened = runtime.open_session
+        opened = runtime.desk.open_session
 
         def open_session(sid: str, outbound: Any) -> Session:
             session = opened(sid, outbound)
             self.sessions.append(session)
             return session
 
-        runtime.open_session = open_session  # type: ignore[method-assign]
+        runtime.desk.open_session = open_session  # type: ignore[method-assign]
 
     @property
     def model(self) -> Any:
@@ -143,14 +143,13 @@ class TestServer:
 
     def leftovers(self) -> list[str]:
         """What of past sessions is still there, in words; nothing, if the runtime keeps its promise."""
-        left = [
-            f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers() + self.runtime.tiers(s).leftovers()
-        ]
+        tiers = self.runtime.desk.tiers
+        left = [f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers() + tiers(s).leftovers()]
         running = 1 if self.runtime.model_loop.running else 0
         if (calls := self.runtime.host.live_calls - running) > 0:
             left.append(f"{calls} model-side calls still run")
-        if self.runtime.present:
-            left.append(f"{self.runtime.present} clients are still connected")
+        if self.runtime.desk.present:
+            left.append(f"{self.runtime.desk.present} clients are still connected")
         return left
 
     async def _watch(self) -> None:

@@ -1,0 +1,199 @@
+"""What the connections of one server ask for: a place, a session, encoders, a welcome; `connection.Desk` for `converse`."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from reactor_trio.connection import Hello, Inbound, Outbound, Tiers
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.media import Worker, input_codecs
+from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
+from reactor_trio.server.clients import Clients
+from reactor_trio.server.metrics import Metrics
+from reactor_trio.server.recorder import SessionRecording, recorder_hello
+from reactor_trio.server.sessions import Sessions
+from reactor_trio.server.settings import Settings
+from reactor_trio.server.tracing import Tracing
+from reactor_trio.server.waiting_room import Place, WaitingRoom
+from reactor_trio.session import Session, SessionServices
+from reactor_trio.session.bell import Bell
+from reactor_trio.session.uploads import Disk
+
+log = logging.getLogger("reactor_trio.server")
+
+
+class House(Protocol):
+    """What the desk asks of the server whose desk it is.
+
+    Attributes:
+        schema: what `GET /schema` answers, None until the model is loaded.
+        goodbye: why the server goes down, as its clients are told.
+        stuck: why the model is not free although no session runs; None: it is.
+    """
+
+    name: str
+    settings: Settings
+    metrics: Metrics
+    room: WaitingRoom
+    tracing: Tracing | None
+    schema: dict[str, Any] | None
+    goodbye: EndReason
+    stuck: str | None
+
+    @property
+    def declaration(self) -> Declaration:
+        """What the model declares."""
+
+    @property
+    def services(self) -> SessionServices:
+        """What each session is given."""
+
+    def session_over(self, session: Session) -> None:
+        """A session has ended, and the desk has let go of it."""
+
+
+class FrontDesk:
+    """The desk of one server.
+
+    Args:
+        worker: runs encoders and decoders away from the loop.
+        disk: writes recordings away from the loop.
+        after_session: awaited when the model has let go of a session, before the next one begins.
+
+    Attributes:
+        left: rung when a client has left or a session is over.
+        recordings: the folder for recordings, None if nothing is recorded.
+    """
+
+    def __init__(
+        self, house: House, worker: Worker, disk: Disk, after_session: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self.farewell_timeout = max(house.settings.drain_grace / 2, 0.1)
+        self.sessions = Sessions()
+        self.left = Bell()
+        self.recordings: Path | None = None
+        self._house = house
+        self._worker = worker
+        self._disk = disk
+        self._after_session = after_session
+        self._clients: Clients | None = None
+
+    @property
+    def clients(self) -> Clients:
+        """Who is connected, those who wait counted; asked for once the model is loaded."""
+        if self._clients is None:
+            house = self._house
+            self._clients = Clients(
+                house.declaration.tracks, house.settings, house.metrics, self._worker, house.tracing, self.left
+            )
+        return self._clients
+
+    @property
+    def present(self) -> int:
+        """Clients connected."""
+        return 0 if self._clients is None else len(self._clients)
+
+    def outbound(self, hello: Hello) -> Outbound:
+        """The way out to a new client."""
+        return self.clients.join(hello)
+
+    def inbound(self, outbound: Outbound) -> Inbound:
+        """The way in of the client that `outbound` leads to."""
+        return self.clients.inbound(outbound)
+
+    def enter(self, outbound: Outbound) -> Place:
+        """A place for a controlling client. Raises Refused."""
+        sid = secrets.token_hex(8)
+
+        def send_away(reason: EndReason) -> None:
+            if (session := self.sessions.find(sid)) is not None:
+                session.end(reason)
+            else:
+                outbound.end(self._house.goodbye if reason == "draining" else reason)
+
+        def why() -> EndReason | None:
+            session = self.sessions.find(sid)
+            return outbound.end_reason or (None if session is None else session.reason)
+
+        def moved(position: int, total: int) -> None:
+            stuck = self._house.stuck
+            outbound.say("reactor.queued", {"position": position, "total": total} | ({"reason": stuck} if stuck else {}))
+
+        place = self._house.room.enter(sid, outbound.hello, moved, send_away, why)
+        self._show_queue()
+        return place
+
+    def leave(self, outbound: Outbound) -> None:
+        """The connection is over."""
+        self.clients.leave(outbound)
+        self._show_queue()
+
+    def open_session(self, sid: str, outbound: Outbound) -> Session:
+        """A new session; whoever opened it runs it."""
+        length = outbound.hello.claims.session_length
+        session = Session(sid, self._house.services, (outbound.number, outbound.joined_at), self._session_over, length)
+        tiers = Tiers(self._house.settings.codec, self._worker, self.clients.max_age, self._house.metrics.encoded)
+        stage = self.sessions.begin(session, tiers)
+        self._show_queue()
+        if self.recordings is not None:
+            stage.recording = self._record(session, self.recordings)
+        log.info("session %s begins", sid)
+        return session
+
+    async def run_session(self, session: Session) -> None:
+        """Run a session that was opened; returns when the model has let go of it and its recording is complete."""
+        stage = self.sessions.stage(session)
+        recording, stage.recording = stage.recording, None  # it knows the session, whose stages go with it
+        try:
+            await (session.run() if recording is None else recording.run_session())
+        finally:
+            if self._after_session is not None:
+                await self._after_session()
+
+    def session_to_view(self, hello: Hello) -> Session | None:
+        """The session that a viewer may watch."""
+        return self.sessions.to_view(hello.token)
+
+    def tiers(self, session: Session) -> Tiers:
+        """The encoders of a session."""
+        return self.sessions.stage(session).tiers
+
+    def welcome(self, session: Session, outbound: Outbound, hello: Hello) -> Welcome:
+        """What a client is told first."""
+        return Welcome(
+            session_id=session.id, protocol=PROTOCOL, name=self._house.name, role=hello.role,
+            heartbeat=self._house.settings.limits.ping_interval, resume_token=None,
+            upload_token=session.uploads.token if session.uploads is not None and hello.role == "control" else None,
+            schema=self._house.schema or {},
+            tracks=[
+                replace(track, codecs=input_codecs(track.kind)) if track.direction == "in" else track
+                for track in outbound.track_infos
+            ],
+            share_token=self.sessions.stage(session).share_token if hello.role == "control" else None,
+        )  # fmt: skip
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _record(self, session: Session, folder: Path) -> SessionRecording:
+        hello = recorder_hello()
+        outbound = self.clients.stranger(hello)
+        outbound.join(self.tiers(session))
+        welcome = self.welcome(session, outbound, hello)
+        return SessionRecording(folder, session, outbound, welcome, self._disk, self._house.metrics.dropped)
+
+    def _session_over(self, session: Session) -> None:
+        self.sessions.end(session)
+        self._house.session_over(session)
+        log.info("session %s ended: %s", session.id, session.reason)
+        self._show_queue()
+        self.left.ring()
+
+    def _show_queue(self) -> None:
+        metrics, admission = self._house.metrics, self._house.room.admission
+        metrics.live, metrics.waiting = admission.live, admission.waiting
