@@ -128,7 +128,7 @@ async def _ours(trace: Trace) -> Played:
     settings = {} if trace.fps is None else {"fps": trace.fps}
     async with open_server(Model, config={"batch": trace.batch}, step_cost=trace.costs, **settings) as server:
         if trace.between:
-            time = server.runtime.host.time
+            time = server._host.time
             settle = time.settle
 
             async def settle_and_work(rested: bool) -> None:

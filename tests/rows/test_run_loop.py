@@ -57,7 +57,7 @@ async def test_t58_the_default_run_waits_for_ever_and_handlers_work(autojump_clo
             assert await client.command("add", a=2, b=3) == 5
             await trio.sleep(3600)
             assert await client.command("add", a=4, b=4) == 8
-        assert server.runtime.model_loop.running
+        assert server.runtime.placement.running
         assert server.http("/health").status == 200
 
 

@@ -16,6 +16,7 @@ from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface import ReactorModel, ReactorPipeline, connected, disconnected, event
 from reactor_trio.media import CodecSettings, encoders
 from reactor_trio.model_host import open_model_host
+from reactor_trio.server.placement import LocalPlacement
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
@@ -95,7 +96,7 @@ async def test_t113_while_load_runs_a_client_is_refused_and_told_to_come_back(au
             await trio.sleep(30)
 
     async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
-        runtime = Runtime(host, lambda: Heavy, name="heavy", settings=Settings(), worker=at_once)
+        runtime = Runtime(LocalPlacement(host, "heavy", lambda: Heavy), name="heavy", settings=Settings(), worker=at_once)
         site = ReactorSite(runtime, "127.0.0.1")
         nursery.start_soon(runtime.load, {})
         await trio.sleep(29)
@@ -119,7 +120,7 @@ async def test_t114_a_load_that_raises_is_never_ready(autojump_clock):
             raise OSError("weights.bin is missing")
 
     async with open_model_host(InlineTime(None)) as host:
-        runtime = Runtime(host, lambda: Broken, name="broken", settings=Settings(), worker=never)
+        runtime = Runtime(LocalPlacement(host, "broken", lambda: Broken), name="broken", settings=Settings(), worker=never)
         site = ReactorSite(runtime, "127.0.0.1")
         with pytest.raises(ModelFailed, match=r"weights\.bin is missing") as failed:
             await runtime.load({})

@@ -12,6 +12,7 @@ from reactor_trio.interface import ReactorModel
 from reactor_trio.media import CodecSettings, encoders
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server import runtime as runtime_module
+from reactor_trio.server.placement import LocalPlacement
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
@@ -31,7 +32,8 @@ async def three_seconds(function, argument):
 
 
 def site_of(host, settings=None, model=Nothing):
-    runtime = Runtime(host, lambda: model, name="nothing", settings=settings or Settings(), worker=three_seconds)
+    placement = LocalPlacement(host, "nothing", lambda: model)
+    runtime = Runtime(placement, name="nothing", settings=settings or Settings(), worker=three_seconds)
     return runtime, ReactorSite(runtime, "127.0.0.1")
 
 

@@ -104,7 +104,7 @@ async def test_loading_and_failed(autojump_clock, monkeypatch, fails):
     assert seen == [(503, "loading")]
     after = json.loads(readiness(runtimes[0]).body)
     if fails:
-        assert (after["status"], after["reason"]) == ("failed", "load() failed: OSError: no weights here")
+        assert (after["status"], after["reason"]) == ("failed", "load() raised OSError: no weights here")
 
 
 def test_what_stands_in_for_a_model_that_does_not_load_is_not_ready():

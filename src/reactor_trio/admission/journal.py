@@ -10,7 +10,7 @@ Phase = Literal["loading", "ready", "draining", "drained", "stopped", "failed"]
 
 _NEXT: dict[Phase, tuple[Phase, ...]] = {
     "loading": ("ready", "stopped", "failed"),
-    "ready": ("draining", "stopped", "failed"),
+    "ready": ("loading", "draining", "stopped", "failed"),
     "draining": ("drained", "stopped", "failed"),
     "drained": ("stopped", "failed"),
     "stopped": (),

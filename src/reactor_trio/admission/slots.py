@@ -141,9 +141,14 @@ class Admission:
             del self._reserved[sid]
         return [Change(sid, "unclaimed") for sid in late] + self._advance(now)
 
-    def open_doors(self) -> None:
+    def open_doors(self, now: float) -> list[Change]:
         """The model is loaded: clients may come."""
         self.open = "open"
+        return self._advance(now)
+
+    def close_doors(self) -> None:
+        """The model is gone for a while: who waits keeps the place, nobody new comes."""
+        self.open = "not_ready"
 
     def drain(self) -> list[Change]:
         """Refuse from now on; those who wait or have not claimed are told."""

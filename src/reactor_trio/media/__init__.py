@@ -21,6 +21,7 @@ from reactor_trio.media.frames import FrameHandle as FrameHandle
 from reactor_trio.media.frames import Origin as Origin
 from reactor_trio.media.frames import black_chunk as black_chunk
 from reactor_trio.media.frames import chunk_from_output as chunk_from_output
+from reactor_trio.media.frames import keep_frames_in as keep_frames_in
 from reactor_trio.media.frames import to_host as to_host
 from reactor_trio.media.settings import CodecSettings as CodecSettings
 from reactor_trio.media.workers import Worker as Worker

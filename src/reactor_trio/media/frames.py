@@ -8,7 +8,7 @@ encoder's work (`to_host`), on another thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -127,6 +127,24 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
     )
 
 
+def keep_frames_in(empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]]) -> None:
+    """From now on the copies of accepted frames are made in arrays that `empty(shape, dtype)` gives, on any thread.
+
+    For a process whose frames another process looks at.
+    """
+    _kept.empty = empty
+
+
+class _Kept:
+    """Where accepted frames are kept."""
+
+    def __init__(self) -> None:
+        self.empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]] = np.empty
+
+
+_kept = _Kept()
+
+
 def black_chunk(tracks: tuple[TrackSpec, ...], sizes: Mapping[str, tuple[int, int]]) -> Chunk:
     """One black frame on each video track, of the last size (height, width) seen, else 720x1280."""
     frames = {
@@ -199,6 +217,7 @@ def _owned(data: _Given) -> FrameHandle:
         data = data.detach().numpy()
     elif not data.flags.writeable and data.flags.c_contiguous:
         return data
-    owned = np.array(data, order="C", copy=True)
+    owned = _kept.empty(data.shape, data.dtype)
+    owned[...] = data
     owned.flags.writeable = False
     return owned

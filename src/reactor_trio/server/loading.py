@@ -1,11 +1,9 @@
-"""From a model class to a loaded model with its declaration and its port, on the model's thread; what its sessions need."""
+"""From a model class to a loaded model with its declaration and its port, on the model's thread."""
 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,11 +14,8 @@ from reactor_trio.interface.declaration import Declaration, declaration_of, is_g
 from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing.cadence import checked_fps
-from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.settings import Settings
-from reactor_trio.session import Check, CommandRecord, LocalHalf, Port, SessionServices
-from reactor_trio.session.lifetime import TimeLimits
-from reactor_trio.session.uploads import Disk, UploadLimits
+from reactor_trio.session import LocalHalf, Port
 
 
 class LoadedModel(msgspec.Struct, frozen=True):
@@ -67,33 +62,6 @@ async def load_model(
     if not isinstance(buffer_size, int) or buffer_size < 1:
         raise DeclarationError(f"{model_class.__qualname__}.buffer_size must be a whole number above 0")
     return LoadedModel(model, declaration, port, checked_fps(settings.max_fps or model.max_fps), buffer_size)
-
-
-def session_services(
-    loaded: LoadedModel,
-    host: ModelHost,
-    settings: Settings,
-    metrics: Metrics,
-    *,
-    debug: bool,
-    disk: Disk,
-    moderate: Check | None,
-    stuck: Callable[[str, bool], None],
-    commanded: Callable[[CommandRecord], None],
-) -> SessionServices:
-    """What each session of a loaded model needs, by the settings; the other arguments are those of `SessionServices`."""
-    limits, uploads = settings.limits, settings.uploads
-    return SessionServices(
-        model_name=type(loaded.model).__name__, declaration=loaded.declaration,
-        open_half=partial(loaded.open_half, host=host, hold=settings.slow_client == "hold"),
-        hold=settings.slow_client == "hold", debug=debug, stuck_after=settings.stuck_after,
-        commands_per_second=limits.commands_per_second, pending_commands=limits.pending_commands,
-        unanswered_commands=limits.unanswered_commands,
-        uploads=UploadLimits(uploads.file_size, uploads.total_size, uploads.files, uploads.at_once, uploads.folder),
-        disk=disk, dropped=metrics.dropped, underrun=metrics.underrun, handed=metrics.handed, stuck=stuck, moderate=moderate,
-        times=TimeLimits(limits.session_length or math.inf, limits.session_idle or math.inf, limits.end_warning),
-        commanded=commanded,
-    )  # fmt: skip
 
 
 async def _instantiate(model_class: type[Model], config: dict[str, Any], host: ModelHost) -> Model:

@@ -126,6 +126,7 @@ class Metrics:
         self.live = self.waiting = self.connections = 0
         self.ready = False
         self.load_seconds = 0.0
+        self._restarts = 0
         self._name = name
         self._state = state
         self._handed = self._sent = self._bytes = self._underruns = 0
@@ -197,6 +198,10 @@ class Metrics:
         self._sessions[reason] += 1
         self._durations.add(seconds)
 
+    def model_restarted(self) -> None:
+        """The model was gone, and is loaded again."""
+        self._restarts += 1
+
     def uploaded(self, outcome: UploadOutcome, size: int) -> None:
         """An upload is over, of which `size` bytes came."""
         self._uploads[outcome] += 1
@@ -233,6 +238,7 @@ class Metrics:
         yield CounterMetricFamily("reactor_frames_sent", "Frames written to clients", self._sent)
         yield CounterMetricFamily("reactor_media_bytes_sent", "Bytes of frames written to clients", self._bytes)
         yield CounterMetricFamily("reactor_underruns", "Times that sound waited for the model", self._underruns)
+        yield CounterMetricFamily("reactor_model_restarts", "Times that the model was gone", self._restarts)
         dropped = CounterMetricFamily("reactor_frames_dropped", "Frames dropped", labels=["place", "reason"])
         for where, frames in self._dropped.items():
             dropped.add_metric(where, frames)

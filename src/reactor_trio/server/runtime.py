@@ -1,6 +1,6 @@
 """The life of one server, without sockets: load the model, open the doors, watch `run()`, drain.
 
-    open_model_host -> Runtime.load -> nursery -+- Runtime.watch_model   run() of a run-loop model; its end is the server's
+    a placement     -> Runtime.load -> nursery -+- Runtime.watch_model   run() of a run-loop model; its end is the server's
                                                 +- Runtime.prepare       what the first client needs; it waits for that
                                                 '- connections           converse(runtime.desk, ...), one task each
 """
@@ -18,20 +18,20 @@ from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Worker, encoders
-from reactor_trio.model_host import ModelHost, with_twin
 from reactor_trio.protocol import PROTOCOL, EndReason
 from reactor_trio.server.access import Access
 from reactor_trio.server.desk import FrontDesk
-from reactor_trio.server.loading import LoadedModel, load_model, session_services
 from reactor_trio.server.metrics import CommandOutcome, Metrics, ModelState
-from reactor_trio.server.model_loop import ModelLoop
+from reactor_trio.server.placement import Ending, Placed, Placement
 from reactor_trio.server.preparing import prepare, prepare_rest
 from reactor_trio.server.recorder import recording_folder
+from reactor_trio.server.restarts import Restarts
+from reactor_trio.server.services import session_services
 from reactor_trio.server.sessions import Sessions
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import WaitingRoom
-from reactor_trio.session import SESSION_OVER, Check, CommandRecord, Session, SessionServices
+from reactor_trio.session import SESSION_OVER, CommandRecord, Session, SessionServices
 from reactor_trio.session.uploads import Disk
 
 log = logging.getLogger("reactor_trio.server")
@@ -43,22 +43,19 @@ class Runtime:
     """One loaded model and those it serves.
 
     Args:
-        host: where author code runs.
-        find_model: gives the model class; called on the model thread, so that an import of its module happens there.
+        placement: where the model runs.
         name: for welcome, health and log.
         debug: whether clients are told the text of an author's exception.
         worker: runs encoders and decoders away from the loop.
         disk: writes and reads uploaded files away from the loop.
         on_phase: told each phase the server enters.
-        find_moderation: gives what checks the text in commands, or None; called where the model class is asked for.
         tracing: is told what becomes of commands, None if nobody follows them.
         after_session: awaited when the model has let go of a session, before the next one begins.
     """
 
     def __init__(
         self,
-        host: ModelHost,
-        find_model: Callable[[], type[Model]],
+        placement: Placement,
         *,
         name: str,
         settings: Settings,
@@ -66,11 +63,10 @@ class Runtime:
         worker: Worker,
         disk: Disk = trio.to_thread.run_sync,
         on_phase: Callable[[str], object] | None = None,
-        find_moderation: Callable[[], Check | None] = lambda: None,
         tracing: Tracing | None = None,
         after_session: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self.host = host
+        self.placement = placement
         self.name = name
         self.settings = settings
         self.metrics = Metrics(name, self._model_state)
@@ -82,8 +78,8 @@ class Runtime:
         )
         #: what `GET /schema` answers, None until the model is loaded
         self.schema: dict[str, Any] | None = None
-        self._began = trio.current_time()
-        self.journal = Journal(self._began)
+        self._load_began = trio.current_time()
+        self.journal = Journal(self._load_began)
         #: the author's exception that ended the last session which one ended, or the model itself
         self.last_error: BaseException | None = None
         #: why the model is not free although no session runs; None: it is
@@ -100,10 +96,8 @@ class Runtime:
         #: set when the server begins to go down
         self.draining = trio.Event()
         self._drained = trio.Event()
-        self.model_loop = ModelLoop(host)
-        self._find_model = find_model
-        self._find_moderation = find_moderation
-        self._loaded: LoadedModel | None = None
+        self._config: dict[str, Any] = {}
+        self._placed: Placed | None = None
         self._debug = debug
         self._worker = worker
         self._disk = disk
@@ -115,39 +109,30 @@ class Runtime:
     # ---- life ---------------------------------------------------------------------------------------------------------
 
     async def load(self, config: dict[str, Any]) -> None:
-        """Import, make and load the model, on its thread.
+        """Import, make and load the model, where it runs.
 
         Raises ManifestError if it cannot be imported, the encoder that the settings choose cannot be opened or the folder
         for recordings cannot be made, ModelFailed with the author's exception as cause.
         """
         self._on_phase("loading")
+        self._config = config
         try:
             self.desk.recordings = recording_folder(self.settings.record)
             if self.settings.codec.h264 != "auto":  # chosen, so it must be there
                 await self._worker(encoders, self.settings.codec)
-            self._loaded, self._services = await self.host.run(self._load, config)
-            self.schema = {"name": self.name, "protocol": PROTOCOL, **self.declaration.schema()}
-        except ManifestError as unusable:
-            self._failed(str(unusable))
+            await self._load()
+        except (ManifestError, ModelFailed) as error:
+            self._failed(str(error).removeprefix(f"{self.name}: "))
             raise
-        except trio.Cancelled:
-            raise
-        except BaseException as raised:
-            if self.model_loop.is_interrupt(raised):
-                raise
-            error = with_twin(raised) if isinstance(raised, Exception) else raised
-            self._failed(f"load() failed: {type(error).__name__}: {error}")
-            raise ModelFailed(f"{self.name}: load() raised {type(error).__name__}: {error}") from error
 
     async def open_doors(self) -> None:
         """Let clients in, once `watch_model` runs; a `run()` that ends at once is never served."""
-        await self.host.run(self._two_turns)
-        await trio.lowlevel.checkpoint()
+        await self.placement.begin()
         if self.journal.phase == "loading":
-            self.room.admission.open_doors()
+            self.room.open_doors()
             self.journal.enter("ready", trio.current_time())
             self.metrics.ready = True
-            self.metrics.load_seconds = trio.current_time() - self._began
+            self.metrics.load_seconds = trio.current_time() - self._load_began
             self._on_phase("ready")
 
     async def prepare(self) -> None:
@@ -166,8 +151,14 @@ class Runtime:
         self.at_rest.set()
 
     async def watch_model(self) -> None:
-        """Run the model's own loop for the server's life. Raises ModelFailed when it ends, or a session ends the model."""
-        what, cause = await self.model_loop.until_ended(self.model, self.declaration)
+        """Run the model's own loop for the server's life, and load the model again if its process ends.
+
+        Raises ModelFailed when the loop ends, a session ends the model, or it does not come back.
+        """
+        restarts = Restarts()
+        while (ending := await self.placement.until_ended()).restarts:
+            await self._restart(ending, restarts)
+        what, cause = ending.what, ending.cause
         failure = ModelFailed(f"{self.name}: {what}")
         self.last_error = cause if isinstance(cause, Exception) else failure
         self._failed(what)
@@ -185,6 +176,8 @@ class Runtime:
         """
         if self.journal.phase == "draining":
             await self._drained.wait()
+        if self.journal.phase == "loading":  # again, or the first time
+            self.room.drain()
         if self.journal.phase != "ready":
             return
         try:
@@ -233,8 +226,9 @@ class Runtime:
     @property
     def model(self) -> Model:
         """The loaded model."""
-        assert self._loaded is not None, "the model is not loaded"
-        return self._loaded.model
+        assert self._placed is not None, "the model is not loaded"
+        assert self._placed.model is not None, "the model is in another process"
+        return self._placed.model
 
     @property
     def services(self) -> SessionServices:
@@ -256,22 +250,44 @@ class Runtime:
         if session.error is not None:
             self.last_error = session.error
             if not isinstance(session.error, Exception):
-                self.model_loop.killed(session.error)
+                self.placement.killed(session.error)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    async def _two_turns(self) -> None:
-        """After these `run()`, which was started before, has had its first."""
-        await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
-
-    async def _load(self, config: dict[str, Any]) -> tuple[LoadedModel, SessionServices]:
-        model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
-        loaded = await load_model(model_class, config, self.host, self.settings, self.metrics.dropped)
-        return loaded, session_services(
-            loaded, self.host, self.settings, self.metrics, debug=self._debug, disk=self._disk, moderate=moderate,
-            stuck=self._stuck, commanded=self._commanded,
+    async def _load(self) -> None:
+        self._load_began = trio.current_time()
+        self._placed = placed = await self.placement.load(self._config, self.settings, self.metrics.dropped)
+        self._services = session_services(
+            placed, self.settings, self.metrics, debug=self._debug, disk=self._disk, stuck=self._stuck,
+            commanded=self._commanded,
         )  # fmt: skip
+        self.schema = {"name": self.name, "protocol": PROTOCOL, **placed.declaration.schema()}
+
+    async def _restart(self, ending: Ending, restarts: Restarts) -> None:
+        """The model is gone: its sessions are told, newcomers wait, and it is loaded again."""
+        log.error("the model is gone: %s; its sessions end, and it is loaded again", ending.what, exc_info=ending.cause)
+        self.metrics.model_restarted()
+        self.metrics.ready = False
+        for session in self.sessions:
+            session.end("model_restarting")
+        if self.journal.phase != "ready":
+            raise ModelFailed(f"{self.name}: {ending.what}") from ending.cause
+        self.journal.enter("loading", trio.current_time(), ending.what)
+        self.room.close_doors()
+        self._on_phase("loading")
+        while True:
+            await restarts.wait()
+            try:
+                await self._load()
+            except ModelFailed as error:
+                if restarts.given_up:
+                    self._failed(str(error).removeprefix(f"{self.name}: "))
+                    raise
+                log.error("%s; trying again", error, exc_info=error.__cause__)
+            else:
+                break
+        restarts.loaded()
+        await self.open_doors()
 
     def _commanded(self, command: CommandRecord) -> None:
         self.metrics.commanded(_OUTCOMES.get(command.code, "refused"), command.answered - command.at)

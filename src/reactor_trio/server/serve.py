@@ -6,8 +6,10 @@ import ipaddress
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,6 +23,7 @@ from reactor_trio.server.certificates import Certificates
 from reactor_trio.server.free_memory import FreeMemory, trimmer
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.moderation import Hook, check_in_thread
+from reactor_trio.server.placement import LocalPlacement, Placement
 from reactor_trio.server.refusals import Refusals
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
@@ -84,11 +87,11 @@ async def serve(
         manifest, name = model, name or model.name
         config = model.config if config is None else config
         settings = settings or model.settings
-        weights = model.weights
+        weights, path = model.weights, model.model_path
         find_model: Callable[[], type[Model]] = lambda: manifest.model  # noqa: E731 - imported where it runs
         find_hook: Callable[[], Hook | None] = lambda: moderate or manifest.moderate  # noqa: E731
     else:
-        cls, name, weights = model, name or model.__name__, None
+        cls, name, weights, path = model, name or model.__name__, None, None
         find_model = lambda: cls  # noqa: E731
         find_hook = lambda: moderate  # noqa: E731
         if settings is not None and settings.moderate is not None:
@@ -110,10 +113,12 @@ async def serve(
 
     try:
         with weights_of_manifest(weights):
-            async with open_tracing(settings.tracing, name) as tracing, open_model_host() as model_host:
+            async with (
+                open_tracing(settings.tracing, name) as tracing,
+                _open_placement(settings, name, find_model, find_moderation, path, weights) as placement,
+            ):
                 runtime = Runtime(
-                    model_host, find_model, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell,
-                    find_moderation=find_moderation, tracing=tracing,
+                    placement, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell, tracing=tracing,
                     after_session=FreeMemory(trim=trimmer()).after_session,
                 )  # fmt: skip
                 async with trio.open_nursery() as nursery:
@@ -141,6 +146,29 @@ async def serve(
         for listener in open_listeners:
             listener.socket.close()
     tell("stopped")
+
+
+@asynccontextmanager
+async def _open_placement(
+    settings: Settings,
+    name: str,
+    find_model: Callable[[], type[Model]],
+    find_moderation: Callable[[], Check | None],
+    path: str | None,
+    weights: Path | None,
+) -> AsyncGenerator[Placement, None]:
+    """The place that the settings choose."""
+    if settings.isolation == "thread":
+        async with open_model_host() as host:
+            yield LocalPlacement(host, name, find_model, find_moderation)
+        return
+    from reactor_trio.server.isolation.placement import open_process_placement
+    from reactor_trio.server.isolation.process import open_subprocess
+
+    async with open_process_placement(
+        name, find_model, find_moderation, open_process=open_subprocess, path=path, weights=weights
+    ) as placement:
+        yield placement
 
 
 async def _listen(

@@ -129,6 +129,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     moderate_timeout: Seconds = 5.0
     limits: LimitSettings = LimitSettings()
     uploads: UploadSettings = UploadSettings()
+    isolation: Literal["thread", "process"] = "thread"
+    step_timeout: SecondsOrOff = 60.0
     stuck_after: Seconds = 5.0
     watchdog: SecondsOrOff = 10.0
     tracing: bool | None = None

@@ -101,6 +101,14 @@ class WaitingRoom:
         if self._places.pop(place.sid, None) is not None:
             self._tell(self.admission.release(place.sid, trio.current_time()))
 
+    def open_doors(self) -> None:
+        """The model is loaded: whom there is room for is admitted."""
+        self._tell(self.admission.open_doors(trio.current_time()))
+
+    def close_doors(self) -> None:
+        """The model is gone and will be loaded again: nobody comes, and who waits goes on waiting."""
+        self.admission.close_doors()
+
     def drain(self) -> None:
         """Nobody is admitted any more."""
         self._tell(self.admission.drain())

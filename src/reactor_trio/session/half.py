@@ -15,6 +15,7 @@ from reactor_trio.interface.input import InputFrame
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
+from reactor_trio.protocol import EndReason
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.model_half import ModelHalf, SessionSide
 from reactor_trio.session.outflow import PlayoutSide
@@ -27,9 +28,11 @@ class Half(Protocol):
 
     Attributes:
         mailbox: where this side leaves what it made; the playout hears it.
+        reason: why `run` returned without an exception, if nobody ended it.
     """
 
     mailbox: Mailbox
+    reason: EndReason
 
     def connect(self, session: SessionSide, playout: PlayoutSide) -> None:
         """Name who hears of answers, messages and frames; once, before `run`."""
@@ -96,6 +99,7 @@ class LocalHalf:
         hold: bool,
     ) -> None:
         self.mailbox = Mailbox(host.post_io, asleep=True)
+        self.reason: EndReason = "done"
         self._words = Mailbox(host.post, asleep=False)
         self._host = host
         self._inflow = port.inflow

@@ -13,13 +13,16 @@ from typing import Any, Literal
 
 import msgspec
 
+from reactor_trio.interface.files import UploadedFile
+
 Sharing = Literal["none", "consecutive", "anywhere"]
 
 
 class Command(msgspec.Struct, frozen=True):
     """A validated command, as plain data for the way between the loops.
 
-    `number` counts the session's commands; `at` is when it arrived, in `trio.current_time()` seconds.
+    `number` counts the session's commands; `at` is when it arrived, in `trio.current_time()` seconds. `data` holds the
+    arguments as the client sent them, JSON, and `files` those that they name, by the id of their upload.
     """
 
     number: int
@@ -28,6 +31,8 @@ class Command(msgspec.Struct, frozen=True):
     arguments: dict[str, Any]
     id: int | None
     at: float = 0.0
+    data: bytes = b""
+    files: dict[str, UploadedFile] = msgspec.field(default_factory=dict)
 
 
 @dataclass(slots=True)

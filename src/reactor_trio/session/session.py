@@ -172,13 +172,15 @@ class Session:
 
     def _submit(self, name: str, data: bytes, id: int | None, traceparent: str | None) -> None:  # noqa: A002
         self._unanswered.admit()
-        files: list[UploadedFile] = []
+        files: dict[str, UploadedFile] = {}
         spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
         kept = b"" if self.journal is None else data
         command = self._unanswered.add(name, kept, id, traceparent, is_set=spec.handler is None)
-        preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files]
+        preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files.values()]
         preparations += moderations(self._services.moderate, spec, arguments)
-        self._intake.add(Command(command.number, self._controller, name, arguments, id, command.at), preparations)
+        self._intake.add(
+            Command(command.number, self._controller, name, arguments, id, command.at, data, files), preparations
+        )
 
     async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
         """A file of the controlling client, `size` bytes; `@file_uploaded` is told when it is complete.
@@ -203,7 +205,7 @@ class Session:
             assert hook.file_parameter is not None
             file = self.uploads.find(upload.id)
             self._intake.add(
-                Command(0, self._controller, FILE_UPLOADED, {hook.file_parameter: file}, None),
+                Command(0, self._controller, FILE_UPLOADED, {hook.file_parameter: file}, None, files={upload.id: file}),
                 [partial(self._load_file, FILE_UPLOADED, file)],
             )
         return upload
@@ -272,11 +274,11 @@ class Session:
         for attachment in list(self._attachments.values()):
             await attachment.wait_free()
 
-    def _find_file(self, found: list[UploadedFile], upload_id: str) -> UploadedFile:
+    def _find_file(self, found: dict[str, UploadedFile], upload_id: str) -> UploadedFile:
         if self.uploads is None:
             raise LookupError
-        found.append(self.uploads.find(upload_id))
-        return found[-1]
+        found[upload_id] = self.uploads.find(upload_id)
+        return found[upload_id]
 
     async def _load_file(self, command: str, file: UploadedFile) -> None:
         assert self.uploads is not None
@@ -303,7 +305,7 @@ class Session:
                 nursery.start_soon(self._end_uploads, self.uploads)
             try:
                 self.error = await self._half.run()
-                self.reason = self.reason or "done"  # nobody ended it but the model
+                self.reason = self.reason or self._half.reason  # nobody ended it but the model
             finally:
                 self.error = self.error or self._half.fatal
                 unwound.set()

@@ -22,8 +22,9 @@ from reactor_trio.client.uploads import HttpPost, Post
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface.blocking import VideoModel
 from reactor_trio.interface.model import Model
-from reactor_trio.model_host import open_model_host
+from reactor_trio.model_host import ModelHost, open_model_host
 from reactor_trio.server.moderation import Hook, check_on_loop
+from reactor_trio.server.placement import LocalPlacement
 from reactor_trio.server.refusals import Refusals
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
@@ -46,13 +47,14 @@ class TestServer:
 
     __test__ = False  # not a test, whatever pytest thinks of its name
 
-    def __init__(self, runtime: Runtime, nursery: trio.Nursery, websocket: bool) -> None:
+    def __init__(self, runtime: Runtime, host: ModelHost, nursery: trio.Nursery, websocket: bool) -> None:
         self.runtime = runtime
         #: every session there was, in order
         self.sessions: list[Session] = []
         #: what ended the model, if something did
         self.failure: ModelFailed | None = None
         self._failure_seen = False
+        self._host = host
         self._nursery = nursery
         self._websocket = websocket
         self._site = ReactorSite(runtime, _HOST)
@@ -130,8 +132,7 @@ class TestServer:
     async def settle(self) -> None:
         """Return when nothing more happens at this instant, on the test's loop or the model's."""
         await trio.testing.wait_all_tasks_blocked()
-        host = self.runtime.host
-        await host.run(host.time.settle, False)
+        await self._host.run(self._host.time.settle, False)
 
     def model_error(self, ended: SessionEnded) -> BaseException | None:
         """The author's exception behind a session that ended with `model_error`."""
@@ -145,8 +146,7 @@ class TestServer:
         """What of past sessions is still there, in words; nothing, if the runtime keeps its promise."""
         tiers = self.runtime.desk.tiers
         left = [f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers() + tiers(s).leftovers()]
-        running = 1 if self.runtime.model_loop.running else 0
-        if (calls := self.runtime.host.live_calls - running) > 0:
+        if (calls := self._host.live_calls - self.runtime.placement.running) > 0:
             left.append(f"{calls} model-side calls still run")
         if self.runtime.desk.present:
             left.append(f"{self.runtime.desk.present} clients are still connected")
@@ -247,12 +247,13 @@ async def open_server(
         async with trio.open_nursery() as nursery:
             if issubclass(model, VideoModel):
                 virtual.enter_context(virtual_sleep(host))
-            served = Runtime(
-                host, lambda: model, name=name or model.__name__, settings=settings, debug=debug,
-                worker=_here, disk=_disk_here,
-                find_moderation=lambda: check_on_loop(moderate, settings.moderate_timeout) if moderate else None,
-            )
-            server = TestServer(served, nursery, websocket)
+            name = name or model.__name__
+            placement = LocalPlacement(
+                host, name, lambda: model,
+                lambda: check_on_loop(moderate, settings.moderate_timeout) if moderate else None,
+            )  # fmt: skip
+            served = Runtime(placement, name=name, settings=settings, debug=debug, worker=_here, disk=_disk_here)
+            server = TestServer(served, host, nursery, websocket)
             try:
                 await served.load(dict(config or {}))
                 nursery.start_soon(server._watch)
@@ -284,8 +285,8 @@ async def open_session(
 def assert_nothing_left(server: TestServer) -> None:
     """Raise AssertionError naming each task, thread, generator or queued frame that a past session left behind."""
     left = server.leftovers()
-    if not server.runtime.host.live_calls:
-        left += [f"thread {t.name}" for t in threading.enumerate() if t is server.runtime.host.thread and t.is_alive()]
+    if not server._host.live_calls:
+        left += [f"thread {t.name}" for t in threading.enumerate() if t is server._host.thread and t.is_alive()]
     assert not left, "left behind: " + "; ".join(left)
 
 

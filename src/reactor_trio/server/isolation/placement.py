@@ -1,0 +1,253 @@
+"""The server's side of a model in a process of its own: start it, load the model, watch it, end it.
+
+A process that dies is noticed by the end of its socket. One whose model loop answers no `Ping` for `step_timeout` seconds
+hangs, be it in a step or because model code holds the interpreter; it is killed. Either way the sessions end, and the next
+`load` starts another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
+from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.interface.model import Model
+from reactor_trio.server.isolation import words
+from reactor_trio.server.isolation.failure import error_of
+from reactor_trio.server.isolation.half import RemoteHalf
+from reactor_trio.server.isolation.link import Link
+from reactor_trio.server.isolation.process import ModelProcess, OpenProcess, forward_log
+from reactor_trio.server.isolation.shared import SeenFrames, SharedFrames
+from reactor_trio.server.isolation.worker import given
+from reactor_trio.server.placement import Dropped, Ending, Placed
+from reactor_trio.server.settings import Settings
+from reactor_trio.session import Check
+
+#: pings in the time after which a process counts as hung
+_PINGS = 4
+
+
+class ProcessPlacement:
+    """See `Placement`; its tasks run in `nursery`.
+
+    Args:
+        open_process: starts a process.
+        find_model: gives the model class, for what it declares; called in a worker thread.
+        path: the model as `module:Class`; None: as the class says of itself.
+        weights: the folder that the manifest names.
+    """
+
+    running = 0
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        open_process: OpenProcess,
+        name: str,
+        find_model: Callable[[], type[Model]],
+        find_moderation: Callable[[], Check | None],
+        path: str | None = None,
+        weights: Path | None = None,
+    ) -> None:
+        self._nursery = nursery
+        self._open_process = open_process
+        self._name = name
+        self._find_model = find_model
+        self._find_moderation = find_moderation
+        self._path = path
+        self._weights = weights
+        self._served: _Served | None = None
+
+    async def load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
+        """See `Placement`."""
+        model_class, moderate = await trio.to_thread.run_sync(self._find)
+        try:
+            declaration = declaration_of(model_class)
+            path = self._path or _importable(model_class)
+        except DeclarationError as error:
+            raise ModelFailed(f"{self._name}: load() raised {type(error).__name__}: {error}") from error
+        process = await self._open_process()
+        self._served = served = _Served(process, dropped)
+        await self._nursery.start(served.run)
+        await served.load(words.Load(path, process.path, given(config, settings, self._weights)), self._name)
+        if settings.step_timeout:
+            self._nursery.start_soon(served.watch, settings.step_timeout)
+        return Placed(declaration, served.open_half, None, moderate)
+
+    async def begin(self) -> None:
+        """See `Placement`."""
+        assert self._served is not None
+        await self._served.turn()
+
+    async def until_ended(self) -> Ending:
+        """See `Placement`."""
+        assert self._served is not None
+        return await self._served.until_ended()
+
+    def killed(self, error: BaseException) -> None:
+        """Such an end is that of the process."""
+
+    @property
+    def process(self) -> ModelProcess | None:
+        """The one that there is now."""
+        return None if self._served is None else self._served.process
+
+    def _find(self) -> tuple[type[Model], Check | None]:
+        return self._find_model(), self._find_moderation()
+
+
+class _Served:
+    """One process, from its start to its end."""
+
+    def __init__(self, process: ModelProcess, dropped: Dropped) -> None:
+        self.process = process
+        self._link: Link = process.link
+        self._dropped = dropped
+        self._frames = SharedFrames(self._link.send)
+        self._seen = SeenFrames(self._link.send)
+        self._halves: dict[str, RemoteHalf] = {}
+        self._answer: words.Loaded | words.NotLoaded | None = None
+        self._answered, self._finished, self._gone = trio.Event(), trio.Event(), trio.Event()
+        self._run_ended: words.RunEnded | None = None
+        self._broken: words.Failure | None = None
+        self._hung = ""
+        self._ponged = 0
+        self._pong = trio.Event()
+
+    async def run(self, task_status: trio.TaskStatus[None]) -> None:
+        """Task: hear what it says until it is gone, and see that it is; cancelled, let it end."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._link.run)
+            task_status.started()
+            try:
+                async for word, descriptor in self._link:
+                    self._hear(word, descriptor)
+            finally:
+                self._link.send(words.Stop())
+                with trio.CancelScope(shield=True):
+                    await self.process.end()
+                self._over()
+            nursery.cancel_scope.cancel()
+
+    async def load(self, load: words.Load, name: str) -> None:
+        self._link.send(load)
+        await self._answered.wait()
+        match self._answer:
+            case None:
+                raise ModelFailed(f"{name}: its process {self.process.exit()} while the model was loaded")
+            case words.NotLoaded(failure, _unusable):
+                raise ModelFailed(f"{name}: load() raised {failure.kind}: {failure.text}") from error_of(failure)
+
+    def open_half(self, session_id: str, client: tuple[int, float]) -> RemoteHalf:
+        """See `Placed`."""
+        half = RemoteHalf(session_id, client, self._link.send, self._frames, self._seen, self._forget)
+        if self._gone.is_set():
+            half.lost()
+        else:
+            self._halves[session_id] = half
+        return half
+
+    async def turn(self) -> None:
+        """Return when the model's loop has answered, or is gone."""
+        number = self._ponged + 1
+        self._link.send(words.Ping(number))
+        while self._ponged < number and not self._gone.is_set():
+            await self._pong.wait()
+
+    async def watch(self, timeout: float) -> None:
+        """Task: kill the process when its model loop does not turn for `timeout` seconds."""
+        while not self._gone.is_set():
+            with trio.move_on_after(timeout) as limit:
+                await self.turn()
+            if limit.cancelled_caught:
+                self._hung = f"computed for more than {timeout:g} s in one step (runtime.step_timeout)"
+                self.process.kill()
+                await self._gone.wait()
+            with trio.move_on_after(timeout / _PINGS):
+                await self._gone.wait()
+
+    async def until_ended(self) -> Ending:
+        await self._finished.wait()
+        if self._run_ended is not None:
+            failure = self._run_ended.failure
+            return Ending(self._run_ended.what, None if failure is None else error_of(failure))
+        if self._broken is not None:
+            error = error_of(self._broken)
+            return Ending(f"its code raised {self._broken.kind}: {self._broken.text}", error, restarts=True)
+        return Ending(f"its process {self._hung or self.process.exit()}", restarts=True)
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _hear(self, word: Any, descriptor: int | None) -> None:
+        match word:
+            case words.Segment():
+                assert descriptor is not None
+                self._seen.add(word, descriptor)
+            case words.Gone(number):
+                self._seen.gone(number)
+            case words.Returned(numbers):
+                self._frames.returned(numbers)
+            case words.Pong(number):
+                self._ponged = number
+                self._pong.set()
+                self._pong = trio.Event()
+            case words.Loaded() | words.NotLoaded():
+                self._answer = word
+                self._answered.set()
+            case words.RunEnded():
+                self._run_ended = word
+                self._finished.set()
+            case words.Broken(failure):
+                self._broken = failure
+            case words.Logged():
+                forward_log(word)
+            case words.Dropped(None, place, reason, frames):
+                self._dropped(place, reason, frames)
+            case _:
+                if (half := self._halves.get(word.session)) is not None:
+                    half.hear(word)
+
+    def _over(self) -> None:
+        self._gone.set()
+        self._finished.set()
+        self._answered.set()
+        self._pong.set()
+        for half in list(self._halves.values()):
+            half.lost()
+        self._link.close()
+        self._seen.close()
+        self._frames.close()
+
+    def _forget(self, session_id: str) -> None:
+        self._halves.pop(session_id, None)
+
+
+@asynccontextmanager
+async def open_process_placement(
+    name: str,
+    find_model: Callable[[], type[Model]],
+    find_moderation: Callable[[], Check | None],
+    *,
+    open_process: OpenProcess,
+    path: str | None = None,
+    weights: Path | None = None,
+) -> AsyncGenerator[ProcessPlacement, None]:
+    """The outermost block of a server whose model has a process of its own; that has ended when the block is left."""
+    async with trio.open_nursery() as nursery:
+        yield ProcessPlacement(nursery, open_process, name, find_model, find_moderation, path, weights)
+        nursery.cancel_scope.cancel()
+
+
+def _importable(model_class: type[Model]) -> str:
+    """`module:Class`. Raises ManifestError if another process could not import it."""
+    path = f"{model_class.__module__}:{model_class.__qualname__}"
+    if model_class.__module__ == "__main__" or "<locals>" in path:
+        raise ManifestError(
+            f"runtime.isolation: process: {path} cannot be imported by another process; put the class into a module"
+        )
+    return path

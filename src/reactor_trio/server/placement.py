@@ -1,0 +1,135 @@
+"""Where the model runs: on a loop of this process (`LocalPlacement`), or in a process of its own (`isolation`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+import msgspec
+import trio
+
+from reactor_trio.errors import ManifestError, ModelFailed
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.model import Model
+from reactor_trio.model_host import ModelHost, with_twin
+from reactor_trio.server.loading import load_model
+from reactor_trio.server.model_loop import ModelLoop
+from reactor_trio.server.settings import Settings
+from reactor_trio.session import Check, Half
+
+#: counts frames dropped: place, reason, number
+Dropped = Callable[[str, str, int], None]
+#: gives the model's side of a session of this id, for the client of this number and joining time
+OpenHalf = Callable[[str, tuple[int, float]], Half]
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A model that is loaded.
+
+    Attributes:
+        model: the instance; None if it is in another process.
+        moderate: checks the text in commands; it runs in this process wherever the model is.
+    """
+
+    declaration: Declaration
+    open_half: OpenHalf
+    model: Model | None
+    moderate: Check | None
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """Why a model is there no longer, in words, what it raised, and whether it can be loaded again."""
+
+    what: str
+    cause: BaseException | None = None
+    restarts: bool = False
+
+
+class Placement(Protocol):
+    """A place for one model."""
+
+    @property
+    def running(self) -> int:
+        """How many of its own `run()` are under way in this process."""
+
+    async def load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
+        """Import, make and load the model; again, if it has ended in a way that `restarts`.
+
+        Raises ManifestError if it cannot be imported, ModelFailed with the author's exception as cause.
+        """
+
+    async def begin(self) -> None:
+        """Return when `run()`, which `until_ended` has started before, has had its first turn."""
+
+    async def until_ended(self) -> Ending:
+        """Run the model's own loop; returns when it, or the model, has ended."""
+
+    def killed(self, error: BaseException) -> None:
+        """Model code of a session raised what no program survives, such as SystemExit."""
+
+
+class LocalPlacement:
+    """On the model loop of this process.
+
+    Args:
+        find_model: gives the model class; called on the model thread, so that an import of its module happens there.
+        find_moderation: gives what checks the text in commands, or None; called after it.
+    """
+
+    def __init__(
+        self,
+        host: ModelHost,
+        name: str,
+        find_model: Callable[[], type[Model]],
+        find_moderation: Callable[[], Check | None] = lambda: None,
+    ) -> None:
+        self._host = host
+        self._name = name
+        self._find_model = find_model
+        self._find_moderation = find_moderation
+        self._loop = ModelLoop(host)
+        self._placed: Placed | None = None
+
+    @property
+    def running(self) -> int:
+        """See `Placement`."""
+        return 1 if self._loop.running else 0
+
+    async def load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
+        """See `Placement`."""
+        try:
+            self._placed = await self._host.run(self._load, config, settings, dropped)
+        except trio.Cancelled:
+            raise
+        except BaseException as raised:
+            if self._loop.is_interrupt(raised) or isinstance(raised, ManifestError):
+                raise
+            error = with_twin(raised) if isinstance(raised, Exception) else raised
+            raise ModelFailed(f"{self._name}: load() raised {type(error).__name__}: {error}") from error
+        return self._placed
+
+    async def begin(self) -> None:
+        """See `Placement`."""
+        await self._host.run(self._two_turns)
+        await trio.lowlevel.checkpoint()
+
+    async def until_ended(self) -> Ending:
+        """See `Placement`."""
+        assert self._placed is not None
+        assert self._placed.model is not None
+        return Ending(*await self._loop.until_ended(self._placed.model, self._placed.declaration))
+
+    def killed(self, error: BaseException) -> None:
+        """See `Placement`."""
+        self._loop.killed(error)
+
+    async def _load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
+        model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
+        loaded = await load_model(model_class, config, self._host, settings, dropped)
+        open_half = partial(loaded.open_half, host=self._host, hold=settings.slow_client == "hold")
+        return Placed(loaded.declaration, open_half, loaded.model, moderate)
+
+    async def _two_turns(self) -> None:
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()

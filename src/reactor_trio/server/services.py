@@ -1,0 +1,38 @@
+"""What each session of a loaded model is given, by the settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from reactor_trio.server.metrics import Metrics
+from reactor_trio.server.placement import Placed
+from reactor_trio.server.settings import Settings
+from reactor_trio.session import CommandRecord, SessionServices
+from reactor_trio.session.lifetime import TimeLimits
+from reactor_trio.session.uploads import Disk, UploadLimits
+
+
+def session_services(
+    placed: Placed,
+    settings: Settings,
+    metrics: Metrics,
+    *,
+    debug: bool,
+    disk: Disk,
+    stuck: Callable[[str, bool], None],
+    commanded: Callable[[CommandRecord], None],
+) -> SessionServices:
+    """The other arguments are those of `SessionServices`."""
+    limits, uploads = settings.limits, settings.uploads
+    return SessionServices(
+        model_name=placed.declaration.model.__name__, declaration=placed.declaration, open_half=placed.open_half,
+        hold=settings.slow_client == "hold", debug=debug, stuck_after=settings.stuck_after,
+        commands_per_second=limits.commands_per_second, pending_commands=limits.pending_commands,
+        unanswered_commands=limits.unanswered_commands,
+        uploads=UploadLimits(uploads.file_size, uploads.total_size, uploads.files, uploads.at_once, uploads.folder),
+        disk=disk, dropped=metrics.dropped, underrun=metrics.underrun, handed=metrics.handed, stuck=stuck,
+        moderate=placed.moderate,
+        times=TimeLimits(limits.session_length or math.inf, limits.session_idle or math.inf, limits.end_warning),
+        commanded=commanded,
+    )  # fmt: skip
