@@ -207,7 +207,7 @@ async def cancel_everywhere(server, caplog, converse: Conversation, **how):
 
 def cancel_session(server, injector: Injector) -> None:
     """The next session's `run`."""
-    run_session = type(server.runtime).run_session.__get__(server.runtime)
+    run_session = type(server.runtime.desk).run_session.__get__(server.runtime.desk)
 
     async def wrapped(opened) -> None:
         del server.runtime.desk.run_session
