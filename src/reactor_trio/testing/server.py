@@ -23,14 +23,17 @@ from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface.blocking import VideoModel
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import ModelHost, open_model_host
+from reactor_trio.server.isolation.placement import ProcessPlacement
+from reactor_trio.server.isolation.process import ModelProcess
 from reactor_trio.server.moderation import Hook, check_on_loop
-from reactor_trio.server.placement import LocalPlacement
+from reactor_trio.server.placement import LocalPlacement, Placement
 from reactor_trio.server.refusals import Refusals
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
-from reactor_trio.session import Session
+from reactor_trio.session import Check, Session
 from reactor_trio.testing.client import SessionClient
+from reactor_trio.testing.isolated import InlineProcess
 from reactor_trio.testing.link import Link, LinkTransport
 from reactor_trio.testing.memory import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
 from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost, virtual_sleep
@@ -72,7 +75,8 @@ class TestServer:
     @property
     def model(self) -> Any:
         """The served model instance."""
-        return self.runtime.model
+        process = getattr(self.runtime.placement, "process", None)
+        return self.runtime.model if process is None else process.loaded
 
     @asynccontextmanager
     async def connect(
@@ -248,10 +252,7 @@ async def open_server(
             if issubclass(model, VideoModel):
                 virtual.enter_context(virtual_sleep(host))
             name = name or model.__name__
-            placement = LocalPlacement(
-                host, name, lambda: model,
-                lambda: check_on_loop(moderate, settings.moderate_timeout) if moderate else None,
-            )  # fmt: skip
+            placement = _placement(model, name, moderate, settings, host, nursery)
             served = Runtime(placement, name=name, settings=settings, debug=debug, worker=_here, disk=_disk_here)
             server = TestServer(served, host, nursery, websocket)
             try:
@@ -280,6 +281,27 @@ async def open_session(
     """One client of a server of its own; `video` and `link` as for `connect`, `options` are those of `open_server`."""
     async with open_server(model, **options) as server, server.connect(video=video, link=link) as client:
         yield client
+
+
+def _placement(
+    model: type[Model], name: str, moderate: Hook | None, settings: Settings, host: ModelHost, nursery: trio.Nursery
+) -> Placement:
+    def hook() -> Check | None:
+        return check_on_loop(moderate, settings.moderate_timeout) if moderate else None
+
+    if settings.isolation == "thread":
+        return LocalPlacement(host, name, lambda: model, hook)
+
+    async def open_process() -> ModelProcess:
+        await trio.lowlevel.checkpoint()
+        return InlineProcess(host, nursery, model)
+
+    return ProcessPlacement(nursery, open_process, name, lambda: model, hook, "the:test's", in_thread=_find_here)
+
+
+async def _find_here(find: Callable[[], Any]) -> Any:
+    await trio.lowlevel.checkpoint()
+    return find()
 
 
 def assert_nothing_left(server: TestServer) -> None:

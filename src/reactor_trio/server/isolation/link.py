@@ -10,8 +10,8 @@ import array
 import os
 import socket
 from collections import deque
-from collections.abc import AsyncIterator
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import msgspec
 import trio
@@ -19,8 +19,6 @@ import trio
 from reactor_trio.errors import ReactorError
 from reactor_trio.server.isolation.words import Segment
 from reactor_trio.session.bell import Bell
-
-W = TypeVar("W")
 
 _encoder = msgspec.msgpack.Encoder()
 _CHUNK = 256 * 1024
@@ -38,8 +36,8 @@ class Link(Protocol):
     def send(self, word: object, descriptor: int | None = None) -> None:
         """Say something; its descriptor is the link's from now on. Nothing happens if the other end is gone."""
 
-    def __aiter__(self) -> AsyncIterator[tuple[Any, int | None]]:
-        """What the other end says, each word with its descriptor, until it is gone."""
+    async def hear(self, take: Callable[[Any, int | None], object]) -> None:
+        """Give what the other end says to `take`, each word with its descriptor; return when that end is gone."""
 
     async def run(self) -> None:
         """Task: write what `send` could not; until cancelled."""
@@ -48,7 +46,7 @@ class Link(Protocol):
         """Nothing more, either way."""
 
 
-class SocketLink(Generic[W]):
+class SocketLink:
     """A link over a Unix socket.
 
     Args:
@@ -82,7 +80,7 @@ class SocketLink(Generic[W]):
             while self._unsent and self._write(*self._unsent.popleft(), again=True):
                 pass
 
-    async def __aiter__(self) -> AsyncIterator[tuple[W, int | None]]:
+    async def hear(self, take: Callable[[Any, int | None], object]) -> None:
         """See `Link`."""
         buffer, descriptors = bytearray(), deque[int]()
         try:
@@ -101,7 +99,7 @@ class SocketLink(Generic[W]):
                 while len(buffer) >= 4 and len(buffer) >= (end := 4 + int.from_bytes(buffer[:4], "little")):
                     word = self._decoder.decode(memoryview(buffer)[4:end].tobytes())
                     del buffer[:end]
-                    yield word, descriptors.popleft() if isinstance(word, Segment) else None
+                    take(word, descriptors.popleft() if isinstance(word, Segment) else None)
         finally:
             self._gone = True
             for descriptor in descriptors:
@@ -162,14 +160,14 @@ class MemoryLink:
         """See `Link`."""
         await trio.sleep_forever()
 
-    async def __aiter__(self) -> AsyncIterator[tuple[Any, int | None]]:
+    async def hear(self, take: Callable[[Any, int | None], object]) -> None:
         """See `Link`."""
         while True:
             while not self._came:
                 if self.other._gone:
                     return
                 await self._bell.wait()
-            yield self._came.popleft()
+            take(*self._came.popleft())
 
     def close(self) -> None:
         """See `Link`."""

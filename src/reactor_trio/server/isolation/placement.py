@@ -7,11 +7,12 @@ hangs, be it in a step or because model code holds the interpreter; it is killed
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import trio
 
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
@@ -23,7 +24,6 @@ from reactor_trio.server.isolation.half import RemoteHalf
 from reactor_trio.server.isolation.link import Link
 from reactor_trio.server.isolation.process import ModelProcess, OpenProcess, forward_log
 from reactor_trio.server.isolation.shared import SeenFrames, SharedFrames
-from reactor_trio.server.isolation.worker import given
 from reactor_trio.server.placement import Dropped, Ending, Placed
 from reactor_trio.server.settings import Settings
 from reactor_trio.session import Check
@@ -40,6 +40,7 @@ class ProcessPlacement:
         find_model: gives the model class, for what it declares; called in a worker thread.
         path: the model as `module:Class`; None: as the class says of itself.
         weights: the folder that the manifest names.
+        in_thread: calls a function in a worker thread.
     """
 
     running = 0
@@ -53,6 +54,7 @@ class ProcessPlacement:
         find_moderation: Callable[[], Check | None],
         path: str | None = None,
         weights: Path | None = None,
+        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = trio.to_thread.run_sync,
     ) -> None:
         self._nursery = nursery
         self._open_process = open_process
@@ -61,11 +63,12 @@ class ProcessPlacement:
         self._find_moderation = find_moderation
         self._path = path
         self._weights = weights
+        self._in_thread = in_thread
         self._served: _Served | None = None
 
     async def load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
         """See `Placement`."""
-        model_class, moderate = await trio.to_thread.run_sync(self._find)
+        model_class, moderate = await self._in_thread(self._find)
         try:
             declaration = declaration_of(model_class)
             path = self._path or _importable(model_class)
@@ -74,7 +77,8 @@ class ProcessPlacement:
         process = await self._open_process()
         self._served = served = _Served(process, dropped)
         await self._nursery.start(served.run)
-        await served.load(words.Load(path, process.path, given(config, settings, self._weights)), self._name)
+        bare = msgspec.structs.replace(settings, auth=None, tls=None)  # secrets are not the model's business
+        await served.load(words.Load(path, process.path, process.pack((config, bare, self._weights))), self._name)
         if settings.step_timeout:
             self._nursery.start_soon(served.watch, settings.step_timeout)
         return Placed(declaration, served.open_half, None, moderate)
@@ -125,8 +129,7 @@ class _Served:
             nursery.start_soon(self._link.run)
             task_status.started()
             try:
-                async for word, descriptor in self._link:
-                    self._hear(word, descriptor)
+                await self._link.hear(self._hear)
             finally:
                 self._link.send(words.Stop())
                 with trio.CancelScope(shield=True):

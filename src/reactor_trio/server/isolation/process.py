@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import logging
 import os
+import pickle  # nosec B403 - this process writes it
 import signal
 import socket
 import subprocess  # nosec B404 - of this very interpreter, with arguments of our own
@@ -19,6 +20,7 @@ from reactor_trio.server.isolation import words
 from reactor_trio.server.isolation.clock import ahead
 from reactor_trio.server.isolation.failure import error_of
 from reactor_trio.server.isolation.link import Link, SocketLink
+from reactor_trio.server.isolation.worker import Given
 from reactor_trio.session.identity import serve_connection
 
 #: seconds that a process has to let go of its model when it is told to
@@ -35,6 +37,9 @@ class ModelProcess(Protocol):
 
     link: Link
     path: list[str]
+
+    def pack(self, given: Given) -> bytes:
+        """What is loaded and how, on its way to that process."""
 
     def kill(self) -> None:
         """End it at once."""
@@ -69,6 +74,10 @@ class Subprocess:
     def pid(self) -> int:
         """Its number."""
         return self._popen.pid
+
+    def pack(self, given: Given) -> bytes:
+        """See `ModelProcess`."""
+        return pickle.dumps(given)
 
     def kill(self) -> None:
         """See `ModelProcess`."""

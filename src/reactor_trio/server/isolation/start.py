@@ -47,7 +47,7 @@ def main(descriptor: int, ahead: float) -> None:
 
 
 async def _main(sock: socket.socket) -> None:
-    link: SocketLink[Any] = SocketLink(sock, words.ToModel)
+    link = SocketLink(sock, words.ToModel)
     frames = SharedFrames(link.send)
     keep_frames_in(frames.empty)
     logging.basicConfig(level=logging.DEBUG, handlers=[_LinkHandler(link)], force=True)
@@ -59,7 +59,7 @@ async def _main(sock: socket.socket) -> None:
 class _LinkHandler(logging.Handler):
     """Log records go to the server, from any thread; it knows which are wanted and how they look."""
 
-    def __init__(self, link: SocketLink[Any]) -> None:
+    def __init__(self, link: SocketLink) -> None:
         super().__init__()
         self._link = link
         self._token = trio.lowlevel.current_trio_token()

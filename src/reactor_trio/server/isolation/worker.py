@@ -10,7 +10,7 @@ import importlib
 import logging
 import pickle  # nosec B403 - from the process that started this one, over a socket pair that nobody else has
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +35,40 @@ from reactor_trio.session import FILE_UPLOADED, Answer, Command, LocalHalf
 
 log = logging.getLogger("reactor_trio.model")
 
+#: config, settings, folder of the weights
+Given = tuple[dict[str, Any], Settings, Path | None]
 
-async def work(link: Link, host: ModelHost, frames: SharedFrames | None = None) -> None:
+
+def model_class(path: str) -> type[Model]:
+    """The class that `module:Class` names."""
+    module, _, name = path.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    model: type[Model] = found
+    return model
+
+
+async def work(
+    link: Link,
+    host: ModelHost,
+    frames: SharedFrames | None = None,
+    *,
+    find: Callable[[str], type[Model]] = model_class,
+    unpack: Callable[[bytes], Given] = pickle.loads,  # nosec B301 - see the import
+    loaded: Callable[[LoadedModel], object] = lambda _loaded: None,
+) -> None:
     """Do what the server says until it says no more, on a loop beside that of `host`.
 
-    `frames`: where accepted frames are kept, if that was arranged already.
+    Args:
+        frames: where accepted frames are kept, if that was arranged already.
+        find: gives the class that `Load` names; called on the model thread.
+        unpack: what `pack` packed.
+        loaded: told of the model.
     """
     async with trio.open_nursery() as nursery:
         nursery.start_soon(link.run)
-        worker = _Worker(link, host, nursery, frames or SharedFrames(link.send))
+        worker = _Worker(link, host, nursery, frames or SharedFrames(link.send), find, unpack, loaded)
         try:
             await worker.run()
         finally:
@@ -52,9 +77,21 @@ async def work(link: Link, host: ModelHost, frames: SharedFrames | None = None) 
 
 
 class _Worker:
-    def __init__(self, link: Link, host: ModelHost, nursery: trio.Nursery, frames: SharedFrames) -> None:
+    def __init__(
+        self,
+        link: Link,
+        host: ModelHost,
+        nursery: trio.Nursery,
+        frames: SharedFrames,
+        find: Callable[[str], type[Model]],
+        unpack: Callable[[bytes], Given],
+        loaded: Callable[[LoadedModel], object],
+    ) -> None:
         self.link = link
         self.frames = frames
+        self._find = find
+        self._unpack = unpack
+        self._tell_loaded = loaded
         self._host = host
         self._nursery = nursery
         self._seen = SeenFrames(link.send)
@@ -66,31 +103,30 @@ class _Worker:
 
     async def run(self) -> None:
         with self._running:
-            await self._run_link()
+            await self.link.hear(self._hear)
 
-    async def _run_link(self) -> None:
-        async for word, descriptor in self.link:
-            match word:
-                case words.Stop():
-                    return
-                case words.Load():
-                    self._nursery.start_soon(self._load, word)
-                case words.Segment():
-                    assert descriptor is not None
-                    self._seen.add(word, descriptor)
-                case words.Gone(number):
-                    self._seen.gone(number)
-                case words.Returned(numbers):
-                    self.frames.returned(numbers)
-                case words.Ping(number):
-                    self._host.post(self._host.post_io, self.link.send, words.Pong(number))
-                case words.Begin(session, client, joined_at):
-                    self._begin(session, (client, joined_at))
-                case words.ShowStack(session):
-                    log.error("session %s: it is here:\n%s", session, self._host.stack())
-                case _:
-                    if (stand := self._sessions.get(word.session)) is not None:
-                        stand.hear(word, self._seen)
+    def _hear(self, word: Any, descriptor: int | None) -> None:
+        match word:
+            case words.Stop():
+                self._running.cancel()
+            case words.Load():
+                self._nursery.start_soon(self._load, word)
+            case words.Segment():
+                assert descriptor is not None
+                self._seen.add(word, descriptor)
+            case words.Gone(number):
+                self._seen.gone(number)
+            case words.Returned(numbers):
+                self.frames.returned(numbers)
+            case words.Ping(number):
+                self._host.post(self._host.post_io, self.link.send, words.Pong(number))
+            case words.Begin(session, client, joined_at):
+                self._begin(session, (client, joined_at))
+            case words.ShowStack(session):
+                log.error("session %s: it is here:\n%s", session, self._host.stack())
+            case _:
+                if (stand := self._sessions.get(word.session)) is not None:
+                    stand.hear(word, self._seen)
 
     def close(self) -> None:
         self._seen.close()
@@ -99,8 +135,7 @@ class _Worker:
     async def _load(self, load: words.Load) -> None:
         if load.path:
             sys.path[:] = load.path
-        config, settings, weights = pickle.loads(load.given)  # nosec B301 - see the import
-        assert isinstance(settings, Settings)
+        config, settings, weights = self._unpack(load.given)
         self._hold = settings.slow_client == "hold"
         with weights_of_manifest(weights):
             try:
@@ -110,12 +145,13 @@ class _Worker:
             except BaseException as error:
                 self.link.send(words.NotLoaded(failure_of(error), isinstance(error, DeclarationError)))
                 return
+            self._tell_loaded(self._loaded)
             self.link.send(words.Loaded())
             what, cause = await self._loop.until_ended(self._loaded.model, self._loaded.declaration)
             self.link.send(words.RunEnded(what, None if cause is None else failure_of(cause)))
 
     async def _import_and_load(self, path: str, config: dict[str, Any], settings: Settings) -> LoadedModel:
-        return await load_model(model_class(path), config, self._host, settings, self._dropped)
+        return await load_model(self._find(path), config, self._host, settings, self._dropped)
 
     def _dropped(self, place: str, reason: str, frames: int) -> None:
         self.link.send(words.Dropped(None, place, reason, frames))
@@ -215,18 +251,3 @@ class _Stand:
 
     def count_drop(self, place: str, reason: str, frames: int) -> None:
         self._say(words.Dropped(self.id, place, reason, frames))
-
-
-def model_class(path: str) -> type[Model]:
-    """The class that `module:Class` names."""
-    module, _, name = path.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    model: type[Model] = found
-    return model
-
-
-def given(config: Mapping[str, Any], settings: Settings, weights: Path | None) -> bytes:
-    """What `Load` carries; secrets are not the model's business."""
-    return pickle.dumps((dict(config), msgspec.structs.replace(settings, auth=None, tls=None), weights))
