@@ -22,10 +22,13 @@ class Restarts:
         """Whether there are no more attempts in this row."""
         return self._attempts >= len(PAUSES)
 
-    async def wait(self) -> None:
-        """Wait as long as is due before the next attempt."""
+    def gone(self) -> None:
+        """The model that was loaded is gone."""
         if trio.current_time() - self._loaded_at > STAYED:
             self._attempts = 0
+
+    async def wait(self) -> None:
+        """Wait as long as is due before the next attempt."""
         await trio.sleep(PAUSES[min(self._attempts, len(PAUSES) - 1)])
         self._attempts += 1
 

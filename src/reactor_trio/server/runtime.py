@@ -275,6 +275,7 @@ class Runtime:
         self.journal.enter("loading", trio.current_time(), ending.what)
         self.room.close_doors()
         self._on_phase("loading")
+        restarts.gone()
         while True:
             await restarts.wait()
             try:

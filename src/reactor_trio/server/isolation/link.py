@@ -68,7 +68,9 @@ class SocketLink:
         data = memoryview(len(body).to_bytes(4, "little") + body)
         if self._gone:
             _close(descriptor)
-        elif self._unsent or not self._write(data, descriptor):
+        elif self._unsent:
+            self._unsent.append((data, descriptor))
+        elif not self._write(data, descriptor):
             self._bell.ring()
 
     async def run(self) -> None:

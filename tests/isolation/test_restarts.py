@@ -1,0 +1,201 @@
+"""A model's process that goes, in virtual time: who is told what, when it is back, and when it is given up."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import trio
+
+from reactor_trio import InputState, Output, ReactorModel, ReactorPipeline, Video, event
+from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
+from reactor_trio.server.restarts import PAUSES
+from reactor_trio.testing import open_server
+from reactor_trio.testing.isolated import InlineProcess
+
+LOAD = 3.0
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class State(InputState):
+    level: int = 0
+
+
+class World(ReactorPipeline):
+    """Takes LOAD seconds to load; its config says which loads fail."""
+
+    state: State
+    output: Picture
+    fps = 10
+
+    async def load(self, config):
+        await trio.sleep(LOAD)
+        loads = config.get("loads", [])
+        loads.append(trio.current_time())
+        if len(loads) in config.get("failing", ()):
+            raise OSError("the disk is gone")
+
+    @event
+    def raise_it(self, what: str):
+        self.broken = what
+
+    def inference(self):
+        while True:
+            match vars(self).pop("broken", None):
+                case "cuda":
+                    raise RuntimeError("CUDA error: an illegal memory access was encountered")
+                case "memory":
+                    raise MemoryError
+                case "exit":
+                    raise SystemExit(3)
+                case "value":
+                    raise ValueError("only this session's")
+            yield np.full((4, 6, 3), self.state.level, np.uint8)
+
+
+def process(server):
+    return server.runtime.placement.process
+
+
+async def test_a_process_that_is_gone_ends_its_sessions_and_comes_back(autojump_clock):
+    config = {"loads": []}
+    async with open_server(World, isolation="process", config=config) as server:
+        assert config["loads"] == [LOAD]
+        async with server.connect() as client, server.connect(role="viewer") as viewer:
+            await client.command("set_level", level=7)
+            assert (await client.take(2))[-1].data[0, 0, 0] == 7
+            at = trio.current_time()
+            process(server).kill()
+            for one in (client, viewer):
+                with pytest.raises(SessionEnded) as ended:
+                    await one.take(100)
+                assert ended.value.reason == "model_restarting"
+            assert trio.current_time() == at  # told at once
+        assert server.http("/health").status == 503
+        assert b"was killed" in server.http("/health").body
+        with pytest.raises(ConnectionRefused) as refused:
+            async with server.connect():
+                pass
+        assert refused.value.status == 503
+        await trio.sleep(LOAD - 0.01)
+        assert server.http("/health").status == 503
+        await trio.sleep(0.02)
+        assert server.http("/health").status == 200
+        assert config["loads"] == [LOAD, at + LOAD]
+        async with server.connect() as client:
+            assert (await client.take(1))[0].data[0, 0, 0] == 0  # a new model, and a fresh state
+        assert server.runtime.metrics.exposition().count(b"reactor_model_restarts_total 1.0") == 1
+
+
+async def test_who_waits_goes_on_waiting_and_is_next(autojump_clock):
+    places = []
+    async with open_server(World, isolation="process") as server, server.connect() as client:
+        async with trio.open_nursery() as nursery:
+
+            async def wait():
+                async with server.connect(on_queued=lambda position, total: places.append((position, total))) as second:
+                    await second.take(1)
+                    places.append(round(trio.current_time(), 3))
+
+            nursery.start_soon(wait)
+            await client.take(1)
+            await trio.testing.wait_all_tasks_blocked()
+            at = trio.current_time()
+            process(server).kill()
+            with pytest.raises(SessionEnded):
+                await client.take(100)
+    assert places == [(1, 1), round(at + LOAD, 3)]
+
+
+@pytest.mark.parametrize("what", ["cuda", "memory", "exit"])
+async def test_what_no_model_survives_ends_its_process(autojump_clock, what, caplog):
+    async with open_server(World, isolation="process") as server:
+        async with server.connect() as client:
+            await client.command("raise_it", what=what)
+            with pytest.raises(SessionEnded) as ended:
+                await client.take(100)
+            assert ended.value.reason == "model_restarting"
+        await trio.sleep(LOAD + 0.1)
+        async with server.connect() as client:
+            await client.take(1)
+    (line,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert "the model is gone: its code raised" in line.getMessage()
+
+
+async def test_an_exception_of_a_session_ends_only_that(autojump_clock, caplog):
+    config = {"loads": []}
+    async with open_server(World, isolation="process", config=config) as server:
+        async with server.connect() as client:
+            await client.command("raise_it", what="value")
+            with pytest.raises(Exception, match="only this session's") as raised:
+                await client.take(100)
+            assert type(raised.value).__name__ == "ValueError"
+        async with server.connect() as client:
+            await client.take(1)
+    assert len(config["loads"]) == 1
+    (line,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert 'raise ValueError("only this session\'s")' in caplog.text, line  # the traceback of the other process
+
+
+async def test_a_load_that_fails_again_is_tried_again_and_then_given_up(autojump_clock):
+    config = {"loads": [], "failing": range(2, 100)}
+    with pytest.raises(ModelFailed, match="the disk is gone"):
+        async with open_server(World, isolation="process", config=config) as server:
+            await trio.sleep(2)
+            process(server).kill()
+            await trio.sleep(1000)
+            assert server.http("/health").status == 503
+    pauses = np.diff(config["loads"][1:]) - LOAD
+    assert pauses == pytest.approx(PAUSES[1:])
+
+
+async def test_a_load_that_fails_once_more_is_loaded_after_all(autojump_clock):
+    config = {"loads": [], "failing": [2]}
+    async with open_server(World, isolation="process", config=config) as server:
+        process(server).kill()
+        await trio.sleep(LOAD * 2 + PAUSES[1] + 0.1)
+        async with server.connect() as client:
+            await client.take(1)
+
+
+async def test_a_process_that_goes_while_it_loads_is_a_load_that_failed(autojump_clock, monkeypatch):
+    processes, made = [], InlineProcess.__init__
+
+    def init(self, *arguments):
+        processes.append(self)
+        made(self, *arguments)
+
+    async def kill_soon():
+        await trio.sleep(1)
+        processes[0].kill()
+
+    monkeypatch.setattr(InlineProcess, "__init__", init)
+    failed = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(kill_soon)
+        try:
+            async with open_server(World, isolation="process"):
+                raise AssertionError("it was served")
+        except ModelFailed as error:
+            failed.append(str(error))
+    assert failed == ["World: its process was killed while the model was loaded"]
+
+
+class Loop(ReactorModel):
+    output: Picture
+
+    async def run(self):
+        await self.connected.wait()
+        for level in range(3):
+            await self.emit(np.full((4, 6, 3), level, np.uint8))
+        raise OSError("the device is lost")
+
+
+async def test_a_run_that_ends_is_the_servers_end_here_too(autojump_clock):
+    with pytest.raises(Exception, match="the device is lost"):
+        async with open_server(Loop, isolation="process") as server, server.connect() as client:
+            await client.take(10)
