@@ -18,6 +18,7 @@ from benchmarks import (
     pacing,
     page,
     push,
+    render,
     startup,
     traces,
     viewers,
@@ -25,8 +26,8 @@ from benchmarks import (
 from benchmarks.report import Report, machine
 
 BENCHMARKS = {
-    "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "push": push, "links": links,
-    "media": media, "page": page, "viewers": viewers, "growth": growth, "startup": startup, "traces": traces,
+    "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "render": render, "push": push,
+    "links": links, "media": media, "page": page, "viewers": viewers, "growth": growth, "startup": startup, "traces": traces,
     "compare": compare,
 }  # fmt: skip
 #: those that take an option of their own

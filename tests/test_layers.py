@@ -38,13 +38,17 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol interface pacing admission media recording model_host session transport connection",
         "jwt msgspec numpy opentelemetry outcome prometheus_client trio yaml",
     ),
+    "headless": (
+        "errors protocol interface pacing media recording model_host session server",
+        "av msgspec numpy outcome trio yaml",
+    ),
     "client": ("errors protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
-        "errors protocol interface pacing media model_host session transport server client",
+        "errors protocol interface pacing media model_host session transport server headless client",
         "anyio msgspec numpy trio",
     ),
     "cli": (
-        "errors protocol interface media server client",
+        "errors protocol interface media server headless client",
         "anyio msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }

@@ -12,6 +12,9 @@ from reactor_trio.cli.terminal import Terminal, UsageError
 __all__ = ["build_parser", "parse"]
 
 
+_OUT = "write to this file (.mp4, .mkv, .webm), or to this new folder: pictures as PNG, sound as WAV"
+
+
 class _Parser(argparse.ArgumentParser):
     """argparse prints its usage and exits; here every error is one line, told in one place."""
 
@@ -95,6 +98,8 @@ def build_parser() -> argparse.ArgumentParser:
     ticket.add_argument("--max-session", type=_seconds, metavar="S", help="seconds after which the session ends")
     ticket.set_defaults(carry_out=_ticket)
 
+    _add_render_and_replay(commands)
+
     client = commands.add_parser("client", help="watch a server without a browser", allow_abbrev=False)
     client.add_argument("url", metavar="URL", help="the URL that reactor run printed, or its ws:// form")
     client.add_argument("--record", type=Path, metavar="F", help="write what is received to this file: .mp4, .mkv or .webm")
@@ -111,6 +116,40 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_render_and_replay(commands: argparse._SubParsersAction[_Parser]) -> None:
+    render = commands.add_parser("render", help="run the model to a film or pictures, without clients", allow_abbrev=False)
+    _add_project(render)
+    render.add_argument("--out", type=Path, required=True, metavar="F", help=_OUT)
+    render.add_argument(
+        "--script", type=Path, metavar="F", help="commands with their steps or times: YAML, JSON lines or a timeline"
+    )
+    render.add_argument("--frames", type=_count, metavar="N", help="make so many frames")
+    render.add_argument(
+        "--seconds", type=_seconds, metavar="S",
+        help="make a film of so many seconds (default, without --frames: until the model ends, or Ctrl-C)",
+    )  # fmt: skip
+    render.add_argument("--fps", type=_seconds, metavar="R", help="frames a second, instead of what the model declares")
+    _add_config_and_uploads(render)
+    render.set_defaults(carry_out=_render)
+
+    replay = commands.add_parser("replay", help="run a recorded session's commands again", allow_abbrev=False)
+    replay.add_argument("recording", type=Path, metavar="FILE", help="the timeline of a recorded session (.jsonl)")
+    _add_project(replay)
+    replay.add_argument("--verify", action="store_true", help="compare each frame with the recorded one's fingerprint")
+    replay.add_argument("--out", type=Path, metavar="F", help=_OUT)
+    replay.add_argument("--frames", type=_count, metavar="N", help="end after so many frames (default: the recording's)")
+    _add_config_and_uploads(replay)
+    replay.set_defaults(carry_out=_replay)
+
+
+def _add_config_and_uploads(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY.SUB=VALUE", dest="overrides",
+        help="override a value of config.yml, typed as YAML (repeatable)",
+    )  # fmt: skip
+    parser.add_argument("--uploads", type=Path, metavar="DIR", help="the folder with the files that commands name")
+
+
 def _add_project(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--path", type=Path, default=Path(), help="the project's folder (default: this one)")
     _add_debug(parser)
@@ -123,6 +162,12 @@ def _add_debug(parser: argparse.ArgumentParser) -> None:
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 
@@ -198,4 +243,24 @@ def _ticket(options: argparse.Namespace, terminal: Terminal) -> int:
     return ticket(
         options.path, terminal, role=options.role, expires=options.expires, subject=options.subject,
         max_session=options.max_session,
+    )  # fmt: skip
+
+
+def _render(options: argparse.Namespace, terminal: Terminal) -> int:
+    with importing():
+        from reactor_trio.cli.render import render
+
+    return render(
+        options.path, options.out, terminal, script=options.script, frames=options.frames, seconds=options.seconds,
+        fps=options.fps, overrides=options.overrides, uploads=options.uploads, debug=options.debug,
+    )  # fmt: skip
+
+
+def _replay(options: argparse.Namespace, terminal: Terminal) -> int:
+    with importing():
+        from reactor_trio.cli.render import replay
+
+    return replay(
+        options.recording, options.path, terminal, verify=options.verify, out=options.out, frames=options.frames,
+        overrides=options.overrides, uploads=options.uploads, debug=options.debug,
     )  # fmt: skip

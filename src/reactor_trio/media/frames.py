@@ -8,6 +8,7 @@ encoder's work (`to_host`), on another thread.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -66,6 +67,11 @@ class Bundle(msgspec.Struct, frozen=True):
     paced: bool
     origin: Origin
     made: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all its frames."""
+        return sum(math.prod(frame.shape) * (1 if frame.ndim == 3 else 2) for frame in self.tracks.values())
 
 
 class Chunk(msgspec.Struct, frozen=True):

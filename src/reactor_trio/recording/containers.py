@@ -28,13 +28,15 @@ class Container(msgspec.Struct, frozen=True):
 
     Attributes:
         format: FFmpeg's name of it.
-        codecs: what it carries, in the words of the wire; raw pictures are encoded as H.264.
+        codecs: what it carries, in the words of the wire; raw pictures are encoded.
+        pictures: FFmpeg's encoder for these.
         sound: FFmpeg's encoder for sound that comes as samples.
     """
 
     name: str
     format: str
     codecs: frozenset[str]
+    pictures: Literal["libx264", "libvpx-vp9"]
     sound: Literal["aac", "libopus"]
     options: Mapping[str, str]
 
@@ -46,10 +48,11 @@ class Container(msgspec.Struct, frozen=True):
 
 _SOUND = {"opus", "pcm_s16le"}
 _IN_MP4 = frozenset({"h264", "lossless", "vp9", "av1", "jpeg", "raw", *_SOUND})
+_IN_WEBM = frozenset({"vp9", "av1", "vp8", "raw", *_SOUND})
 _CONTAINERS = {
-    ".mp4": Container("MP4", "mp4", _IN_MP4, "aac", _MP4),
-    ".mkv": Container("Matroska", "matroska", _IN_MP4 | {"vp8"}, "aac", _MATROSKA),
-    ".webm": Container("WebM", "webm", frozenset({"vp9", "av1", "vp8", *_SOUND}), "libopus", _MATROSKA),
+    ".mp4": Container("MP4", "mp4", _IN_MP4, "libx264", "aac", _MP4),
+    ".mkv": Container("Matroska", "matroska", _IN_MP4 | {"vp8"}, "libx264", "aac", _MATROSKA),
+    ".webm": Container("WebM", "webm", _IN_WEBM, "libvpx-vp9", "libopus", _MATROSKA),
 }
 
 

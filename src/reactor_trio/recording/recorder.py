@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,16 @@ from reactor_trio.recording.timeline import Timeline
 
 log = logging.getLogger("reactor_trio.recording")
 
-_Item = tuple[TrackInfo, Packet] | dict[str, Any]
+
+class _Later:
+    """A line that is made where it is written, and how many bytes it holds until then."""
+
+    def __init__(self, make: Callable[[], dict[str, Any]], size: int) -> None:
+        self.make = make
+        self.size = size
+
+
+_Item = tuple[TrackInfo, Packet] | dict[str, Any] | _Later
 
 
 class Recorder:
@@ -52,7 +61,7 @@ class Recorder:
         self._limits = bytes_queued, packets_queued, notes_queued
         self._lock = threading.Lock()
         self._queue: deque[_Item] = deque()
-        self._bytes = self._packets = self._notes = 0
+        self._bytes = self._packets = self._notes = self._held = 0
         self._gated: set[int] = set()
         self._lost: Counter[str] = Counter()
         self._lost_told: Counter[str] = Counter()
@@ -94,6 +103,16 @@ class Recorder:
 
     def note(self, line: dict[str, Any]) -> None:
         """A line of the timeline: plain data. Never waits."""
+        self._note(line)
+
+    def note_later(self, line: Callable[[], dict[str, Any]], size: int, instead: Callable[[], dict[str, Any]]) -> None:
+        """A line that a worker thread makes of `size` bytes, or `instead` where too many wait already. Never waits."""
+        with self._lock:
+            if fits := not self._held or self._held + size <= self._limits[0]:
+                self._held += size
+        self._note(_Later(line, size) if fits else _Later(instead, 0))
+
+    def _note(self, line: dict[str, Any] | _Later) -> None:
         with self._lock:
             if self.failure is not None:
                 return
@@ -134,6 +153,8 @@ class Recorder:
             with self._failing():
                 if isinstance(item, dict):
                     self._timeline.write(item)
+                elif isinstance(item, _Later):
+                    self._timeline.write(item.make())
                 else:
                     self._series.add(*item)
         with self._lock:
@@ -163,8 +184,9 @@ class Recorder:
             if not self._queue:
                 return None
             item = self._queue.popleft()
-            if isinstance(item, dict):
+            if isinstance(item, dict | _Later):
                 self._notes -= 1
+                self._held -= item.size if isinstance(item, _Later) else 0
             else:
                 self._packets -= 1
                 self._bytes -= item[1].payload.nbytes
@@ -198,6 +220,6 @@ class Recorder:
             self.failure = why
             self._lost["failed"] += self._packets
             self._queue.clear()
-            self._bytes = self._packets = self._notes = 0
+            self._bytes = self._packets = self._notes = self._held = 0
         log.error("the recording %s ended, the session goes on: %s", self.path, why)
 

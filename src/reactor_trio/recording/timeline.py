@@ -6,14 +6,20 @@ process that was killed; every whole line of it is good.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from reactor_trio.protocol import TrackInfo, Welcome
+from reactor_trio.recording.fingerprints import frame_digest
+
+#: gives a frame as an array
+Frame = Callable[[], npt.NDArray[np.generic]]
 
 
 def _plain(value: Any) -> Any:
@@ -39,13 +45,13 @@ class Timeline:
         self._file.close()
 
 
-def session_line(welcome: Welcome) -> dict[str, Any]:
-    """The first line: who and what. Of the welcome's tokens none is in it."""
+def session_line(welcome: Welcome, run: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The first line: who and what. Of the welcome's tokens none is in it. `run`: what else is needed to run it again."""
     return {
         "type": "session", "session_id": welcome.session_id, "name": welcome.name, "protocol": welcome.protocol,
         "began": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "schema": welcome.schema, "tracks": welcome.tracks,
-    }  # fmt: skip
+    } | ({} if run is None else {"run": run})  # fmt: skip
 
 
 def track_line(t: float, track: TrackInfo) -> dict[str, Any]:
@@ -66,6 +72,25 @@ def command_line(
     return line | ({"step": step} if refused is None else {"code": refused[0], "message": refused[1]})
 
 
-def upload_line(t: float, id: str, name: str, size: int) -> dict[str, Any]:  # noqa: A002 - the wire's word
-    """A file has come, `size` bytes, which are not kept."""
-    return {"type": "upload", "t": t, "id": id, "name": name, "size": size}
+def upload_line(
+    t: float, id: str, name: str, size: int, mime_type: str | None = None, digest: str | None = None  # noqa: A002
+) -> dict[str, Any]:
+    """A file has come, `size` bytes, which are not kept; `digest` is BLAKE2b of them, 16 bytes."""
+    line = {"type": "upload", "t": t, "id": id, "name": name, "size": size}
+    return line | ({} if digest is None else {"mime_type": mime_type, "digest": digest})
+
+
+def frames_line(t: float, step: int, tracks: Mapping[str, tuple[int, Frame]], *, digests: bool = True) -> dict[str, Any]:
+    """The frames of one instant as the model made them: number, shape, and what `frame_digest` says. For a worker thread.
+
+    Each frame comes as a function that gives it, since it may lie on a device; without `digests` none is called.
+    """
+    frames = {}
+    for name, (seq, frame) in tracks.items():
+        data = frame() if digests else None
+        frames[name] = {
+            "seq": seq,
+            "shape": None if data is None else data.shape,
+            "digest": None if data is None else frame_digest(data),
+        }
+    return {"type": "frames", "t": t, "step": step, "tracks": frames}

@@ -70,19 +70,23 @@ class CopiedVideo(TrackWriter):
         yield copied
 
 
-class EncodedPictures(TrackWriter):
-    """Raw RGB pictures as H.264: 4:2:0, or 4:4:4 where a side is odd, which 4:2:0 cannot hold."""
+_PICTURES = {
+    "libx264": {"preset": "superfast", "tune": "zerolatency", "crf": "18", "g": "120"},
+    "libvpx-vp9": {"deadline": "realtime", "cpu-used": "6", "lag-in-frames": "0", "crf": "24", "b": "0", "g": "120"},
+}
 
-    def __init__(self, output: OutputContainer, track: TrackInfo) -> None:
+
+class EncodedPictures(TrackWriter):
+    """Raw RGB pictures as H.264 or VP9: 4:2:0, or 4:4:4 where a side is odd, which 4:2:0 cannot hold."""
+
+    def __init__(self, output: OutputContainer, track: TrackInfo, encoder: str) -> None:
         assert track.width is not None
         assert track.height is not None
         self._size = track.height, track.width
         even = not (track.width % 2 or track.height % 2)
-        self._stream: Any = output.add_stream(
-            "libx264", rate=30, options={"preset": "superfast", "tune": "zerolatency", "crf": "18", "g": "120"}
-        )
+        self._stream: Any = output.add_stream(encoder, rate=30, options=_PICTURES[encoder])
         self._stream.time_base = _MICROSECONDS
-        context = self._stream.codec_context
+        context: Any = self._stream.codec_context
         context.time_base = _MICROSECONDS
         context.width, context.height, context.pix_fmt = track.width, track.height, "yuv420p" if even else "yuv444p"
         # BT.601 matrix, BT.709 primaries, sRGB transfer, limited range: as the wire's own YUV codecs are tagged
@@ -179,7 +183,7 @@ class CopiedOpus(TrackWriter):
 def open_writer(output: OutputContainer, container: Container, track: TrackInfo, keyframe: Packet | None) -> TrackWriter:
     """The writer of `track` in `output`; video that is copied needs its first keyframe."""
     if track.codec == "raw":
-        return EncodedPictures(output, track)
+        return EncodedPictures(output, track, container.pictures)
     if track.codec == "opus":
         return CopiedOpus(output)
     if track.kind == "audio":

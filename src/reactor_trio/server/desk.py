@@ -17,6 +17,7 @@ from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
 from reactor_trio.server.clients import Clients
 from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.recorder import SessionRecording, recorder_hello
+from reactor_trio.server.run_facts import run_facts
 from reactor_trio.server.sessions import Sessions
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.tracing import Tracing
@@ -35,6 +36,7 @@ class House(Protocol):
         schema: what `GET /schema` answers, None until the model is loaded.
         goodbye: why the server goes down, as its clients are told.
         stuck: why the model is not free although no session runs; None: it is.
+        config: what the model's `load` got.
     """
 
     name: str
@@ -45,6 +47,7 @@ class House(Protocol):
     schema: dict[str, Any] | None
     goodbye: EndReason
     stuck: str | None
+    config: dict[str, Any]
 
     @property
     def declaration(self) -> Declaration:
@@ -185,7 +188,8 @@ class FrontDesk:
         outbound = self.clients.stranger(hello)
         outbound.join(self.tiers(session))
         welcome = self.welcome(session, outbound, hello)
-        return SessionRecording(folder, session, outbound, welcome, self._disk, self._house.metrics.dropped)
+        run = run_facts(self._house.declaration.model, self._house.config, session.id)
+        return SessionRecording(folder, session, outbound, welcome, self._disk, run, self._house.metrics.dropped)
 
     def _session_over(self, session: Session) -> None:
         self.sessions.end(session)

@@ -10,7 +10,7 @@ a bounded queue (`reactor_trio.recording`). What happens besides frames it learn
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ import trio
 
 from reactor_trio.connection import Hello, Outbound
 from reactor_trio.errors import ManifestError, ReactorError
-from reactor_trio.media import choose_codecs
+from reactor_trio.media import Bundle, choose_codecs, to_host
 from reactor_trio.protocol import (
     ServerText,
     TrackInfo,
@@ -33,6 +33,7 @@ from reactor_trio.recording import (
     Recorder,
     command_line,
     container_of,
+    frames_line,
     message_line,
     session_line,
     track_line,
@@ -40,7 +41,7 @@ from reactor_trio.recording import (
 )
 from reactor_trio.session import Session
 from reactor_trio.session.bell import Bell
-from reactor_trio.session.uploads import Disk
+from reactor_trio.session.uploads import Disk, Upload
 from reactor_trio.transport import MessageStream
 
 log = logging.getLogger("reactor_trio.server")
@@ -77,6 +78,7 @@ class SessionRecording:
         outbound: this viewer's way out, which has joined the session's tiers.
         welcome: what it is told first.
         disk: runs what touches files.
+        run: what is needed to run it again.
         dropped: counts frames lost: place, reason, number.
     """
 
@@ -87,6 +89,7 @@ class SessionRecording:
         outbound: Outbound,
         welcome: Welcome,
         disk: Disk,
+        run: Mapping[str, Any],
         dropped: Callable[[str, str, int], None],
     ) -> None:
         self._path = folder / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{session.id}.mp4"
@@ -97,7 +100,7 @@ class SessionRecording:
         self._bell = Bell()
         self._tracks = {track.index: track for track in welcome.tracks}
         self._recorder: Recorder | None = None
-        self._early = [session_line(welcome)]
+        self._early = [session_line(welcome, run)]
         session.journal = self
         session.attach(outbound)
 
@@ -110,6 +113,7 @@ class SessionRecording:
             else:
                 for line in self._early:
                     self._recorder.note(line)
+                self._session.playout.made = self._made
                 nursery.start_soon(self._record, self._recorder)
             await self._session.run()
 
@@ -158,7 +162,7 @@ class SessionRecording:
         scope.deadline = trio.current_time() + CLOSING
 
     def _leave(self) -> None:
-        self._session.journal = None
+        self._session.journal = self._session.playout.made = None
         self._session.detach(self._outbound)
         self._outbound.close()
 
@@ -184,6 +188,14 @@ class SessionRecording:
         self._recorder.put(self._tracks[packet.track], packet)
         self._bell.ring()
 
+    def _made(self, bundle: Bundle) -> None:
+        """The model made a bundle, which may never be shown; its fingerprint is taken on a worker thread."""
+        assert self._recorder is not None
+        tracks = {name: (bundle.seqs[name], partial(to_host, frame)) for name, frame in bundle.tracks.items()}
+        line = partial(frames_line, self._now(), bundle.origin.step, tracks)
+        self._recorder.note_later(line, bundle.nbytes, partial(line, digests=False))
+        self._bell.ring()
+
     # ---- Journal ------------------------------------------------------------------------------------------------------
 
     def commanded(self, name: str, data: bytes, id: int | None, step: int, superseded: bool) -> None:  # noqa: A002
@@ -199,9 +211,9 @@ class SessionRecording:
         """The model said something."""
         self._note(message_line(self._now(), type, data) | ({} if client is None else {"client": client}))
 
-    def uploaded(self, id: str, name: str, size: int) -> None:  # noqa: A002 - the wire's word
+    def uploaded(self, upload: Upload) -> None:
         """A file has come."""
-        self._note(upload_line(self._now(), id, name, size))
+        self._note(upload_line(self._now(), upload.id, upload.name, upload.size, upload.mime_type, upload.digest))
 
     def wake(self) -> None:
         """There may be something to do."""

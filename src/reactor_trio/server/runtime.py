@@ -96,7 +96,8 @@ class Runtime:
         #: set when the server begins to go down
         self.draining = trio.Event()
         self._drained = trio.Event()
-        self._config: dict[str, Any] = {}
+        #: what the model's `load` got
+        self.config: dict[str, Any] = {}
         self._placed: Placed | None = None
         self._debug = debug
         self._worker = worker
@@ -115,7 +116,7 @@ class Runtime:
         for recordings cannot be made, ModelFailed with the author's exception as cause.
         """
         self._on_phase("loading")
-        self._config = config
+        self.config = config
         try:
             self.desk.recordings = recording_folder(self.settings.record)
             if self.settings.codec.h264 != "auto":  # chosen, so it must be there
@@ -256,7 +257,7 @@ class Runtime:
 
     async def _load(self) -> None:
         self._load_began = trio.current_time()
-        self._placed = placed = await self.placement.load(self._config, self.settings, self.metrics.dropped)
+        self._placed = placed = await self.placement.load(self.config, self.settings, self.metrics.dropped)
         self._services = session_services(
             placed, self.settings, self.metrics, debug=self._debug, disk=self._disk, stuck=self._stuck,
             commanded=self._commanded,

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
+from reactor_trio.session.uploads import Upload
 
 
 class Flood(Exception):
@@ -27,7 +28,7 @@ class Journal(Protocol):
     def told(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's word
         """The model said something to all clients, or to the one of this number."""
 
-    def uploaded(self, id: str, name: str, size: int) -> None:  # noqa: A002 - the wire's word
+    def uploaded(self, upload: Upload) -> None:
         """A client's file has come."""
 
 

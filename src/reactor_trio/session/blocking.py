@@ -187,8 +187,11 @@ class SessionContext:
         self._push(chunk_from_output(output, self._half.outputs))
 
     def _push(self, chunk: Chunk | None) -> None:
+        own = threading.current_thread() is self._thread.thread
+        if own:
+            self._half.block_ends()
         self._cross(self._half.push, chunk)
-        if threading.current_thread() is self._thread.thread:
+        if own:
             self._half.block_begins()
 
     def _cross(self, function: Callable[..., Any], *args: Any) -> None:

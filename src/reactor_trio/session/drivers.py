@@ -66,6 +66,8 @@ class GeneratorDriver(Driver):
             output, seconds = await self._step()
             if output is DONE:
                 self._steps = None
+                if produced and half.once:
+                    return
                 if not produced:  # a generator that ends at once must not spin
                     await half.wait_for_command(trio.current_time() + IDLE_WAIT)
             elif output is None:

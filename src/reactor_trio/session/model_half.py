@@ -77,6 +77,9 @@ class ModelHalf:
         close_timeout: seconds in which `@disconnected` and the closing of an async generator must end.
     """
 
+    #: whether a generator that has made something and returns ends the session; else a new one follows it
+    once = False
+
     def __init__(
         self,
         *,
@@ -126,6 +129,8 @@ class ModelHalf:
         self._block = 0
         self._block_command: int | None = None
         self._block_waited: float | None = None
+        #: the block that its session thread computes next, while that waits in a push; None while it computes
+        self._next_block: int | None = None
         self._newest_at = 0.0
         self._waited: float | None = None
         self._idle = False  # the generator waits for something to happen
@@ -231,6 +236,8 @@ class ModelHalf:
 
     async def push(self, chunk: Chunk | None) -> None:
         """A blocking model emitted a block, or black (None)."""
+        if self._next_block is not None:
+            self._next_block = self.step
         if chunk is not None:
             await until_made(chunk)
         await self.host.time.spend(self._block)
@@ -241,8 +248,13 @@ class ModelHalf:
             await self.outflow.push(chunk, origin)
         self._block, self.step = self.step, self.step + 1
 
+    def block_ends(self) -> None:
+        """On the session's thread: it computes nothing until `block_begins`, so the next block sees what is applied now."""
+        self._next_block = self.step
+
     def block_begins(self) -> None:
         """On the session's thread: what it computes from now on sees every command that has been applied."""
+        self._next_block = None
         self._block_command, self._block_waited = self.newest_command, self.command_waited()
 
     async def tell_soon(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
@@ -362,7 +374,8 @@ class ModelHalf:
                 self.newest_command, self._newest_at, self._waited = command.id, command.at, None
                 if self.kind != "pipeline":
                     self.command_waited()  # what a run loop or a blocking model computes now may see it already
-            answer = Answer(numbers, self.step, reply)
+            next_block = self._next_block
+            answer = Answer(numbers, self.step if next_block is None else next_block, reply)
         self._mailbox.send(self._session.answered, answer)
 
     async def _send_to(self, client: int, message: ModelMessage) -> None:

@@ -46,6 +46,8 @@ class Playout:
         self._schedule = Schedule()
         self._shown_paced = False
         self._bell = Bell()
+        #: told of each bundle as it comes, also of those that are dropped before they are due; None: nobody is
+        self.made: Callable[[Bundle], object] | None = None
         #: how long after its due time the bundle handed last was handed, in seconds
         self.last_lateness = 0.0
 
@@ -90,6 +92,8 @@ class Playout:
     def put(self, bundle: Bundle, epoch: int, ready: float) -> None:
         """A bundle was made, at `ready` in `trio.current_time()` seconds."""
         self._queue.append((bundle, epoch, ready))
+        if self.made is not None:
+            self.made(bundle)
         if self._mailbox.asleep:
             self._bell.ring()
 

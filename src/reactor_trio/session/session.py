@@ -199,7 +199,7 @@ class Session:
                 )
             raise
         if self.journal is not None:
-            self.journal.uploaded(upload.id, upload.name, upload.size)
+            self.journal.uploaded(upload)
         hook = self._services.declaration.file_uploaded
         if hook is not None and self.uploads.token is not None:
             assert hook.file_parameter is not None

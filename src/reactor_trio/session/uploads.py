@@ -10,6 +10,7 @@ those under way, `aclose` closes what was kept. Limits are counted from what an 
 from __future__ import annotations
 
 import errno
+import hashlib
 import secrets
 import tempfile
 import weakref
@@ -59,6 +60,8 @@ class Upload:
     mime_type: str
     size: int
     content: IO[bytes]
+    #: BLAKE2b of the bytes, 16 bytes in hexadecimal: what a recording keeps of them
+    digest: str
     #: what the model was given of it, as long as the model keeps that: the bytes are in memory once
     given: weakref.ref[UploadedFile] | None = field(default=None, repr=False)
 
@@ -91,8 +94,8 @@ class UploadStore:
         self._under_way.add(scope)
         try:
             with scope:
-                content = await self._write_all(size, body)
-                upload = Upload(secrets.token_urlsafe(12), name, mime_type, size, content)
+                content, digest = await self._write_all(size, body)
+                upload = Upload(secrets.token_urlsafe(12), name, mime_type, size, content, digest)
                 self._files[upload.id] = upload
         finally:
             self._under_way.discard(scope)
@@ -150,9 +153,9 @@ class UploadStore:
             left = limits.total_size - self._bytes
             raise UploadRefused(413, f"the files of a session may have {limits.total_size} bytes, {left} are left")
 
-    async def _write_all(self, size: int, body: AsyncIterator[bytes]) -> IO[bytes]:
+    async def _write_all(self, size: int, body: AsyncIterator[bytes]) -> tuple[IO[bytes], str]:
         content: IO[bytes] = await self._on_disk(_create, self._limits.folder)
-        complete = False
+        complete, digest = False, hashlib.blake2b(digest_size=16)
         try:
             received, piece = 0, bytearray()
             async for data in body:
@@ -161,11 +164,11 @@ class UploadStore:
                     break
                 piece += data
                 if len(piece) >= _PIECE:
-                    await self._on_disk(_write, content, piece)
+                    await self._on_disk(_write, content, piece, digest)
                     piece = bytearray()
             if received != size:
                 raise UploadRefused(400, f"{size} bytes were announced and others came; the file was not kept")
-            await self._on_disk(_write, content, piece)
+            await self._on_disk(_write, content, piece, digest)
             if self.token is None:  # the end came while the last bytes were written, which nothing interrupts
                 raise UploadRefused(410, _OVER)
             complete = True
@@ -173,7 +176,7 @@ class UploadStore:
             if not complete:
                 with trio.CancelScope(shield=True):
                     await self._disk(_close, content)
-        return content
+        return content, digest.hexdigest()
 
     async def _on_disk(self, function: Callable[..., Any], *args: Any) -> Any:
         try:
@@ -188,7 +191,8 @@ def _create(folder: str | None) -> IO[bytes]:
     return tempfile.TemporaryFile(dir=folder, buffering=0, prefix="reactor-")
 
 
-def _write(content: IO[bytes], data: bytearray) -> None:
+def _write(content: IO[bytes], data: bytearray, digest: hashlib.blake2b) -> None:
+    digest.update(data)
     with memoryview(data) as view:
         written = 0
         while written < len(view):

@@ -12,6 +12,8 @@ from reactor_trio.testing.client import SessionClient as SessionClient
 from reactor_trio.testing.executor import PipelineExecutor as PipelineExecutor
 from reactor_trio.testing.executor import StepResult as StepResult
 from reactor_trio.testing.link import Link as Link
+from reactor_trio.testing.replaying import assert_replays as assert_replays
+from reactor_trio.testing.replaying import replayed_frames as replayed_frames
 from reactor_trio.testing.server import TestServer as TestServer
 from reactor_trio.testing.server import assert_nothing_left as assert_nothing_left
 from reactor_trio.testing.server import open_server as open_server

@@ -1,0 +1,180 @@
+"""A script: commands, and when each is applied.
+
+    - {step: 0, name: set_prompt, arguments: {prompt: rain}}      # seen by the first frame
+    - {t: 2.5, name: set_prompt, arguments: {prompt: snow}}       # seen by the first step from 2.5 s of the film on
+
+A YAML list, or JSON lines (`.jsonl`), where each entry may also be in the wire's words: `type`, `data`. The timeline of a
+recorded session is a script too: its commands, each at the step that saw it first.
+
+Every mistake is a ScriptError of one line that names the file and the line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from reactor_trio.errors import ReactorError
+
+_KEYS = {"step", "t", "name", "type", "arguments", "data", "id"}
+
+
+class ScriptError(ReactorError):
+    """A script or recording cannot be used; names the file and the line."""
+
+
+class ScriptCommand(msgspec.Struct, frozen=True):
+    """A command of a script.
+
+    Attributes:
+        name, arguments: as a client would send them.
+        where: file and line, for messages.
+        step: number of the first step that is to see it, from 0.
+        t: seconds of the film from which on it is to be seen; used if `step` is None.
+        id: what the frames made with it are marked with; None: nothing.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+    where: str
+    step: int | None = None
+    t: float | None = None
+    id: int | None = None
+
+
+#: Commands in the order in which they are applied; a file's name; or entries as they stand in a file.
+Script = str | Path | Sequence[ScriptCommand] | Sequence[Mapping[str, Any]]
+
+
+def read_script(script: Script | None) -> list[ScriptCommand]:
+    """The commands of a script in their order. Raises ScriptError."""
+    if script is None:
+        return []
+    if isinstance(script, str | Path):
+        path = Path(script)
+        entries = list(_entries(path))
+        if is_timeline(entries):
+            return commands_of_timeline(entries)
+        return _commands(entries)
+    given: list[ScriptCommand] = []
+    for number, entry in enumerate(script):
+        given.append(entry if isinstance(entry, ScriptCommand) else _command(f"script[{number}]", entry))
+    return _in_order(given)
+
+
+def read_lines(path: Path) -> list[tuple[str, Any]]:
+    """Each JSON value of a file with its file and line. The last line may be cut off, as a kill leaves it.
+
+    Raises ScriptError.
+    """
+    entries: list[tuple[str, Any]] = []
+    lines = _text(path).split("\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            entries.append((f"{path}:{number}", msgspec.json.decode(line)))
+        except (msgspec.MsgspecError, RecursionError) as error:
+            if number == len(lines) and is_timeline(entries):
+                break
+            raise ScriptError(f"{path}:{number}: this line is no JSON: {error}") from None
+    return entries
+
+
+def is_timeline(entries: Sequence[tuple[str, Any]]) -> bool:
+    """Whether these are the lines of a recorded session."""
+    first = entries[0][1] if entries else None
+    return isinstance(first, dict) and first.get("type") == "session" and "protocol" in first
+
+
+def commands_of_timeline(entries: Iterable[tuple[str, Any]]) -> list[ScriptCommand]:
+    """Those that were carried out: refused and superseded ones changed nothing. Raises ScriptError."""
+    applied: list[ScriptCommand] = []
+    for where, line in entries:
+        if not isinstance(line, dict) or line.get("type") != "command" or "code" in line or line.get("superseded"):
+            continue
+        entry = {key: line.get(key) for key in ("name", "arguments", "step", "id")}
+        applied.append(_command(where, entry))
+    return _in_order(applied)
+
+
+def _entries(path: Path) -> Iterable[tuple[str, Any]]:
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
+        return read_lines(path)
+    try:
+        node = yaml.compose(_text(path), Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f":{mark.line + 1}" if mark else ""
+        raise ScriptError(f"{path}{where}: {error.problem or error.context}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ScriptError(f"{path}: this is no YAML: {' '.join(str(error).split())}") from None
+    if node is None:
+        return []
+    if not isinstance(node, yaml.SequenceNode):
+        raise ScriptError(f"{path}:{node.start_mark.line + 1}: expected a list of commands: - {{step: 0, name: ...}}")
+    loader = yaml.SafeLoader("")
+    entries = []
+    for item in node.value:
+        where = f"{path}:{item.start_mark.line + 1}"
+        try:
+            entries.append((where, loader.construct_document(item)))
+        except (yaml.YAMLError, ValueError, TypeError) as error:
+            raise ScriptError(f"{where}: {' '.join(str(error).split())}") from None
+    return entries
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScriptError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ScriptError(f"{path}: this is no text in UTF-8") from None
+
+
+def _commands(entries: Iterable[tuple[str, Any]]) -> list[ScriptCommand]:
+    return _in_order([_command(where, entry) for where, entry in entries])
+
+
+def _command(where: str, entry: Any) -> ScriptCommand:
+    if not isinstance(entry, Mapping):
+        raise ScriptError(f"{where}: expected a command such as {{step: 0, name: set_prompt, arguments: {{prompt: rain}}}}")
+    if unknown := [str(key) for key in entry if key not in _KEYS]:
+        raise ScriptError(f"{where}: unknown key {unknown[0]!r}; a command has step or t, name, arguments and id")
+    name = entry.get("name", entry.get("type"))
+    if not isinstance(name, str) or not name:
+        raise ScriptError(f"{where}: name: the command's name is missing")
+    arguments = entry.get("arguments", entry.get("data"))
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise ScriptError(f"{where}: arguments: expected {{argument: value}}, got {arguments!r}")
+    step, t, number = entry.get("step"), entry.get("t"), entry.get("id")
+    if step is not None and (isinstance(step, bool) or not isinstance(step, int) or step < 0):
+        raise ScriptError(f"{where}: step: expected the number of a step, from 0, got {step!r}")
+    if t is not None and (isinstance(t, bool) or not isinstance(t, int | float) or not 0 <= t < math.inf):
+        raise ScriptError(f"{where}: t: expected seconds of the film, from 0, got {t!r}")
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+        raise ScriptError(f"{where}: id: expected a whole number, got {number!r}")
+    return ScriptCommand(name, arguments or {}, where, step, None if step is not None or t is None else float(t), number)
+
+
+def _in_order(commands: list[ScriptCommand]) -> list[ScriptCommand]:
+    """As they are; one that is said to come before the one above it is a mistake, since the order is the file's."""
+    for word in ("step", "t"):
+        before: ScriptCommand | None = None
+        for command in commands:
+            at = getattr(command, word)
+            if at is None:
+                continue
+            if before is not None and at < getattr(before, word):
+                raise ScriptError(
+                    f"{command.where}: {word}: {at:g} comes before {getattr(before, word):g} of {before.where}; "
+                    "put the commands in order"
+                )
+            before = command
+    return commands
