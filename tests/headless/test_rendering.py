@@ -152,7 +152,7 @@ async def test_commands_of_one_step_are_all_applied_and_none_supersedes_another(
 
 async def test_a_batch_is_cut_where_enough_is_made_and_a_command_waits_for_the_next_step():
     script = [{"t": 0.5, "name": "set_red", "arguments": {"red": 9}}]
-    assert seen(await all_of(Batching, script=script, frames=10)) == [
+    assert seen(await all_of(Batching, script=script, frames=10, thread=False)) == [
         *((0, 0, n) for n in range(4)), *((1, 0, n) for n in range(4)), (2, 9, 0), (2, 9, 1),
     ]  # fmt: skip
     assert len(await all_of(Batching, seconds=0.6)) == 6

@@ -494,7 +494,7 @@ async def test_files_leave_no_name_and_no_descriptor(autojump_clock, tmp_path):
     (errno.EIO, 500, "the server cannot store it: Input/output error; the file was not kept"),
 ])  # fmt: skip
 async def test_a_write_error_is_told_and_nothing_is_kept(code, status, message, autojump_clock, monkeypatch):
-    def fail(content, data):
+    def fail(content, data, digest):
         raise OSError(code, os.strerror(code))
 
     before = descriptors()
