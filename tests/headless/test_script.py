@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from headless_models import Counting
 
 from reactor_trio.headless import ScriptError, read_script, rendered
+from reactor_trio.server.manifest import load_manifest
 
 YAML = """\
 # a comment
@@ -71,3 +74,10 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path, name, text, said):
 def test_what_the_model_does_not_take_is_found_before_its_first_step(command, said):
     with pytest.raises(ScriptError, match=rf"script\[0\]: {command['name']}: .*{said}"):
         rendered(Counting, frames=1, script=[command])
+
+
+def test_the_script_of_the_example_is_one():
+    example = Path(__file__).parents[2] / "examples" / "gradient"
+    (first, *_) = rendered(load_manifest(example), script=example / "film.yaml", frames=1)
+    (light, *_) = rendered(load_manifest(example), frames=1)
+    assert first.tracks["main_video"].mean() < 0.5 * light.tracks["main_video"].mean()
