@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,10 @@ def test_an_empty_section_is_all_defaults():
     assert Settings().queue == 16
     assert Settings().limits.text_message == 256 * 1024
     assert Settings().codec.jpeg_quality == 80
+
+
+def test_a_window_for_coming_back_may_be_infinite_and_nothing_else():
+    assert parse_settings({"resume_window": math.inf}).resume_window == math.inf
 
 
 def test_given_values_replace_defaults_and_leave_the_others():
@@ -52,7 +57,9 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
         ({"hosts": "studio"}, "runtime.hosts: Expected array, got str"),
         ({"hosts": [1]}, "runtime.hosts[0]: Expected str, got int"),
         ({"max_sessions": 2}, "runtime.max_sessions: 2 is not supported by this version yet"),
-        ({"resume_window": 30}, "runtime.resume_window: 30.0 is not supported by this version yet"),
+        ({"resume_window": -1}, "runtime.resume_window: Expected float >= 0.0"),
+        ({"resume_window": float("nan")}, "runtime.resume_window: expected a finite number, got nan"),
+        ({"resume_window": -math.inf}, "runtime.resume_window: expected a finite number, got -inf"),
         ({"auth": {"tokens": ["x"]}}, "runtime.auth.tokens: unknown key; did you mean runtime.auth.token?"),
         ({"auth": "secret"}, "runtime.auth: expected a mapping, got str"),
         ({"auth": {"ticket_keys": ["k"] * 9}}, "runtime.auth.ticket_keys: Expected array of length <= 8"),

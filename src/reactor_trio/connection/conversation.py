@@ -1,19 +1,20 @@
 """One client's connection from the upgrade to the closed socket.
 
-    control -+- place in the waiting room, held until the session has unwound
-             '- outer nursery -+- run_session           ends when the model has let go, and a recording is complete
-                               '- wire nursery -+- receive   socket -> commands, media; never waits for the model
-                                                +- inbound   media, decoded in order -> session, if the model takes any
-                                                +- send      messages and frames -> socket; the only writer
-                                                '- bound     a goodbye that the client does not take is cut short
+    control -+- home: this scope, or the server's -+- Stay.run    the session; ends when the model has let go of it
+             '- wire nursery -+- receive   socket -> commands, media; never waits for the model
+                              +- inbound   media, decoded in order -> session, if the model takes any
+                              +- send      messages and frames -> socket; the only writer
+                              '- bound     a goodbye that the client does not take is cut short
 
-Whoever learns that the client is gone cancels the wire; leaving the wire closes the socket at once and cancels the session,
-which ends when the step that runs has ended. There is no other way out.
+Whoever learns that the client is gone cancels the wire; leaving the wire closes the socket at once and tells the stay, which
+ends the session when the step that runs has ended, or waits for the client to come back. There is no other way out.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Protocol
 
 import msgspec
@@ -23,6 +24,7 @@ from reactor_trio.admission import Refused
 from reactor_trio.connection.hello import Hello
 from reactor_trio.connection.inbound import Inbound
 from reactor_trio.connection.outbound import Outbound
+from reactor_trio.connection.stay import Place, Stay
 from reactor_trio.connection.tiers import Tiers
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text, presentable, readable
@@ -60,26 +62,16 @@ _DATA: dict[str, msgspec.json.Decoder[_Keyframe | _Feedback | _Video]] = {
 }
 
 
-class Place(Protocol):
-    """A client's place in the waiting room."""
-
-    sid: str
-    admitted: trio.Event
-
-    def claim(self) -> None:
-        """Take the slot. Raises Refused."""
-
-    def release(self) -> None:
-        """Give back whatever is held; the next client may come."""
-
-
 class Desk(Protocol):
     """What a connection asks of its server."""
 
     farewell_timeout: float
 
+    def stay(self, hello: Hello) -> Stay | None:
+        """What a client comes back to."""
+
     def outbound(self, hello: Hello) -> Outbound:
-        """The way out to a new client."""
+        """The way out to a new client, or to one that comes back."""
 
     def inbound(self, outbound: Outbound) -> Inbound:
         """The way in of that client."""
@@ -90,11 +82,11 @@ class Desk(Protocol):
     def leave(self, outbound: Outbound) -> None:
         """The connection is over."""
 
-    def open_session(self, sid: str, outbound: Outbound) -> Session:
-        """A new session for an admitted client; `run_session` is the caller's to start."""
+    def open_stay(self, place: Place, outbound: Outbound) -> Stay:
+        """A new session for an admitted client, whose `run` is the caller's to start: at home."""
 
-    async def run_session(self, session: Session) -> None:
-        """The session's whole life; returns when nothing is left of it."""
+    def home(self) -> AbstractAsyncContextManager[Callable[[Callable[[], Awaitable[None]]], None]]:
+        """Where a stay runs: gives what starts it."""
 
     def session_to_view(self, hello: Hello) -> Session | None:
         """The session that a viewer may watch."""
@@ -102,8 +94,8 @@ class Desk(Protocol):
     def tiers(self, session: Session) -> Tiers:
         """The encoders of a session."""
 
-    def welcome(self, session: Session, outbound: Outbound, hello: Hello) -> Welcome:
-        """What the client is told first."""
+    def welcome(self, session: Session, outbound: Outbound, hello: Hello, stay: Stay | None = None) -> Welcome:
+        """What the client is told first; the controlling one by its stay."""
 
 
 async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
@@ -114,6 +106,8 @@ async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
     try:
         if hello.role == "viewer":
             await conversation.watch()
+        elif hello.resume is not None:
+            await conversation.come_back()
         else:
             await conversation.control()
     finally:
@@ -123,6 +117,7 @@ async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
 
 class _Conversation:
     def __init__(self, desk: Desk, hello: Hello, messages: MessageStream) -> None:
+        self._stay = desk.stay(hello)
         self.outbound = desk.outbound(hello)
         self._inbound = desk.inbound(self.outbound)
         self._desk = desk
@@ -130,7 +125,7 @@ class _Conversation:
         self._messages = messages
         self._session: Session | None = None
         self._served = serve_connection()
-        self._gone = False
+        self._gone: PeerGone | None = None
 
     async def control(self) -> None:
         try:
@@ -139,22 +134,29 @@ class _Conversation:
             self.outbound.end("draining" if refused.reason == "draining" else "no_room")
             await self._farewell()
             return
+        async with self._desk.home() as start:
+            try:
+                async with trio.open_nursery() as wire:
+                    self._start_wire(wire)
+                    await place.admitted.wait()
+                    self._begin(start, place)
+            finally:
+                if self._stay is None:
+                    place.release()
+                await self._lose()
+
+    async def come_back(self) -> None:
+        """To a stay that was there when the client was admitted, which needed nothing else for that."""
+        if self._stay is None:
+            self.outbound.end("client_left")
+            await self._farewell()
+            return
         try:
-            async with trio.open_nursery() as outer:
-                try:
-                    async with trio.open_nursery() as wire:
-                        self._start_wire(wire)
-                        await place.admitted.wait()
-                        await self._begin(outer, place)
-                finally:
-                    if self._session is not None:
-                        self._session.detach(self.outbound)
-                        self._session.reason = self._session.reason or self.outbound.end_reason or "client_left"
-                    outer.cancel_scope.cancel()  # before the socket closes: the model learns it no later than the client
-                    with trio.CancelScope(shield=True):
-                        await self._messages.abort()
+            async with trio.open_nursery() as wire:
+                self._take_over(self._stay)
+                self._start_wire(wire)
         finally:
-            place.release()
+            await self._lose()
 
     async def watch(self) -> None:
         session = self._desk.session_to_view(self._hello)
@@ -171,20 +173,36 @@ class _Conversation:
             session.detach(self.outbound)
             await self._messages.abort()
 
-    async def _begin(self, outer: trio.Nursery, place: Place) -> None:
+    def _begin(self, start: Callable[[Callable[[], Awaitable[None]]], None], place: Place) -> None:
         try:
             place.claim()
         except Refused:
             self.outbound.end("unclaimed")
             return
         self._served.session_id = place.sid
-        self._session = self._desk.open_session(place.sid, self.outbound)
+        self._stay = self._desk.open_stay(place, self.outbound)
+        self._session = self._stay.session
         self._welcome(self._session)
-        outer.start_soon(self._desk.run_session, self._session)
+        start(self._stay.run)
+
+    def _take_over(self, stay: Stay) -> None:
+        self._session, self._served.session_id = stay.session, stay.session.id
+        stay.take_over(self.outbound)
+        self.outbound.join(self._desk.tiers(stay.session))
+        welcome = self._desk.welcome(stay.session, self.outbound, self._hello, stay)
+        self.outbound.say_again(welcome, self._hello.after)
+        stay.session.attach(self.outbound)
+
+    async def _lose(self) -> None:
+        """Before the socket closes: the model learns it no later than the client."""
+        if self._stay is not None:
+            self._stay.lost(self.outbound, self._gone)
+        with trio.CancelScope(shield=True):
+            await self._messages.abort()
 
     def _welcome(self, session: Session) -> None:
         self.outbound.join(self._desk.tiers(session))
-        self.outbound.say("reactor.welcome", self._desk.welcome(session, self.outbound, self._hello))
+        self.outbound.say("reactor.welcome", self._desk.welcome(session, self.outbound, self._hello, self._stay))
         session.attach(self.outbound)
 
     # ---- the wire -----------------------------------------------------------------------------------------------------
@@ -221,11 +239,11 @@ class _Conversation:
 
     def _left(self, gone: PeerGone) -> None:
         """The socket is gone: whoever learns it first says why, be it the receiving or the sending task."""
-        if self._gone:
+        if self._gone is not None:
             return
-        self._gone = True
+        self._gone = gone
         if isinstance(gone, PeerTooSlow):
-            self.outbound.end("too_slow")
+            self.outbound.hang_up("too_slow")
             log.warning("%s took no byte for too long and was closed", self._messages.peer)
         else:
             log.debug("%s left: %s", self._messages.peer, gone)
@@ -238,20 +256,29 @@ class _Conversation:
     # ---- what the client says -----------------------------------------------------------------------------------------
 
     def _take(self, message: str | bytes) -> None:
+        if self._stay is not None and self._stay.outbound is not self.outbound:
+            return  # it speaks by another connection now, and has been told what had come until then
         if not isinstance(message, str):
             self._media(message)
             return
         try:
             text = decode_client_text(message)
         except NotFiniteError as error:
+            self._count_command()
             self._refuse("invalid_command", str(error), error.id)
         except ProtocolError as error:
+            self._count_command()
             self._refuse("protocol_error", str(error), None)
         else:
             if text.type.startswith("reactor."):
                 self._runtime_message(text)
             else:
                 self._command(text)
+
+    def _count_command(self) -> None:
+        """Also one that is refused, or cannot be read: who comes back is told how many have come."""
+        if self._stay is not None:
+            self._stay.received += 1
 
     def _media(self, message: bytes) -> None:
         if not self._inbound.open:
@@ -264,6 +291,7 @@ class _Conversation:
             self._inbound.take(message, self._session.take_input)
 
     def _command(self, text: ClientText) -> None:
+        self._count_command()
         if self._hello.role == "viewer":
             self._refuse("not_allowed", "a viewer watches; only the controlling client may command", text.id)
         elif self._session is None:

@@ -12,6 +12,8 @@ from reactor_trio.media import audio_codecs, choose_audio_codecs, choose_codecs,
 
 ROLES = ("control", "viewer")
 PCM = "pcm_s16le"
+#: of a message's number
+MOST_DIGITS = 15
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -24,6 +26,8 @@ class Hello(msgspec.Struct, frozen=True):
         feedback: whether it says that it will acknowledge frames, so that it has a window from the first one on.
         claims: what it has shown of itself.
         address: the address whose limits it shares; None if it has none.
+        resume: the token of the session that it comes back to, None if it begins a new one.
+        after: number of the last message that it has of that session.
     """
 
     role: Literal["control", "viewer"]
@@ -33,9 +37,11 @@ class Hello(msgspec.Struct, frozen=True):
     feedback: bool = False
     claims: Claims = Claims()
     address: str | None = None
+    resume: str | None = None
+    after: int = 1
 
     def __repr__(self) -> str:
-        return f"Hello({self.role})"  # the token is a secret
+        return f"Hello({self.role})"  # the tokens are secrets
 
 
 class HelloRefused(Exception):
@@ -54,8 +60,6 @@ def parse_hello(query: Mapping[str, str], name: str) -> Hello:
     role = query.get("role", "control")
     if role not in ROLES:
         raise HelloRefused(400, f"role: {role!r} is not one of control, viewer")
-    if query.get("resume") or query.get("after"):
-        raise HelloRefused(400, "resume: this server keeps no session for a client that comes back")
     wanted = [codec.strip() for codec in query.get("video", "jpeg").split(",")]
     video = () if wanted == ["none"] else choose_codecs(wanted)
     if not video and wanted != ["none"]:
@@ -67,4 +71,10 @@ def parse_hello(query: Mapping[str, str], name: str) -> Hello:
         known = ", ".join(audio_codecs())
         raise HelloRefused(400, f"audio: this server encodes {known}, not {', '.join(audio)}{missing_hint(audio)}")
     token, feedback = query.get("token") or None, query.get("feedback") == "1"
-    return Hello("viewer" if role == "viewer" else "control", video, sound, token, feedback)
+    after = query.get("after") or "1"
+    if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
+        raise HelloRefused(400, "after: expected the number of the last message received, such as 17")
+    resume = query.get("resume") or None
+    if role == "viewer":
+        return Hello("viewer", video, sound, token, feedback)
+    return Hello("control", video, sound, token, feedback, resume=resume, after=int(after))

@@ -20,16 +20,16 @@ from reactor_trio.connection.hello import Hello
 from reactor_trio.connection.lane import CodedFrame, DueFrame, Lane
 from reactor_trio.connection.sound import Sound
 from reactor_trio.connection.tiers import Tiers
+from reactor_trio.connection.transcript import Transcript
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import Bundle, CodecSettings, FrameHandle, Worker, choose_codecs
 from reactor_trio.protocol import (
     KEYFRAME,
     EndReason,
     Packet,
-    ServerText,
     TrackInfo,
+    Welcome,
     close_code,
-    encode_server_text,
     packet_head,
 )
 from reactor_trio.session.bell import Bell
@@ -90,19 +90,31 @@ class Outbound:
     Args:
         number, joined_at: the client's number in the server's life and when it joined.
         hello: what the client asked for.
+        transcript: numbers what it is told; the one of its session if it comes back to that.
+        watches: whether somebody is there to see what is sent.
     """
 
-    def __init__(self, number: int, joined_at: float, hello: Hello, services: OutboundServices) -> None:
+    def __init__(
+        self,
+        number: int,
+        joined_at: float,
+        hello: Hello,
+        services: OutboundServices,
+        transcript: Transcript | None = None,
+        *,
+        watches: bool = True,
+    ) -> None:
         self.number = number
         self.joined_at = joined_at
         self.hello = hello
+        self.transcript = transcript or Transcript()
+        self.watches = watches
         self.end_reason: EndReason | None = None
         #: set when the end has been said
         self.ended = trio.Event()
         self._services = services
         self._texts: deque[str | _Close] = deque()
-        self._said = 0
-        self._welcomed = False
+        self._most_texts = services.message_limit
         self._bell = Bell()
         self._free = Bell()
         self._tiers: Tiers | None = None
@@ -166,25 +178,50 @@ class Outbound:
         return any(outpaced)
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
-        """Queue a text message, numbered from the welcome on."""
+        """Queue a text message, numbered from the welcome on.
+
+        After the end of this connection it is kept for the next one, if there may be one.
+        """
         if self.end_reason is not None:
+            if self.transcript.keeps:
+                self.transcript.add(type, data, id)
             return
-        self._welcomed = self._welcomed or type == "reactor.welcome"
-        self._said += self._welcomed
-        text = encode_server_text(ServerText(type, data, id, self._said if self._welcomed else None))
-        self._texts.append(text)
-        if len(self._texts) > self._services.message_limit:
+        self._texts.append(self.transcript.add(type, data, id))
+        if len(self._texts) > self._most_texts:
             self._texts.clear()  # a client that reads nothing would not read them either; it is told by the close code
-            self.end("flood" if type in ("reactor.ack", "reactor.error") else "too_slow")
+            if type in ("reactor.ack", "reactor.error"):
+                self.end("flood")
+            else:
+                self.hang_up("too_slow")
+        self._bell.ring()
+
+    def say_again(self, welcome: Welcome, after: int) -> None:
+        """The client comes back: welcome it, and tell it all that was said after message `after` and is still there."""
+        again = self.transcript.after(after)
+        self._texts.append(self.transcript.welcome_again(welcome))
+        self._texts.extend(text for _type, text in again)
+        self._most_texts += len(again)
+        if any(type_ == "reactor.track" for type_, _text in again):  # these spoke of an earlier connection's codecs
+            for info in self.track_infos:
+                self.say("reactor.track", info)
         self._bell.ring()
 
     def end(self, reason: EndReason, message: str = "") -> None:
         """Say `reactor.bye` after all that was said before, then close; what comes later is not said."""
-        if self.end_reason is not None:
-            return
-        self.say("reactor.bye", {"reason": reason} | ({"message": message} if message else {}))
+        if self.end_reason is None:
+            why = {"message": message} if message else {}
+            self._close(self.transcript.add("reactor.bye", {"reason": reason} | why), reason)
+
+    def hang_up(self, reason: EndReason) -> None:
+        """As `end`, of this connection alone: a client that may come back finds its goodbye not among its messages."""
+        if not self.transcript.keeps:
+            self.end(reason)
+        elif self.end_reason is None:
+            self._close(Transcript().add("reactor.bye", {"reason": reason}), reason)
+
+    def _close(self, bye: str, reason: EndReason) -> None:
         self.end_reason = reason
-        self._texts.append(_Close(close_code(reason), reason))
+        self._texts += (bye, _Close(close_code(reason), reason))
         self.ended.set()
         self._bell.ring()
 

@@ -42,6 +42,11 @@ class BlockCadence(Cadence):
             self._estimate = (frames + backlog) / (now - self._since)
         self._since = now
 
+    def stood_still(self, began: float, ended: float) -> None:
+        """The model could not push from `began` to `ended`: that is not its time."""
+        if self._since is not None:
+            self._since += ended - min(ended, max(began, self._since))
+
     def disable(self) -> None:
         """The model pauses on purpose: the time since the last block is no longer asked for."""
         self._since = None

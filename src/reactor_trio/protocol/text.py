@@ -112,6 +112,12 @@ class Welcome(msgspec.Struct):
     tracks: list[TrackInfo]
     #: with it another client may watch this session, and nothing more; for the controlling client
     share_token: str | None = None
+    #: seconds in which a client that was lost may come back with its resume token; None: as long as the server runs
+    resume_window: float | None = None
+    #: whether it has come back; then how many of its commands had come before, and how many messages are lost to it
+    resumed: bool = False
+    received: int = 0
+    missed: int = 0
 
 
 _encoder = msgspec.json.Encoder()

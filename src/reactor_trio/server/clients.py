@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import trio
 
-from reactor_trio.connection import Hello, Inbound, Outbound, OutboundServices
+from reactor_trio.connection import Hello, Inbound, Outbound, OutboundServices, Stay
+from reactor_trio.connection.transcript import Transcript
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import Worker
 from reactor_trio.server.metrics import Metrics
@@ -44,6 +45,8 @@ class Clients:
         self._left = left
         self._numbers = itertools.count(1)
         self._present: set[Outbound] = set()
+        limits = settings.limits
+        self._kept = (limits.resume_messages, limits.resume_bytes) if settings.resume_window else (0, 0)
         self._services = OutboundServices(
             tracks=tracks, codec=settings.codec, worker=worker, max_age=self.max_age,
             message_limit=settings.limits.unanswered_commands,
@@ -60,11 +63,15 @@ class Clients:
 
     def stranger(self, hello: Hello) -> Outbound:
         """The way out to somebody who is not counted: a recorder."""
-        return Outbound(next(self._numbers), trio.current_time(), hello, self._services)
+        return Outbound(next(self._numbers), trio.current_time(), hello, self._services, watches=False)
 
-    def join(self, hello: Hello) -> Outbound:
-        """The way out to a new client."""
-        outbound = self.stranger(hello)
+    def join(self, hello: Hello, stay: Stay | None = None) -> Outbound:
+        """The way out to a new client, or to one that comes back: it is the same client, and its messages go on."""
+        if stay is None:
+            transcript = Transcript(*self._kept) if hello.role == "control" else None
+            outbound = Outbound(next(self._numbers), trio.current_time(), hello, self._services, transcript)
+        else:
+            outbound = Outbound(stay.number, stay.joined_at, hello, self._services, stay.transcript)
         self._present.add(outbound)
         return outbound
 

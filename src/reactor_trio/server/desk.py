@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from reactor_trio.connection import Hello, Inbound, Outbound, Tiers
+from reactor_trio.connection import Hello, Inbound, Outbound, Stay, Tiers
+from reactor_trio.connection.stay import Place as AnyPlace
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Worker, input_codecs
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
@@ -20,6 +23,7 @@ from reactor_trio.server.recorder import SessionRecording, recorder_hello
 from reactor_trio.server.run_facts import run_facts
 from reactor_trio.server.sessions import Sessions
 from reactor_trio.server.settings import Settings
+from reactor_trio.server.stays import Begin, Stays
 from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import Place, WaitingRoom
 from reactor_trio.session import Session, SessionServices
@@ -72,6 +76,7 @@ class FrontDesk:
     Attributes:
         left: rung when a client has left or a session is over.
         recordings: the folder for recordings, None if nothing is recorded.
+        stays: the sessions with their controlling clients; its `run` is a task of the server.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class FrontDesk:
     ) -> None:
         self.farewell_timeout = max(house.settings.drain_grace / 2, 0.1)
         self.sessions = Sessions()
+        self.stays = Stays(house.settings.resume_window)
         self.left = Bell()
         self.recordings: Path | None = None
         self._house = house
@@ -102,9 +108,13 @@ class FrontDesk:
         """Clients connected."""
         return 0 if self._clients is None else len(self._clients)
 
+    def stay(self, hello: Hello) -> Stay | None:
+        """What a client comes back to."""
+        return self.stays.of_token(hello.resume)
+
     def outbound(self, hello: Hello) -> Outbound:
-        """The way out to a new client."""
-        return self.clients.join(hello)
+        """The way out to a new client, or to one that comes back."""
+        return self.clients.join(hello, self.stay(hello))
 
     def inbound(self, outbound: Outbound) -> Inbound:
         """The way in of the client that `outbound` leads to."""
@@ -121,8 +131,8 @@ class FrontDesk:
                 outbound.end(self._house.goodbye if reason == "draining" else reason)
 
         def why() -> EndReason | None:
-            session = self.sessions.find(sid)
-            return outbound.end_reason or (None if session is None else session.reason)
+            stay = self.stays.find(sid)
+            return outbound.end_reason if stay is None else stay.end_reason
 
         def moved(position: int, total: int) -> None:
             stuck = self._house.stuck
@@ -136,6 +146,22 @@ class FrontDesk:
         """The connection is over."""
         self.clients.leave(outbound)
         self._show_queue()
+
+    def home(self) -> AbstractAsyncContextManager[Begin]:
+        """Where a stay runs."""
+        return self.stays.home()
+
+    def open_stay(self, place: AnyPlace, outbound: Outbound) -> Stay:
+        """A session for an admitted client; whoever opened it runs it, at home."""
+        session = self.open_session(place.sid, outbound)
+        stay = Stay(session, place, outbound, self.stays.window, self.run_session, self._stay_changed)
+        self.stays.add(stay)
+        return stay
+
+    async def all_left(self) -> None:
+        """Return when nobody is there and no session runs."""
+        while self.present or self.sessions:
+            await self.left.wait()
 
     def open_session(self, sid: str, outbound: Outbound) -> Session:
         """A new session; whoever opened it runs it."""
@@ -167,11 +193,16 @@ class FrontDesk:
         """The encoders of a session."""
         return self.sessions.stage(session).tiers
 
-    def welcome(self, session: Session, outbound: Outbound, hello: Hello) -> Welcome:
-        """What a client is told first."""
+    def welcome(self, session: Session, outbound: Outbound, hello: Hello, stay: Stay | None = None) -> Welcome:
+        """What a client is told first; the controlling one by its stay."""
+        may_return = stay is not None and stay.token is not None
+        resumed = stay is not None and hello.resume is not None
+        missed = stay.transcript.missed_after(hello.after) if stay is not None and resumed else 0
+        if resumed:
+            self._house.metrics.resumed(missed)
         return Welcome(
             session_id=session.id, protocol=PROTOCOL, name=self._house.name, role=hello.role,
-            heartbeat=self._house.settings.limits.ping_interval, resume_token=None,
+            heartbeat=self._house.settings.limits.ping_interval, resume_token=None if stay is None else stay.token,
             upload_token=session.uploads.token if session.uploads is not None and hello.role == "control" else None,
             schema=self._house.schema or {},
             tracks=[
@@ -179,6 +210,8 @@ class FrontDesk:
                 for track in outbound.track_infos
             ],
             share_token=self.sessions.stage(session).share_token if hello.role == "control" else None,
+            resume_window=self.stays.window if may_return and math.isfinite(self.stays.window) else None,
+            resumed=resumed, received=0 if stay is None else stay.received, missed=missed,
         )  # fmt: skip
 
     # ---- inside -------------------------------------------------------------------------------------------------------
@@ -196,6 +229,13 @@ class FrontDesk:
         self._house.session_over(session)
         log.info("session %s ended: %s", session.id, session.reason)
         self._show_queue()
+        self.left.ring()
+
+    def _stay_changed(self, stay: Stay) -> None:
+        self.stays.changed(stay)
+        if stay.away and self._house.room.admission.open == "draining":  # nobody is there to be told
+            stay.session.end(self._house.goodbye)
+        self._house.metrics.away = len(self.stays.away)
         self.left.ring()
 
     def _show_queue(self) -> None:

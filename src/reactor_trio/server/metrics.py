@@ -118,17 +118,19 @@ class Metrics:
 
     Attributes:
         live, waiting, connections: sessions, clients in the queue and TCP connections there are now.
+        away: sessions whose client was lost and may come back.
         ready: whether a model is loaded and alive.
         load_seconds: how long import and `load` took; 0 until they have ended.
     """
 
     def __init__(self, name: str = "", state: Callable[[], ModelState] = lambda: "loading") -> None:
-        self.live = self.waiting = self.connections = 0
+        self.live = self.waiting = self.connections = self.away = 0
         self.ready = False
         self.load_seconds = 0.0
         self._restarts = 0
         self._name = name
         self._state = state
+        self._resumed = self._missed = 0
         self._handed = self._sent = self._bytes = self._underruns = 0
         self._dropped = dict.fromkeys(DROPS, 0)
         self._sessions: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
@@ -193,6 +195,11 @@ class Metrics:
         self._sent += frames
         self._bytes += size
 
+    def resumed(self, missed: int) -> None:
+        """A client came back, and so many messages to it are lost."""
+        self._resumed += 1
+        self._missed += missed
+
     def session_ended(self, reason: EndReason, seconds: float) -> None:
         """A session is over that lasted so long."""
         self._sessions[reason] += 1
@@ -237,6 +244,10 @@ class Metrics:
         yield CounterMetricFamily("reactor_frames_handed", "Frames shown, one for each track", self._handed)
         yield CounterMetricFamily("reactor_frames_sent", "Frames written to clients", self._sent)
         yield CounterMetricFamily("reactor_media_bytes_sent", "Bytes of frames written to clients", self._bytes)
+        yield CounterMetricFamily("reactor_sessions_resumed", "Times that a lost client came back", self._resumed)
+        yield CounterMetricFamily(
+            "reactor_messages_missed", "Messages that a client that came back did not get any more", self._missed
+        )
         yield CounterMetricFamily("reactor_underruns", "Times that sound waited for the model", self._underruns)
         yield CounterMetricFamily("reactor_model_restarts", "Times that the model was gone", self._restarts)
         dropped = CounterMetricFamily("reactor_frames_dropped", "Frames dropped", labels=["place", "reason"])
@@ -262,6 +273,7 @@ class Metrics:
         from prometheus_client.core import GaugeMetricFamily
 
         yield GaugeMetricFamily("reactor_sessions_live", "Sessions that run now", self.live)
+        yield GaugeMetricFamily("reactor_sessions_away", "Sessions whose client was lost and may come back", self.away)
         yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", self.waiting)
         yield GaugeMetricFamily("reactor_connections", "Open TCP connections", self.connections)
         yield GaugeMetricFamily("reactor_model_ready", "1 if a model is loaded and alive", int(self.ready))

@@ -166,7 +166,7 @@ class Runtime:
         for session in self.sessions:
             session.end("model_error")
         with trio.move_on_after(self.settings.drain_grace):
-            await self.desk.clients.all_left()
+            await self.desk.all_left()
         raise failure from cause
 
     async def drain(self) -> None:
@@ -193,6 +193,8 @@ class Runtime:
         self.draining.set()
         self.metrics.ready = False
         self.room.drain()
+        for stay in self.desk.stays.away:  # nobody is there to be told
+            stay.session.end(self.goodbye)
         if notice:
             for session in self.sessions:
                 session.lifetime.announce(notice)
@@ -202,11 +204,11 @@ class Runtime:
         for session in self.sessions:
             session.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
-            await self.desk.clients.all_left()
+            await self.desk.all_left()
         for outbound in self.desk.clients:
             outbound.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
-            await self.desk.clients.all_left()
+            await self.desk.all_left()
         self.journal.enter("drained", trio.current_time())
         self._on_phase("drained")
 

@@ -227,6 +227,7 @@ async def _listen(
             runtime.metrics.connections = open_connections
 
     connections.start_soon(runtime.room.run)
+    await connections.start(runtime.desk.stays.run)
     with accepting:
         await trio.serve_listeners(connection, [PatientListener(one) for one in listeners], handler_nursery=connections)
 

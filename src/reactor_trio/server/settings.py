@@ -31,8 +31,12 @@ __all__ = [
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+#: The one number that may be infinite.
+ENDLESS = "runtime.resume_window"
+
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 SecondsOrOff = Annotated[float, Meta(ge=0, le=86_400)]
+SecondsOrEver = Annotated[float, Meta(ge=0)]
 Rate = Annotated[float, Meta(gt=0, le=1000)]
 Count = Annotated[int, Meta(ge=1)]
 CountOrOff = Annotated[int, Meta(ge=0)]
@@ -59,6 +63,8 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     connections_per_address: CountOrOff = 16
     handshakes_per_minute: CountOrOff = 60
     waiting_per_address: CountOrOff = 4
+    resume_messages: Count = 1024
+    resume_bytes: Bytes = 4 * 1024 * 1024
 
 
 class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,7 +117,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     buffer_size: Count | None = None
     max_sessions: Count = 1
     queue: Annotated[int, Meta(ge=0)] = 16
-    resume_window: SecondsOrOff = 0.0
+    resume_window: SecondsOrEver = 0.0
     codec: CodecSettings = CodecSettings()
     auth: AuthSettings | None = None
     tls: TlsSettings | None = None
@@ -136,10 +142,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tracing: bool | None = None
 
     def __post_init__(self) -> None:
-        for key, default in (("max_sessions", 1), ("resume_window", 0)):
-            value = getattr(self, key)
-            if value != default:
-                raise ManifestError(f"runtime.{key}: {value!r} is not supported by this version yet; leave the key out")
+        if self.max_sessions != 1:
+            raise ManifestError(
+                f"runtime.max_sessions: {self.max_sessions!r} is not supported by this version yet; leave the key out"
+            )
         if self.limits.silence <= self.limits.ping_interval:
             raise ManifestError(
                 f"runtime.limits.silence: {self.limits.silence:g} s must be longer than ping_interval "
@@ -183,7 +189,7 @@ def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, o
             near = difflib.get_close_matches(str(key), fields, n=1)
             hint = f"did you mean {f'{path}.{near[0]}'.lstrip('.')}?" if near else f"known keys: {', '.join(fields)}"
             raise ManifestError(f"{here}: unknown key; {hint}")
-        if isinstance(value, float) and not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value) and not (here == ENDLESS and value > 0):
             raise ManifestError(f"{here}: expected a finite number, got {value}")
         kinds = get_args(fields[key]) or (fields[key],)
         section = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)), None)

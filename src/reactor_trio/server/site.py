@@ -152,13 +152,23 @@ class ReactorSite(Doorman):
 
     def _introduce(self, request: Request) -> tuple[Hello, Grant]:
         """What the client wants and what it may. Raises Denied, HelloRefused."""
+        if (returning := self._returning(request)) is not None:
+            return returning
         grant, shown = self._look(request, share_links=True), shown_token(request)
         hello = parse_hello(request.query, self._runtime.name)
         if hello.role == "control" and grant.claims.role == "viewer":
             raise Denied("not_allowed", "this token can only watch, with role=viewer")
         is_the_servers = self._runtime.access.required and not self._is_share_link(shown)
-        return replace(hello, token=None if is_the_servers else shown, claims=grant.claims,
+        return replace(hello, token=None if is_the_servers else shown, claims=grant.claims, resume=None,
                        address=self.addresses.of_request(request)), grant  # fmt: skip
+
+    def _returning(self, request: Request) -> tuple[Hello, Grant] | None:
+        """The same of a client that comes back to its session: the token alone shows that, and what it may do holds."""
+        stay = self._runtime.desk.stays.of_token(request.query.get("resume"))
+        if stay is None or request.query.get("role", "control") != "control":
+            return None
+        hello = parse_hello(request.query, self._runtime.name)
+        return replace(hello, claims=stay.claims, address=self.addresses.of_request(request)), Grant(stay.claims)
 
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
         """What the client may do. Raises Denied."""
@@ -191,6 +201,8 @@ class ReactorSite(Doorman):
             return busy("the server is going down")
         if hello.role == "viewer":
             return self._no_view(hello)
+        if hello.resume is not None:
+            return None  # its session has a slot
         match self._runtime.room.refusal(hello):
             case None:
                 return None
@@ -245,6 +257,7 @@ class ReactorSite(Doorman):
             "model": runtime.name,
             "phase": phase,
             "sessions": runtime.room.admission.live,
+            "away": len(runtime.desk.stays.away),
             "waiting": runtime.room.admission.waiting,
             "clients": runtime.desk.present,
             "encoders": runtime.encoders,

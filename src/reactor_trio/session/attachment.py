@@ -33,10 +33,15 @@ class Journal(Protocol):
 
 
 class Attachment(Protocol):
-    """A client attached to a session. No method waits: a slow client drops frames in its own lane."""
+    """A client attached to a session. No method waits: a slow client drops frames in its own lane.
+
+    Attributes:
+        watches: whether somebody is there to see it.
+    """
 
     number: int
     joined_at: float
+    watches: bool
 
     def offer(self, bundle: Bundle, pts: float) -> bool:
         """A bundle is shown now; `pts` in seconds since the session began. Never raises.

@@ -56,6 +56,9 @@ class Half(Protocol):
     def what_is_left(self) -> str:
         """What author code of this session still holds, in words; empty if all is let go."""
 
+    def pause(self, paused: bool) -> None:
+        """Nobody watches: no step is begun and no frame taken from now on. Or somebody does again."""
+
     # ---- from clients -------------------------------------------------------------------------------------------------
 
     def command(self, command: Command) -> None:
@@ -139,6 +142,10 @@ class LocalHalf:
     def what_is_left(self) -> str:
         """See `Half`."""
         return self._half.what_is_left()
+
+    def pause(self, paused: bool) -> None:
+        """See `Half`."""
+        self._words.send(self._half.outflow.pause, paused)
 
     def command(self, command: Command) -> None:
         """See `Half`."""

@@ -1,11 +1,13 @@
 """Frames out of the model, on its own loop: accept, pace, queue.
 
 Room is counted here, where it is spent, and is free again when a frame is shown, which `Lookahead` knows; so nothing is
-computed that could not be queued. Each bundle leaves with its duration; after a flush, words about older ones do not count.
+computed that could not be queued. While nobody watches there is none, and that time counts for nothing. Each bundle leaves
+with its duration; after a flush, words about older ones do not count.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Protocol
 
@@ -67,6 +69,7 @@ class Outflow:
         #: capture time of the input frame that the model read last, in microseconds of the client's clock
         self.input_pts_us: int | None = None
         self.closed = False
+        self._paused_at: float | None = None
 
     @property
     def fps(self) -> float:
@@ -78,6 +81,8 @@ class Outflow:
     def step_at(self, now: float) -> float:
         """When the next step of a pipeline may start."""
         self._words.deliver()
+        if self._paused_at is not None:
+            return math.inf
         margin = self._margin.seconds(self._cadence.interval)
         if self._tempo.cycle > self._cadence.shortest * self._frames_per_step:  # it never rests
             margin = max(margin, self._tempo.ahead)
@@ -110,7 +115,7 @@ class Outflow:
         origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
             while (at := self._room(self._lookahead.emit_at)) > (now := trio.current_time()) and not self._stale(epoch):
-                if drop:
+                if drop and self._paused_at is None:
                     break
                 await self._bell.wait(at)
             if self._stale(epoch):
@@ -175,6 +180,14 @@ class Outflow:
         """What the viewers' encoders take, in frames per second; from the next step on."""
         self._cadence.limit(fps)
 
+    def pause(self, paused: bool) -> None:
+        """Nobody watches from now on, or somebody does again."""
+        now = trio.current_time()
+        if self._paused_at is not None and isinstance(self._cadence, BlockCadence):
+            self._cadence.stood_still(self._paused_at, now)
+        self._paused_at = now if paused else None
+        self._bell.ring()
+
     def handed(self, until: float, epoch: int) -> None:
         """The oldest bundle is shown now, until `until`."""
         if epoch == self._epoch:
@@ -196,7 +209,7 @@ class Outflow:
 
     def _room(self, at: Callable[[float], float]) -> float:
         self._words.deliver()
-        return at(trio.current_time())
+        return at(trio.current_time()) if self._paused_at is None else math.inf
 
     def _retime(self, interval: float) -> None:
         self._lookahead.retimed(interval)

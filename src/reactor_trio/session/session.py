@@ -88,6 +88,7 @@ class Session:
             self._hand, self._wait_free if services.hold else None, services.dropped, services.underrun, self._half
         )
         self._half.connect(self, self.playout)
+        self._paused = False
         self._intake = Intake(self._half.command, self._refused)
 
     async def run(self) -> None:
@@ -127,14 +128,22 @@ class Session:
     def attach(self, attachment: Attachment) -> None:
         """A client watches from now on; it is given the last picture at once."""
         self._attachments[attachment.number] = attachment
+        self._see_who_watches()
         if (ending := self.lifetime.in_sight()) is not None:
             attachment.say("reactor.ending", ending)
         if self._last is not None:
             attachment.offer(*self._last)
 
     def detach(self, attachment: Attachment) -> None:
-        """A client watches no longer."""
-        self._attachments.pop(attachment.number, None)
+        """A client watches no longer; nothing, if it has come back by another connection."""
+        if self._attachments.get(attachment.number) is attachment:
+            del self._attachments[attachment.number]
+            self._see_who_watches()
+
+    def keep_for(self, absent: Attachment) -> None:
+        """The controlling client is away and may come back; `absent` stands for it until it is attached again."""
+        self._attachments[absent.number] = absent
+        self._see_who_watches()
 
     @property
     def controller(self) -> int:
@@ -264,11 +273,23 @@ class Session:
         first = origin.step != self._shown_step and origin.seconds > 0
         self._shown_at, self._shown_step = due + lateness, origin.step
         self._services.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
-        if not self._attachments:
+        if self.journal is None and not self._watched:
             self._services.dropped("session", "no_viewer", len(bundle.tracks))
         outpaced = [attachment.offer(bundle, pts) for attachment in self._attachments.values()]
         if outpaced and self._ceiling.handed(due, all(outpaced)):
             self._half.limit(self._ceiling.fps)
+
+    @property
+    def _watched(self) -> bool:
+        return any(attachment.watches for attachment in self._attachments.values())
+
+    def _see_who_watches(self) -> None:
+        """While the controlling client is away and nobody else looks, the model stands still."""
+        controller = self._attachments.get(self._controller)
+        paused = controller is not None and not self._watched
+        if paused != self._paused and self.reason is None:
+            self._paused = paused
+            self._half.pause(paused)
 
     async def _wait_free(self) -> None:
         for attachment in list(self._attachments.values()):

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Literal, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import anyio
 import msgspec
@@ -92,11 +92,15 @@ class TestServer:
         address: str | None = None,
         link: Link | None = None,
         feedback: bool = False,
+        resume: str | None = None,
+        after: int | None = None,
     ) -> AsyncGenerator[SessionClient, None]:
         """Connect a client; enters once its session has begun, which in a full server means to wait.
 
-        `link` gives the connection a rate, a delay and a buffer. `address` is where it comes from, for the limits that each
-        address has; by default from nowhere, which has none (not with `websocket=True`). Leaving the block closes politely.
+        `resume` is the `resume_token` of a session that lost its client, `after` the number of the last message of it that
+        came; the client gets those that follow. `link` gives the connection a rate, a delay and a buffer. `address` is where
+        it comes from, for the limits that each address has; by default from nowhere, which has none (not with
+        `websocket=True`). Leaving the block closes politely.
         Raises ConnectionRefused or SessionEnded as the real client does.
         """
         if link is not None and self._websocket:
@@ -104,8 +108,11 @@ class TestServer:
         if address is not None and self._websocket:
             raise TypeError("address= needs a server without websocket=True")
         stall = Stall()
+        given = {"resume": resume, "after": after}
+        query = urlencode({key: value for key, value in given.items() if value is not None})
         url = session_url(
-            f"ws://{_HOST}/ws", video=video, audio=audio, role=role, model=model, token=token, feedback=feedback
+            f"ws://{_HOST}/ws?{query}".rstrip("?"), video=video, audio=audio, role=role, model=model, token=token,
+            feedback=feedback,
         )
         if link is not None:
             transport, vanish, stall = await self._open_shaped(url, link, address)
@@ -259,6 +266,7 @@ async def open_server(
                 await served.load(dict(config or {}))
                 nursery.start_soon(server._watch)
                 nursery.start_soon(served.room.run)
+                await nursery.start(served.desk.stays.run)
                 await served.open_doors()
                 await served.prepare()  # takes no time here, so nobody comes before its end
                 yield server
