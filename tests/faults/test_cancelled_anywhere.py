@@ -264,6 +264,31 @@ async def test_a_waiting_client_cancelled_anywhere(autojump_clock, caplog, thoro
 
 
 @THOROUGH
+@pytest.mark.parametrize("cancel", [cancel_session, cancel_conversation])
+async def test_a_client_that_comes_back_cancelled_anywhere(autojump_clock, caplog, cancel, thorough):
+    """Its session, from before it is lost; or the conversation with which it comes back, also over one that is half open."""
+
+    async def converse(server, injector):
+        if cancel is cancel_session:
+            cancel(server, injector)
+        async with server.connect() as first:
+            await first.take(1)
+            await first.vanish()
+            token = first.resume_token
+            if cancel is cancel_conversation:
+                cancel(server, injector)
+            await trio.sleep(0.5)
+            async with server.connect(resume=token) as second:
+                await second.take(1)
+                async with server.connect(resume=second.resume_token) as third:
+                    await third.take(1)
+                    await third.close()
+
+    async with open_server(SyncPipeline, step_cost=0.004, resume_window=2) as server:
+        await cancel_everywhere(server, caplog, converse, thorough=thorough)
+
+
+@THOROUGH
 async def test_a_viewer_cancelled_anywhere(autojump_clock, caplog, thorough):
     """Who is watched goes on without a gap."""
 

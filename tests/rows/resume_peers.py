@@ -14,6 +14,7 @@ from row_models import Picture, picture
 from reactor_trio.client.transport import TransportClosed
 from reactor_trio.interface import ModelMessage, ReactorPipeline, connected, disconnected, event
 from reactor_trio.protocol import Packet, decode_packet
+from reactor_trio.session.bell import Bell
 from reactor_trio.testing import Link
 from reactor_trio.testing.memory import Stall
 from reactor_trio.testing.server import TestServer
@@ -87,7 +88,9 @@ class Returner:
         self.commands: list[str] = []
         self.last = 1
         self.transport: Any = None
+        self._listening = trio.CancelScope()
         self.gone = trio.Event()
+        self._heard = Bell()
 
     @property
     def welcome(self) -> dict[str, Any]:
@@ -106,12 +109,12 @@ class Returner:
         else:
             self.transport, self._vanish = await self.server._open_memory(url, Stall())
         self.gone = trio.Event()
+        self._listening.cancel()  # it has given up the connection that it had, whatever still comes on that
+        self._listening = trio.CancelScope()
         seen = len(self.welcomes)
         self.nursery.start_soon(self._listen, self.transport, self.gone)
         while len(self.welcomes) == seen and not self.gone.is_set():
-            await trio.testing.wait_all_tasks_blocked()
-            if len(self.welcomes) == seen and not self.gone.is_set():
-                await trio.sleep(0.001)
+            await self._heard.wait()
         if len(self.welcomes) > seen and self.welcome["resumed"]:
             for text in self.commands[self.welcome["received"]:]:
                 await self.transport.send(text)
@@ -141,14 +144,16 @@ class Returner:
 
     async def _listen(self, transport: Any, gone: trio.Event) -> None:
         try:
-            while True:
-                message = await transport.receive()
-                if isinstance(message, str):
-                    self._hear(json.loads(message))
-                else:
-                    self.frames.append((round(trio.current_time(), 6), decode_packet(message)))
+            with self._listening:
+                while True:
+                    message = await transport.receive()
+                    if isinstance(message, str):
+                        self._hear(json.loads(message))
+                    else:
+                        self.frames.append((round(trio.current_time(), 6), decode_packet(message)))
         except TransportClosed:
             gone.set()
+            self._heard.ring()
 
     def _hear(self, text: dict[str, Any]) -> None:
         if text["type"] == "reactor.bye":
@@ -156,6 +161,7 @@ class Returner:
         elif text["type"] == "reactor.welcome":
             assert text["n"] == 1
             self.welcomes.append(text["data"])
+            self._heard.ring()
         elif text["type"] != "reactor.queued":
             assert text["n"] > self.last, "a message came twice, or out of order"
             self.last = text["n"]

@@ -70,7 +70,7 @@ async def test_t125_with_no_end_of_the_window_the_session_stays_until_the_server
         await peer.vanish()
         await server.drain()
         assert server.sessions[0].reason == "draining"
-        assert server.model.log[-2:] == [(1_000_000.25, "disconnected"), (1_000_000.35, "closed")]
+        assert server.model.log[-2:] == [(1_000_000.25, "disconnected"), (1_000_000.25, "closed")]
 
 
 @in_all_placements

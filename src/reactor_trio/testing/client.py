@@ -60,6 +60,11 @@ class SessionClient(Client):
             raise TypeError("this client has no link to shape: connect it with link=Link(...)")
         return self._link
 
+    @property
+    def resume_token(self) -> str | None:
+        """What `server.connect(resume=...)` wants to find this session again; None if it cannot be found again."""
+        return None if self._conversation.welcome is None else self._conversation.welcome.resume_token
+
     async def take(self, count: int = 1, track: str | None = None, *, within: float = 86_400.0) -> list[Frame]:
         """The next `count` frames of a track, none left out.
 
