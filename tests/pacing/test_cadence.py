@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from reactor_trio.pacing import Cadence
+from reactor_trio.pacing import BlockCadence, Cadence
 
 
 def observed(*steps: tuple[float, int], fps: float | None = None, max_fps: float = 60) -> Cadence:
@@ -71,3 +71,16 @@ def test_a_bursty_model_has_a_stable_rate() -> None:
     """Steps of 12 frames whose time swings by a half never spiral down (a pain of peers)."""
     cadence = observed(*[(0.4 if i % 2 else 0.6, 12) for i in range(200)])
     assert 20 < cadence.fps < 30
+
+
+def test_time_in_which_a_blocking_model_could_not_push_is_not_its_own():
+    for pushed, began, ended, since in ((10.0, 12.0, 20.0, 18.0), (13.0, 12.0, 20.0, 20.0), (10.0, 12.0, 12.0, 10.0)):
+        cadence = BlockCadence(None, 60)
+        cadence.pushed(pushed, 1, 0)
+        cadence.stood_still(began, ended)
+        cadence.pushed(since + 0.1, 1, 0)
+        assert cadence.fps == pytest.approx(10)
+    unknown = BlockCadence(None, 60)
+    unknown.stood_still(1, 2)
+    unknown.pushed(3, 1, 0)
+    assert unknown.fps == 16

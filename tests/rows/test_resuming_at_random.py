@@ -1,5 +1,5 @@
-"""A link that drops anywhere in a conversation, again and again: the client that follows the protocol has each command applied
-once and in order, and each message and answer once and in order.
+"""A link that drops anywhere in a conversation, again and again: the client that follows the protocol has each command
+applied once and in order, and each message and answer once and in order.
 """
 
 from __future__ import annotations

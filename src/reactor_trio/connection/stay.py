@@ -10,6 +10,7 @@ the server's. The rest is the same: without time to come back a client that is l
 
 from __future__ import annotations
 
+import logging
 import math
 import secrets
 from collections.abc import Awaitable, Callable
@@ -24,6 +25,8 @@ from reactor_trio.protocol import EndReason
 from reactor_trio.session import Session
 from reactor_trio.session.bell import Bell
 from reactor_trio.transport import PeerGone
+
+log = logging.getLogger("reactor_trio.connection")
 
 #: Close codes of a client that does not come back: it said so (a close frame without a code says no more), or what it sent
 #: was no WebSocket message, no text, or too big.
@@ -114,6 +117,7 @@ class Stay:
         """The client is back: `outbound` is its connection from now on, and one that it still has is ended."""
         before, self.outbound = self.outbound, outbound
         self._scope.deadline = math.inf
+        log.info("session %s has its client again", self.session.id)
         if before is not None:
             before.hang_up("taken_over")
         self._changed(self)
@@ -125,6 +129,7 @@ class Stay:
         self.outbound = None
         if self.open and _may_come_back(outbound, why):
             self._scope.deadline = trio.current_time() + self._window
+            log.info("session %s has lost its client, which may come back in %g s", self.session.id, self._window)
             self.session.keep_for(Absent(outbound.number, outbound.joined_at, self.transcript))
         else:
             self.session.detach(outbound)
@@ -150,9 +155,8 @@ class Absent:
         self.joined_at = joined_at
         self._transcript = transcript
 
-    def offer(self, bundle: Bundle, pts: float) -> bool:
+    def offer(self, bundle: Bundle, pts: float) -> None:
         """Nobody looks."""
-        return False
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
         """It will be told when it is back."""

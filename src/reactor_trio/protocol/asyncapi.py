@@ -255,8 +255,8 @@ _QUERY: dict[str, Any] = {
         "role": {"type": "string", "enum": ["control", "viewer"], "default": "control"},
         "model": {"type": "string", "description": "the served model's name, else 404"},
         "token": {"type": "string"},
-        "resume": {"type": "string"},
-        "after": {"type": "integer"},
+        "resume": {"type": "string", "description": "resume token of a session that lost this client"},
+        "after": {"type": "integer", "description": "number of the last message received of it", "default": 1},
     },
 }
 

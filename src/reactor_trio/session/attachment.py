@@ -43,10 +43,10 @@ class Attachment(Protocol):
     joined_at: float
     watches: bool
 
-    def offer(self, bundle: Bundle, pts: float) -> bool:
+    def offer(self, bundle: Bundle, pts: float) -> bool | None:
         """A bundle is shown now; `pts` in seconds since the session began. Never raises.
 
-        Returns whether it replaced one that waited for nothing but its encoder.
+        Returns whether it replaced one that waited for nothing but its encoder; None: it takes none.
         """
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words

@@ -275,7 +275,8 @@ class Session:
         self._services.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
         if self.journal is None and not self._watched:
             self._services.dropped("session", "no_viewer", len(bundle.tracks))
-        outpaced = [attachment.offer(bundle, pts) for attachment in self._attachments.values()]
+        offered = [attachment.offer(bundle, pts) for attachment in self._attachments.values()]
+        outpaced = [one for one in offered if one is not None]
         if outpaced and self._ceiling.handed(due, all(outpaced)):
             self._half.limit(self._ceiling.fps)
 
