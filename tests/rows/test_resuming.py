@@ -169,7 +169,8 @@ async def test_viewers_keep_watching_and_then_the_world_goes_on(autojump_clock):
         assert len(server.model.log) > steps + 5
 
 
-async def test_a_run_loop_waits_in_emit(autojump_clock):
+@pytest.mark.parametrize("drop", [False, True])
+async def test_a_run_loop_waits_in_emit(autojump_clock, drop):
     class Loop(ReactorModel):
         output: Picture
         fps = 10
@@ -178,8 +179,9 @@ async def test_a_run_loop_waits_in_emit(autojump_clock):
         async def run(self):
             while True:
                 await self.connected.wait()
-                await self.emit(picture(1), drop=self.emitted > 40)
+                await self.emit(picture(1), drop=drop)
                 self.emitted += 1
+                await trio.sleep(0.1 if drop else 0)
 
         @event
         def look(self) -> int:
@@ -190,10 +192,10 @@ async def test_a_run_loop_waits_in_emit(autojump_clock):
         await peer.vanish()
         count = server.model.emitted
         await trio.sleep(10)
-        assert server.model.emitted == count
+        assert server.model.emitted == count, "it waits with its frame, and does not drop it"
         await peer.connect()
         await trio.sleep(1)
-        assert server.model.emitted - count == 14, "ten, and four into the empty buffer"
+        assert server.model.emitted - count == (11 if drop else 14), "ten a second, and what filled the empty buffer"
 
 
 async def test_a_blocking_model_waits_in_emit_block_and_its_rate_does_not_suffer(autojump_clock):
@@ -316,6 +318,35 @@ async def test_a_half_open_connection_is_ended_and_what_it_still_says_is_not_hea
             assert server.model.added == [1, 2]
             assert ns(new) == [old.last + 1, old.last + 2], "the goodbye of a connection is no message of the session"
             assert len(server.sessions) == 1
+
+
+async def test_what_comes_on_a_connection_that_was_given_up_is_not_heard(autojump_clock):
+    """It takes no goodbye for a while, so it is still there; what it says now will be said again on the new one."""
+    async with open_server(World, step_cost=0.1, resume_window=30) as server, returner(server) as old:
+        await old.vanish()
+        link = Link(bits_per_second=100_000)
+        await old.connect(link)
+        await old.command("chatter", count=50, size=2000)
+        await trio.sleep(0.2)
+        link._reader.stall()
+        async with returner(server, resume=old.welcome["resume_token"], after=old.last) as new:
+            await old.command("add", value=99)
+            await trio.sleep(0.5)
+            assert server.model.added == []
+            await trio.sleep(1)
+            assert old.gone.is_set()
+            assert [text["n"] for text in new.texts] == list(range(old.last + 1, 53))
+
+
+async def test_the_tracks_of_this_connection_follow_those_that_come_again(autojump_clock):
+    async with open_server(World, step_cost=0.1, resume_window=30) as server, returner(server, "jpeg") as peer:
+        async with server.connect(role="viewer", video=["raw"]) as viewer:
+            await viewer.take(3)
+            await peer.vanish()
+            peer.last = 1
+            await peer.connect(video="raw")
+            await viewer.take(1)
+            assert [track["codec"] for track in peer.of("reactor.track")] == ["jpeg", "jpeg", "raw"]
 
 
 async def test_of_two_that_race_with_one_token_the_later_one_has_it(autojump_clock):

@@ -15,7 +15,7 @@ from reactor_trio.client.handshake import open_websocket
 from reactor_trio.interface import Output, ReactorPipeline, UploadedFile, Video, event, file_uploaded
 from reactor_trio.server.serve import serve
 from reactor_trio.server.settings import Settings
-from reactor_trio.testing import open_server
+from reactor_trio.testing import Link, open_server
 
 
 class Picture(Output):
@@ -93,6 +93,17 @@ async def test_a_recording_goes_on_with_its_session_and_keeps_no_world_running(t
     assert lines[-1]["reason"] == "client_left"
     assert 19 <= lines[-1]["frames"]["main_video"] <= 22
     assert client.resume_token not in timeline.read_text()
+
+
+@pytest.mark.parametrize("window", [0, 30])
+async def test_the_next_one_comes_when_the_goodbye_was_said(autojump_clock, window):
+    """Also where the session is not the connection's: a client that does not take it is waited for as long."""
+    async with open_server(Model, step_cost=0.05, resume_window=window, limits={"session_length": 1}) as server:
+        async with server.connect(link=Link(bits_per_second=1_000_000)) as first:
+            await first.take(2)
+            first.link.stall()
+            async with server.connect():
+                assert trio.current_time() == pytest.approx(1 + server.runtime.desk.farewell_timeout)
 
 
 async def come_back(url: str, drops: int) -> None:

@@ -135,10 +135,9 @@ class Session:
             attachment.offer(*self._last)
 
     def detach(self, attachment: Attachment) -> None:
-        """A client watches no longer; nothing, if it has come back by another connection."""
-        if self._attachments.get(attachment.number) is attachment:
-            del self._attachments[attachment.number]
-            self._see_who_watches()
+        """A client watches no longer."""
+        self._attachments.pop(attachment.number, None)
+        self._see_who_watches()
 
     def keep_for(self, absent: Attachment) -> None:
         """The controlling client is away and may come back; `absent` stands for it until it is attached again."""

@@ -1,0 +1,38 @@
+"""What a client that comes back is told first does not count as a queue that it does not read."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from reactor_trio.connection import Hello, Outbound, OutboundServices
+from reactor_trio.connection.transcript import Transcript
+from reactor_trio.media import CodecSettings
+
+
+async def nowhere(function, argument):
+    raise AssertionError("nothing is encoded here")
+
+
+def way_out(transcript: Transcript) -> Outbound:
+    def ignore(*_):
+        return None
+
+    services = OutboundServices((), CodecSettings(), nowhere, 0.15, 5, ignore, ignore, ignore)
+    return Outbound(1, 0.0, Hello("control", ()), services, transcript)
+
+
+@pytest.mark.parametrize("kept", [0, 20])
+async def test_messages_that_come_again_leave_room_for_new_ones(kept):
+    await trio.lowlevel.checkpoint()
+    transcript = Transcript(100, 10_000)
+    transcript.add("reactor.welcome", {})
+    for _ in range(kept):
+        transcript.add("m", {})
+    back = way_out(transcript)
+    back.say_again({}, 1)
+    for _ in range(4):
+        back.say("m", {})
+    assert back.end_reason is None
+    back.say("m", {})
+    assert back.end_reason == "too_slow"
