@@ -102,6 +102,10 @@ class RemoteHalf:
             self._id, command.number, command.client, command.name, command.data, files, command.id, command.at
         ))  # fmt: skip
 
+    def pause(self, paused: bool) -> None:
+        """See `Half`."""
+        self._say(words.Pause(self._id, paused))
+
     def take_input(self, track: str, frame: InputFrame) -> None:
         """See `Half`."""
         self._say(words.Media(self._id, track, self._shown_frames.show(frame.data), frame.pts))

@@ -118,6 +118,13 @@ class Media(_Word, frozen=True, tag=14):
     pts: float
 
 
+class Pause(_Word, frozen=True, tag=43):
+    """See `Half.pause`."""
+
+    session: str
+    paused: bool
+
+
 class Limit(_Word, frozen=True, tag=15):
     """See `Half.limit`."""
 
@@ -267,7 +274,7 @@ class Logged(_Word, frozen=True, tag=41):
 
 
 ToModel: TypeAlias = (
-    Segment | Gone | Returned | Load | Begin | Over | Said | Media | Limit | Handed | Shown | Ping | ShowStack | Stop
+    Segment | Gone | Returned | Load | Begin | Over | Said | Media | Limit | Pause | Handed | Shown | Ping | ShowStack | Stop
 )
 FromModel: TypeAlias = (
     Segment | Gone | Returned | Loaded | NotLoaded | Put | Flush | Retime | Dropped | Answered | Told | Ended | RunEnded

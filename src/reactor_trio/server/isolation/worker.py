@@ -206,6 +206,8 @@ class _Stand:
                 self.half.command(self._command(word))
             case words.Media(_, track, plane, pts):
                 self.half.take_input(track, InputFrame(seen.see(plane).copy(), pts))  # which is the author's to change
+            case words.Pause(_, paused):
+                self.half.pause(paused)
             case words.Limit(_, fps):
                 self.half.limit(fps)
             case words.Handed(_, until, epoch, wake):
