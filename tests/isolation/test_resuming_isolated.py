@@ -11,20 +11,26 @@ from reactor_trio.testing import open_server
 
 class Picture(Output):
     main_video: Video
+
+
 class World(ReactorPipeline):
     output: Picture
     fps = 10
     total = 0
+
     @event
     def add(self, value: int) -> int:
         self.total += value
         return self.total
+
     def inference(self):
         n = 0
         while True:
-            yield np.full((4,4,3), n % 256, np.uint8)
+            yield np.full((4, 4, 3), n % 256, np.uint8)
             n += 1
-async def test_it(autojump_clock):
+
+
+async def test_the_world_of_a_model_process_waits(autojump_clock):
     async with open_server(World, step_cost=0.1, resume_window=30, isolation="process") as server:
         async with server.connect() as client:
             assert await client.command("add", value=2) == 2
