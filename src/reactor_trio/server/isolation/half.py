@@ -42,7 +42,10 @@ class RemoteHalf:
         self.mailbox = Mailbox(_at_once, asleep=True)
         self._id = session_id
         self._client = client
-        self._say = say
+        #: what is said before `run`: the other process hears of the session first
+        self._early: list[object] = []
+        self._say: Callable[[object], object] = self._early.append
+        self._say_now = say
         self._shown_frames = shown
         self._seen_frames = seen
         self._over = over
@@ -61,7 +64,10 @@ class RemoteHalf:
         """See `Half`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         self._began = True
+        self._say = self._say_now
         self._say(words.Begin(self._id, *self._client))
+        for word in self._early:
+            self._say(word)
         try:
             await self._ended.wait()
         except trio.Cancelled:

@@ -1,0 +1,74 @@
+"""The model that the tests with real processes serve, and what they ask of it."""
+
+MODEL = '''
+import ctypes
+import logging
+import os
+import time
+import numpy as np
+from reactor_trio import *
+
+log = logging.getLogger("author")
+
+class Picture(Output):
+    main_video: Video
+
+class Camera(Input):
+    webcam: Video
+
+class State(InputState):
+    level: int = InputField(default=0, ge=0, le=255)
+    file: UploadedFile | None = InputField(default=None)
+
+class Note(ModelMessage):
+    text: str
+
+class Model(ReactorPipeline):
+    state: State
+    fps = 60
+    camera: Camera
+
+    def load(self, config):
+        self.buffer = np.zeros((240, 320, 3), np.uint8)
+
+    @event
+    def process(self) -> dict:
+        return {"pid": os.getpid(), "descriptors": len(os.listdir("/proc/self/fd")), "threads": len(os.listdir("/proc/self/task"))}
+
+    @event
+    async def note(self, text: str):
+        log.warning("about %s", text)
+        await self.send(Note(text=text))
+
+    @event
+    def file_size(self) -> int:
+        return len(self.state.file.data)
+
+    @event
+    def raises(self):
+        raise ValueError("no")
+
+    @event
+    def segfault(self):
+        ctypes.string_at(0)
+
+    @event
+    def exit(self):
+        os._exit(7)
+
+    @event
+    def hang(self):
+        ctypes.PyDLL(None).sleep(60)  # the interpreter is not let go
+
+    def inference(self):
+        number = 0
+        while True:
+            frames = self.camera.webcam.try_read(1)
+            if frames:
+                self.buffer[:] = frames[0].data.mean().astype(np.uint8)
+            else:
+                self.buffer[:] = self.state.level
+            self.buffer[0, 0] = number % 256  # one buffer, used again at once
+            number += 1
+            yield self.buffer
+'''
