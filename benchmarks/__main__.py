@@ -12,6 +12,7 @@ from benchmarks import (
     convert,
     cycles,
     growth,
+    isolation,
     links,
     media,
     overhead,
@@ -27,8 +28,8 @@ from benchmarks.report import Report, machine
 
 BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "render": render, "push": push,
-    "links": links, "media": media, "page": page, "viewers": viewers, "growth": growth, "startup": startup, "traces": traces,
-    "compare": compare,
+    "links": links, "media": media, "page": page, "viewers": viewers, "growth": growth, "isolation": isolation,
+    "startup": startup, "traces": traces, "compare": compare,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}

@@ -74,7 +74,7 @@ def latency(report: Report, *, quick: bool) -> None:
     for _ in range(turns):
         for fps in RATES:
             with server(640, 480, writeable=False, fps=fps) as (_, port):
-                ack, picture, rate = trio.run(_latency_of, port, fps, samples, dice)
+                ack, picture, rate = trio.run(latency_of, port, fps, samples, dice)
             acks[fps] += ack
             pictures[fps] += picture
             shown[fps].append(rate)
@@ -93,7 +93,7 @@ def latency(report: Report, *, quick: bool) -> None:
         report.bar(f"{fps} fps: median beyond step and one interval", beyond, 3, "ms")
 
 
-async def _latency_of(
+async def latency_of(
     port: int, fps: int, samples: int, dice: random.Random
 ) -> tuple[list[float], list[float], float]:
     """Seconds from command to ack and to picture, and the frames a second that arrived."""
@@ -142,7 +142,7 @@ def processor(report: Report, *, quick: bool) -> None:
     for _ in range(turns):
         for name, open_server in ways.items():
             with open_server() as (pid, port):  # type: ignore[attr-defined]
-                resting, busy, frames = _processor_of(pid, port, seconds)
+                resting, busy, frames = processor_of(pid, port, seconds)
                 idle[name].append(resting)
                 cost[name].append((busy - resting * seconds) / frames)
     base = cost["bare header and payload"]
@@ -162,7 +162,7 @@ def processor(report: Report, *, quick: bool) -> None:
         report.bar(f"{name}: processor time to that of bare writes", ratio, 1.5, "times")
 
 
-def _processor_of(pid: int, port: int, seconds: float) -> tuple[float, float, float]:
+def processor_of(pid: int, port: int, seconds: float) -> tuple[float, float, float]:
     """Processor seconds a second at rest, processor seconds while watched, and the frames that arrived meanwhile."""
     before = cpu_seconds(pid)
     time.sleep(seconds / 4)

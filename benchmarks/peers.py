@@ -10,11 +10,11 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests" / name) for name in ("faults", "soak")]
 
 from cycling import cycle  # noqa: E402
-from fault_peers import PONG, SOURCE, RawClient, ReactorProcess, frame, opening, reactor_run  # noqa: E402
+from fault_peers import PONG, SOURCE, RawClient, ReactorProcess, frame, health, opening, reactor_run  # noqa: E402
 
 __all__ = [
-    "PONG", "RawClient", "ReactorProcess", "cpu_seconds", "cycle", "environment", "frame", "opening", "reactor_run",
-    "thread_seconds",
+    "PONG", "RawClient", "ReactorProcess", "cpu_seconds", "cycle", "environment", "frame", "health", "opening",
+    "reactor_run", "thread_seconds",
 ]  # fmt: skip
 
 

@@ -33,7 +33,8 @@ class Model(ReactorPipeline):
 
     @event
     def process(self) -> dict:
-        return {"pid": os.getpid(), "descriptors": len(os.listdir("/proc/self/fd")), "threads": len(os.listdir("/proc/self/task"))}
+        has = {folder: len(os.listdir(f"/proc/self/{folder}")) for folder in ("fd", "task")}
+        return {"pid": os.getpid(), "descriptors": has["fd"], "threads": has["task"]}
 
     @event
     async def note(self, text: str):

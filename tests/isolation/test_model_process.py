@@ -34,7 +34,9 @@ def until_served(server):
     until = time.monotonic() + PATIENCE
     while health(server.port)[0] != 200:
         assert time.monotonic() < until
-    return RawClient(server.port)
+    client = RawClient(server.port)
+    client.text("reactor.welcome")
+    return client
 
 
 def without_frames(served):
@@ -115,7 +117,7 @@ def test_a_model_that_holds_the_interpreter_is_killed(served):
 
 
 def test_the_model_goes_with_its_server(tmp_path):
-    for end in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+    for end in (signal.SIGTERM, signal.SIGKILL):
         with reactor_run(tmp_path, MODEL, isolation="process") as server:
             with RawClient(server.port) as client:
                 pid = process_of(client)["pid"]

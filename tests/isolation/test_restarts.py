@@ -10,6 +10,7 @@ import trio
 
 from reactor_trio import InputState, Output, ReactorModel, ReactorPipeline, Video, event
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
+from reactor_trio.server.isolation import words, worker
 from reactor_trio.server.restarts import PAUSES
 from reactor_trio.testing import open_server
 from reactor_trio.testing.isolated import InlineProcess
@@ -183,6 +184,37 @@ async def test_a_process_that_goes_while_it_loads_is_a_load_that_failed(autojump
         except ModelFailed as error:
             failed.append(str(error))
     assert failed == ["World: its process was killed while the model was loaded"]
+
+
+@pytest.mark.parametrize(("busy", "hangs"), [(1.9, False), (2.1, True)])
+async def test_a_step_within_step_timeout_goes_on_and_one_above_it_ends_the_process(
+    autojump_clock, monkeypatch, busy, hangs
+):
+    """A loop that is busy answers late: here each answer is held back for as long as a step would take."""
+    hear = worker._Worker._hear
+
+    def late(self, word, descriptor):
+        if isinstance(word, words.Ping):
+            self._nursery.start_soon(answer, self, word)
+        else:
+            hear(self, word, descriptor)
+
+    async def answer(self, ping):
+        if trio.current_time() > LOAD:
+            await trio.sleep(busy)
+        hear(self, ping, None)
+
+    monkeypatch.setattr(worker._Worker, "_hear", late)
+    async with open_server(World, isolation="process", step_timeout=2.0) as server, server.connect() as client:
+        if not hangs:
+            await client.take(200)
+            return
+        began = trio.current_time()
+        with pytest.raises(SessionEnded) as ended:
+            await client.take(200)
+        assert ended.value.reason == "model_restarting"
+        assert trio.current_time() - began == pytest.approx(2.0 + 0.5, abs=0.5)
+        assert b"computed for more than 2 s" in server.http("/health").body
 
 
 class Loop(ReactorModel):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import trio
 
-#: seconds before each attempt in a row; after the last one a model that does not stay is given up
+#: seconds before each attempt in a row; a model that cannot be loaded is given up after the last one
 PAUSES = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
-#: seconds for which it must have been loaded for the row to end
+#: seconds for which it must have been loaded for the next attempt to be made at once
 STAYED = 1.0
 
 
@@ -24,8 +24,9 @@ class Restarts:
 
     def gone(self) -> None:
         """The model that was loaded is gone."""
-        if trio.current_time() - self._loaded_at > STAYED:
-            self._attempts = 0
+        stayed = trio.current_time() - self._loaded_at > STAYED
+        # One that goes soon after each load must not spin; its clients shall not wait long for it all the same.
+        self._attempts = 0 if stayed else min(self._attempts, 1)
 
     async def wait(self) -> None:
         """Wait as long as is due before the next attempt."""
