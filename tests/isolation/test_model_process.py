@@ -151,6 +151,7 @@ class Model(ReactorModel):
 '''
 
 
+@pytest.mark.soak  # CI has the same in virtual time
 def test_a_run_that_ends_is_exit_1_in_this_placement_too(tmp_path):
     with reactor_run(tmp_path, RUN_ENDS, isolation="process") as server, RawClient(server.port) as client:
         assert client.text("reactor.bye")["data"]["reason"] == "model_error"
