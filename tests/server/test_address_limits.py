@@ -13,7 +13,7 @@ import trio
 from reactor_trio.client import connect
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.interface import Output, ReactorPipeline, Video
-from reactor_trio.server import serve as serving
+from reactor_trio.server import listening as serving
 from reactor_trio.server.addresses import REMEMBERED, Addresses
 from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.serve import serve

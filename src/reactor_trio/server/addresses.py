@@ -156,6 +156,14 @@ _WORDS: dict[LimitKind, tuple[str, str]] = {
 }
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host is this computer for certain: `localhost` or a name below it, or such an address."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    address = _parse(f"[{host}]" if ":" in host else host)
+    return address is not None and address.is_loopback
+
+
 def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """`192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; an IPv4 address written as IPv6 is one."""
     if text.startswith("["):

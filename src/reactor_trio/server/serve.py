@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
-import logging
 import os
-import socket
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,21 +17,17 @@ from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.model_host import open_model_host
 from reactor_trio.server.certificates import Certificates
 from reactor_trio.server.free_memory import FreeMemory, trimmer
+from reactor_trio.server.listening import Reception, warn_if_open
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.moderation import Hook, check_in_thread
 from reactor_trio.server.placement import LocalPlacement, Placement
-from reactor_trio.server.refusals import Refusals
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
-from reactor_trio.server.site import ReactorSite
 from reactor_trio.server.tracing import open_tracing
 from reactor_trio.session import Check
-from reactor_trio.transport import PatientListener, peer_of, secured, serve_http, turn_away
 
 A = TypeVar("A")
 R = TypeVar("R")
-
-log = logging.getLogger("reactor_trio.server")
 
 
 class Serving(msgspec.Struct, frozen=True):
@@ -125,7 +117,7 @@ async def serve(
                     bound = open_listeners[0].socket.getsockname()
                     serving = Serving(bound[0], bound[1], runtime, certificates)
                     accepting = trio.CancelScope()
-                    nursery.start_soon(_listen, serving, open_listeners, settings, accepting, nursery)
+                    nursery.start_soon(_listen, serving, open_listeners, accepting, nursery)
                     await runtime.load(dict(config or {}))
                     nursery.start_soon(runtime.watch_model)
                     await runtime.open_doors()
@@ -172,79 +164,15 @@ async def _open_placement(
 
 
 async def _listen(
-    serving: Serving,
-    listeners: Sequence[trio.SocketListener],
-    settings: Settings,
-    accepting: trio.CancelScope,
-    connections: trio.Nursery,
+    serving: Serving, listeners: Sequence[trio.SocketListener], accepting: trio.CancelScope, connections: trio.Nursery
 ) -> None:
-    """Accept until `accepting` is cancelled; connections go on, in a nursery of their own."""
-    runtime, certificates = serving.runtime, serving.certificates
-    site, refusals = ReactorSite(runtime, settings.host), Refusals(runtime.metrics, lambda: runtime.metrics.ready)
-    room, limits = settings.limits.connections, site.limits
-    _warn_if_open(listeners, settings)
-    open_connections = turned_away = 0
-
-    async def refuse(stream: trio.abc.Stream, why: str, status: HTTPStatus) -> None:
-        nonlocal turned_away
-        per_address = "_per_address" if status == HTTPStatus.TOO_MANY_REQUESTS else ""
-        refusals.note(f"a connection above runtime.limits.connections{per_address}", status)
-        if turned_away >= room:  # to say why takes a descriptor, too
-            await trio.aclose_forcefully(stream)
-            return
-        turned_away += 1
-        try:
-            await turn_away(stream, why, status)
-        finally:
-            turned_away -= 1
-
-    async def connection(tcp: trio.SocketStream) -> None:
-        # The TLS handshake is part of the first read, so that it has the limit of the first request.
-        stream = tcp if certificates is None else secured(tcp, certificates.context)
-        peer = peer_of(tcp)
-        if open_connections >= room:
-            await refuse(stream, site.addresses.refuse("connections", peer, room), HTTPStatus.SERVICE_UNAVAILABLE)
-            return
-        with site.addresses.connection(peer) as why_not:
-            if why_not is None:
-                await serve_connection(stream)
-            else:
-                await refuse(stream, why_not, HTTPStatus.TOO_MANY_REQUESTS)
-
-    async def serve_connection(stream: trio.abc.Stream) -> None:
-        nonlocal open_connections
-        open_connections += 1
-        runtime.metrics.connections = open_connections
-        try:
-            await serve_http(
-                stream, site, limits, closing=runtime.draining, methods=site.methods, refused=refusals.note
-            )
-        except* Exception as group:
-            # A fault of the runtime in one connection must not take the others down.
-            log.error("a connection failed in the runtime: please report this", exc_info=group)
-        finally:
-            open_connections -= 1
-            runtime.metrics.connections = open_connections
-
+    """Accept until `accepting` is cancelled."""
+    runtime = serving.runtime
+    warn_if_open(listeners, runtime.settings)
     connections.start_soon(runtime.room.run)
     await connections.start(runtime.desk.stays.run)
     with accepting:
-        await trio.serve_listeners(connection, [PatientListener(one) for one in listeners], handler_nursery=connections)
-
-
-def _warn_if_open(listeners: Sequence[trio.SocketListener], settings: Settings) -> None:
-    """Log a warning if others than this computer's users can reach a server that asks for nothing."""
-    if settings.auth is not None:
-        return
-    for listener in listeners:
-        if listener.socket.family in (socket.AF_INET, socket.AF_INET6):
-            host, port = listener.socket.getsockname()[:2]
-            if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
-                where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                log.warning(
-                    "whoever reaches %s can use this model: set runtime.auth (docs/security.md), or host: 127.0.0.1", where
-                )
-                return
+        await Reception(runtime, runtime.settings, serving.certificates).run(listeners, connections)
 
 
 def _first(group: BaseException) -> BaseException:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from functools import cache, partial
 from importlib import resources
@@ -17,7 +16,7 @@ from reactor_trio.admission import Claims
 from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
 from reactor_trio.protocol import asyncapi_document, close_code
 from reactor_trio.server.access import DenialLog, DenialReason, Denied, Grant, shown_token
-from reactor_trio.server.addresses import Addresses, network_of
+from reactor_trio.server.addresses import Addresses, is_loopback, network_of
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
@@ -59,12 +58,7 @@ class Doorman:
 
     def hosts_allowed(self, host: str) -> bool:
         """A loopback name, the bound address, or a host that the manifest lists."""
-        if host in self._hosts or host == "localhost" or host.endswith(".localhost"):
-            return True
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return False
+        return host in self._hosts or is_loopback(host)
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
         """No origin, the same origin, or one that the manifest lists.

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
+from reactor_trio.server.addresses import is_loopback
 
 __all__ = ["check_clock", "check_folder", "check_limits", "check_port", "check_reach", "check_secrets"]
 
@@ -87,7 +88,7 @@ def check_port(host: str, port: int) -> Finding:
 
 def check_reach(host: str, hosts: tuple[str, ...], origins: tuple[str, ...], *, auth: bool, tls: bool) -> Iterator[Finding]:
     """Who may reach a server that listens there."""
-    if _is_loopback(host):
+    if is_loopback(host):
         yield ok("access", f"{host}: this machine only" + (f", and a proxy for {', '.join(hosts)}" if hosts else ""))
     elif not auth:
         yield warning(
@@ -96,9 +97,9 @@ def check_reach(host: str, hosts: tuple[str, ...], origins: tuple[str, ...], *, 
         )  # fmt: skip
     else:
         yield ok("access", f"{host} is reachable by other machines; they must show who they are")
-    if auth and not tls and not _is_loopback(host):
+    if auth and not tls and not is_loopback(host):
         yield warning("access", "tokens travel unencrypted", "give a certificate, or put a proxy with TLS in front")
-    if not _is_loopback(host) and not hosts and _is_any(host):
+    if not is_loopback(host) and not hosts and _is_any(host):
         yield warning(
             "access", "other machines get 403: no name is listed under which they may call this server",
             "list the names and addresses that they use in runtime.hosts",
@@ -155,14 +156,6 @@ def _texts(value: object, key: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _texts(inner, key)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 def _is_any(host: str) -> bool:
