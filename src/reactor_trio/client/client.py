@@ -1,13 +1,12 @@
 """The client of one session, over any Transport, on asyncio and on trio.
 
-Each method sends in its caller's task and waits there for what comes back. What comes, answers, frames and messages, is
-taken by one task (`receiver.py`), which also knows how the session ended: so a send into a closed connection waits for
-that reason, and does not make up its own.
+Commands are numbered and kept until they are answered (`outbox.py`). What comes, answers, frames and messages, goes to one
+place (`receiver.py`), which outlives connections. One task (`line.py`) runs the connection that stands, knows how it ended,
+and makes the next one when the link was lost and the server keeps the session: so whoever waits goes on waiting.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,15 +14,20 @@ from typing import Any, ClassVar, TypeVar
 
 import anyio
 import anyio.to_thread
+import msgspec
 from numpy.typing import ArrayLike
 
+from reactor_trio.client.comeback import Reopen
 from reactor_trio.client.conversation import Commanded, Conversation, Ending
 from reactor_trio.client.decoders import wanted
-from reactor_trio.client.push import Payload, PushTrack, check_codec, checked_picture, encode_sound
+from reactor_trio.client.line import Line
+from reactor_trio.client.outbox import Outbox
+from reactor_trio.client.push import Payload, Pushes, PushTrack, check_codec, checked_picture, encode_sound
 from reactor_trio.client.receiver import Answer, Receiver
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
-from reactor_trio.client.transport import Transport, TransportClosed
+from reactor_trio.client.telling import Teller
+from reactor_trio.client.transport import Transport
 from reactor_trio.client.uploads import Post, Source, Upload, upload
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import TrackInfo, Welcome
@@ -43,6 +47,10 @@ class Client:
             it takes that back.
         post: how uploads travel; without it there are none.
         feedback: whether the server is told of each video frame that comes.
+        reopen: makes another connection to this session when its link is lost; without it, or where the server keeps no
+            session without its client, a lost link ends it.
+        on_lost: called with the reason when the link is lost and the client begins to try again.
+        on_resumed: called with the seconds that it was away when the session goes on.
     """
 
     #: frames that a consumer's queue holds
@@ -56,20 +64,33 @@ class Client:
         on_ending: Callable[[str, float | None], object] | None = None,
         post: Post | None = None,
         feedback: bool = False,
+        reopen: Reopen | None = None,
+        on_lost: Callable[[str], object] | None = None,
+        on_resumed: Callable[[float], object] | None = None,
     ) -> None:
-        self._transport = transport
         self._post = post
         self._conversation = Conversation()
+        self._outbox = Outbox()
+        self._pushes = Pushes()
+        teller = Teller()
         self._receiver = Receiver(
-            transport, self._conversation, on_queued, self.frames_queued, feedback, self._keyframe_wanted, on_ending
-        )
-        self._pushes: dict[int, PushTrack] = {}
-        self._first_push: float | None = None
+            self._conversation, self._outbox, teller, on_queued, self.frames_queued, feedback,
+            self._pushes.request_keyframe, on_ending,
+        )  # fmt: skip
+        self._line = Line(
+            transport, self._receiver, self._outbox, teller,
+            reopen=reopen, on_lost=on_lost, on_resumed=on_resumed, returned=self._pushes.restart,
+        )  # fmt: skip
 
     @property
     def ended(self) -> str | None:
         """Why the session ended (`"lost"` if the link broke), None while it goes on."""
         return self._receiver.ended
+
+    @property
+    def connected(self) -> bool:
+        """Whether the link stands: False while it is lost and tried again, and when the session has ended."""
+        return self._line.stands
 
     @property
     def position(self) -> int | None:
@@ -122,6 +143,9 @@ class Client:
     async def command(self, name: str, /, **arguments: Any) -> Any:
         """Send a command and wait until it is applied: the model's next step sees it. Returns its handler's reply.
 
+        A link that is lost meanwhile makes it wait longer: commands are applied once and in order, also those given while
+        there is no link. With 1024 commands unanswered, or 16 MiB of them, it first waits for an answer to one of them.
+
         Raises:
             CommandError: it was refused and changed nothing; the message names the offending value.
             SessionEnded: the session ended first; whether the command was applied is not known.
@@ -129,13 +153,14 @@ class Client:
 
         Cancelling it stops the waiting, not the command, and leaves the connection usable.
         """
+        await self._outbox.wait_room()
         self._receiver.check_alive()
         number, text = self._conversation.command(name, arguments, anyio.current_time())
         if self._receiver.tap is not None:
             self._receiver.tap(Commanded(number, name, arguments))
         answer = self._receiver.answers[number] = Answer()
+        self._outbox.put(number, text)
         try:
-            await self._send(text)
             await answer.given.wait()
         except BaseException:
             self._conversation.forget(number)
@@ -196,7 +221,7 @@ class Client:
         """
         text = self._conversation.request_video(wanted(codecs))
         self._receiver.check_alive()
-        await self._send(text)
+        await self._line.send(text)  # where it is not sent, the next connection asks for them
         self._receiver.check_alive()
 
     def messages(self) -> MessageStream:
@@ -210,15 +235,17 @@ class Client:
     def statistics(self) -> Statistics:
         """Rates, jitter, latency and losses until now."""
         lost = {index: (frames.dropped, frames.skipped) for index, frames in self._receiver.frames.items()}
-        return self._conversation.statistics(anyio.current_time(), lost, self._receiver.messages.dropped)
+        figures = self._conversation.statistics(anyio.current_time(), lost, self._receiver.messages.dropped)
+        return msgspec.structs.replace(figures, comebacks=self._line.comebacks, seconds_lost=self._line.seconds_lost)
 
     async def push_video(
         self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85
     ) -> bool:
-        """Send a picture to the model; returns when it is on its way, True, or a newer one has taken its place, False.
+        """Send a picture to the model; returns True when it is on its way, False if a newer one has taken its place or the
+        link was lost under it.
 
         Pushed one after the other, all are sent. While one is under way, of those that other tasks push meanwhile only the
-        newest is kept.
+        newest is kept. While the link is lost it waits.
 
         Args:
             track: a name in `tracks`; None: the first input video track.
@@ -236,16 +263,18 @@ class Client:
         self._receiver.check_alive()
         way, picture = self._find_input(track, "video"), checked_picture(frame)
         check_codec(codec)
-        captured = self._captured(pts)
+        captured = self._pushes.captured(pts)
 
         async def encode() -> Payload:
+            await self._line.wait_usable()
             work = partial(way.encode, picture, captured, codec, quality)
             return work() if codec == "raw" else await self._away(work)
 
         return await way.push_newest(captured, encode, self._send_bytes)
 
     async def push_audio(self, track: str | None, samples: ArrayLike, pts: float | None = None) -> None:
-        """Send sound to the model; returns when it is on its way.
+        """Send sound to the model; returns when it is on its way. While the link is lost it waits; what was under way then may
+        not arrive.
 
         Args:
             track: a name in `tracks`; None: the first input audio track.
@@ -256,18 +285,24 @@ class Client:
         """
         self._receiver.check_alive()
         way = self._find_input(track, "audio")
-        await way.push(self._captured(pts), encode_sound(samples), self._send_bytes)
+        await way.push(self._pushes.captured(pts), encode_sound(samples), self._send_bytes)
 
     async def feedback(self, track: str | None, seq: int) -> None:
         """Tell the server the newest frame shown of `track` (a name; None as in `frames()`). Raises SessionEnded."""
         self._receiver.check_alive()
-        await self._send(self._conversation.feedback(self._find_track(track).index, seq))
+        await self._line.send(self._conversation.feedback(self._find_track(track).index, seq))
         self._receiver.check_alive()
 
     async def aclose(self) -> None:
-        """Leave the session politely, within 1 s and also under cancellation. A second call does nothing more."""
-        self._receiver.finish("client_left")
-        await self._transport.aclose()
+        """Leave the session politely, within 1 s and also under cancellation. A second call does nothing more.
+
+        The session ends at once; while the link is lost the server cannot be told, and keeps it until its time is over.
+        """
+        await self._line.aclose()
+
+    @property
+    def _transport(self) -> Transport:
+        return self._line.transport
 
     @property
     def _welcome(self) -> Welcome:
@@ -284,45 +319,16 @@ class Client:
         raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in outputs) or 'none'}")
 
     def _find_input(self, name: str | None, kind: str) -> PushTrack:
-        inputs = [track for track in self.tracks if track.direction == "in"]
-        for track in inputs:
-            if track.kind == kind and name in (None, track.name):
-                return self._pushes.setdefault(track.index, PushTrack(track))
-        wanted = f"{kind} input track" + ("" if name is None else f" {name!r}")
-        raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in inputs) or 'none'}")
-
-    def _captured(self, pts: float | None) -> float:
-        if pts is None:
-            now = anyio.current_time()
-            self._first_push = now if self._first_push is None else self._first_push
-            return now - self._first_push
-        if not 0 <= pts < math.inf:
-            raise ValueError(f"pts: expected seconds, 0 or more, got {pts!r}")
-        return pts
+        return self._pushes.find((track for track in self.tracks if track.direction == "in"), name, kind)
 
     async def _away(self, work: Callable[[], T]) -> T:
         """What `work` returns, off the loop."""
         return await anyio.to_thread.run_sync(work)
 
-    def _keyframe_wanted(self, track: int) -> None:
-        if (way := self._pushes.get(track)) is not None:
-            way.request_keyframe()
-
-    async def _send_bytes(self, data: bytes) -> None:
-        try:
-            await self._transport.send_bytes(data)
-        except TransportClosed:
-            await self._receiver.over.wait()  # as in `_send`
+    async def _send_bytes(self, data: bytes) -> bool:
+        sent = await self._line.send_bytes(data)
         self._receiver.check_alive()
-
-    async def _send(self, text: str) -> None:
-        """Send `text`, or return once the session is over."""
-        try:
-            await self._transport.send(text)
-        except TransportClosed:
-            # The receiving task knows the reason: it still gets the server's last words.
-            await self._receiver.over.wait()
-
+        return sent
 
 
 C = TypeVar("C", bound=Client)
@@ -336,15 +342,14 @@ async def running(client: C) -> AsyncIterator[C]:
     comes out as it is, never inside a group. Raises SessionEnded if the server ends the session before it begins.
     """
     try:
-        await client._receiver.wait_welcome()
+        await client._line.begin()
     except BaseException:
         await client.aclose()
         raise
     failure: BaseException | None = None
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client._receiver.receive_all)
-            tasks.start_soon(client._receiver.tell_all)
+            tasks.start_soon(client._line.run)
             try:
                 yield client
             except anyio.get_cancelled_exc_class():

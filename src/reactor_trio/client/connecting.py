@@ -5,13 +5,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from reactor_trio.client.client import Client, running
 from reactor_trio.client.decoders import wanted
 from reactor_trio.client.handshake import open_websocket
-from reactor_trio.client.transport import MAX_MESSAGE_SIZE
+from reactor_trio.client.transport import MAX_MESSAGE_SIZE, WebSocketTransport
 from reactor_trio.client.uploads import HttpPost
 
 _SCHEMES = {"http": "ws", "https": "wss"}
@@ -30,6 +31,9 @@ async def connect(
     model: str | None = None,
     on_queued: Callable[[int, int], object] | None = None,
     on_ending: Callable[[str, float | None], object] | None = None,
+    resume: bool = True,
+    on_lost: Callable[[str], object] | None = None,
+    on_resumed: Callable[[float], object] | None = None,
     feedback: bool = True,
     max_message_size: int = MAX_MESSAGE_SIZE,
     timeout: float = 10.0,
@@ -49,6 +53,10 @@ async def connect(
         on_queued: called with `(position, total)` while the server has no room.
         on_ending: called with `(reason, seconds)` when the server says that the session will end (`"idle"`, `"expired"`,
             `"draining"`), with None for seconds when it takes that back.
+        resume: when the link is lost, come back to the same session, if the server keeps it (`runtime.resume_window`): for as
+            long as it does, or for 60 s if it does not say. Commands wait meanwhile, iterators go on afterwards.
+        on_lost: called with the reason when the link is lost and the client begins to come back.
+        on_resumed: called with the seconds that it was away when it is back.
         feedback: tell the server of each frame that comes, so that it sends no more than the link carries.
         max_message_size: bytes of the largest message that will be taken.
         timeout: seconds for TCP and the handshakes. Waiting in the server's queue has no limit.
@@ -64,17 +72,34 @@ async def connect(
     """
     url, in_url = without_token(url)
     address = session_url(url, video=video, audio=audio, role=role, model=model, feedback=feedback)
-    transport = await open_websocket(
-        address,
-        token=in_url or token,
-        ssl_context=ssl_context,
-        max_message_size=max_message_size,
-        timeout=timeout,
-    )
-    post = HttpPost(address, ssl_context=ssl_context, timeout=timeout)
-    async with running(Client(transport, on_queued=on_queued, on_ending=on_ending, post=post, feedback=feedback)) as client:
+    open_one = partial(
+        open_websocket, ssl_context=ssl_context, max_message_size=max_message_size, timeout=timeout
+    )  # fmt: skip
+    transport = await open_one(address, token=in_url or token)
+
+    async def reopen(resume_token: str, after: int, codecs: Iterable[str] | None) -> WebSocketTransport:
+        again = await open_one(resuming_url(address, resume_token, after, codecs))  # the token that is shown is this one
+        again.expect_byte_every(_MISSED_BEATS * client.heartbeat)
+        return again
+
+    client = Client(
+        transport, on_queued=on_queued, on_ending=on_ending, feedback=feedback,
+        post=HttpPost(address, ssl_context=ssl_context, timeout=timeout),
+        reopen=reopen if resume else None, on_lost=on_lost, on_resumed=on_resumed,
+    )  # fmt: skip
+    async with running(client):
         transport.expect_byte_every(_MISSED_BEATS * client.heartbeat)
         yield client
+
+
+def resuming_url(address: str, resume_token: str, after: int, video: Iterable[str] | None = None) -> str:
+    """`address`, a URL of `session_url`, for coming back to its session; `video` if other codecs were asked for since."""
+    parts = urlsplit(address)
+    fields = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if video is not None:
+        fields["video"] = ",".join(video) or "none"
+    query = urlencode(fields | {"resume": resume_token, "after": str(after)}, safe=",")
+    return urlunsplit(parts._replace(query=query))
 
 
 def without_token(url: str) -> tuple[str, str | None]:

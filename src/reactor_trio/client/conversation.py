@@ -6,13 +6,12 @@ waiting caller, hand a frame to its consumers) is the Client's business.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
 
+from reactor_trio.client.arguments import plain
 from reactor_trio.client.statistics import CommandMeter, LatencyMeter, Statistics, TrackMeter, spread
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import (
@@ -39,6 +38,20 @@ class Queued(msgspec.Struct, frozen=True):
 
 class Welcomed(msgspec.Struct, frozen=True):
     """The session has begun; `Conversation.welcome` and `tracks` are set."""
+
+
+class Returned(msgspec.Struct, frozen=True):
+    """The session goes on over another connection.
+
+    Attributes:
+        received: commands of this client that the server has read, over all connections.
+        missed: messages that it said meanwhile and says again now.
+        changed: tracks that are described otherwise than before.
+    """
+
+    received: int
+    missed: int = 0
+    changed: tuple[TrackInfo, ...] = ()
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -120,17 +133,29 @@ class _Error(msgspec.Struct):
 T = TypeVar("T")
 
 
+class _Resumption(msgspec.Struct):
+    """What a welcome says only to a client that comes back."""
+
+    resumed: bool = False
+    received: int = 0
+    missed: int = 0
+
+
 class Conversation:
-    """One connection's protocol state.
+    """One session's protocol state.
 
     Attributes:
         welcome: the session's data, None until it has begun.
         tracks: the tracks' present descriptions by index.
+        newest: the highest number of a message of the server, of those that it numbers.
+        video: the codecs that the server was asked for since the session began; None: it was not.
     """
 
     def __init__(self) -> None:
         self.welcome: Welcome | None = None
         self.tracks: dict[int, TrackInfo] = {}
+        self.newest = 0
+        self.video: tuple[str, ...] | None = None
         self._last_id = 0
         self._commands = CommandMeter()
         self._latency = LatencyMeter()
@@ -141,10 +166,9 @@ class Conversation:
 
         Raises CommandError for NaN and infinities, which JSON does not have, and TypeError for what else it does not.
         """
-        data = msgspec.to_builtins(dict(arguments), str_keys=True, enc_hook=_plain)
-        _refuse_non_finite(data, "$")
+        data = plain(arguments)
+        text = encode_client_text(name, data, self._last_id + 1)
         self._last_id += 1
-        text = encode_client_text(name, data, self._last_id)
         self._commands.sent(self._last_id, now)
         return self._last_id, text
 
@@ -162,9 +186,9 @@ class Conversation:
         """The text that asks for a frame that can be decoded without those before it."""
         return encode_client_text("reactor.keyframe", {"track": track})
 
-    @staticmethod
-    def request_video(codecs: Sequence[str]) -> str:
+    def request_video(self, codecs: Sequence[str]) -> str:
         """The text that says which codecs are decoded from now on, best first; none for no video."""
+        self.video = tuple(codecs)
         return encode_client_text("reactor.video", {"video": list(codecs) or ["none"]})
 
     def receive_text(self, text: str, now: float) -> TextEvent | None:
@@ -173,10 +197,41 @@ class Conversation:
         Raises ProtocolError for anything that the server must not say.
         """
         message = decode_server_text(text)
+        if self._said_before(message):
+            return None
         event = self._event(message, now)
         if self.welcome is None and not isinstance(event, Queued | Bye):
             raise ProtocolError(f"{message.type} came before reactor.welcome")
         return event
+
+    def receive_return(self, text: str) -> Returned | Bye | None:
+        """What the first text of another connection to this session means; None if the session is not there any more.
+
+        Raises ProtocolError for anything else than a server says then.
+        """
+        message = decode_server_text(text)
+        match message.type:
+            case "reactor.queued":
+                return None
+            case "reactor.bye":
+                return _data(message, Bye)
+            case "reactor.welcome":
+                welcome, resumption = _data(message, Welcome), _data(message, _Resumption)
+            case other:
+                raise ProtocolError(f"{other} came before reactor.welcome")
+        assert self.welcome is not None, "no session has begun"
+        if not resumption.resumed or welcome.session_id != self.welcome.session_id:
+            return None
+        changed = tuple(track for track in welcome.tracks if self.tracks.get(track.index) != track)
+        self.welcome = self._welcomed(welcome)
+        return Returned(resumption.received, resumption.missed, changed)
+
+    def _said_before(self, message: ServerText) -> bool:
+        """Whether this is a message that is said again, although it had come."""
+        if message.n is None or message.type == "reactor.welcome":
+            return False
+        before, self.newest = self.newest, max(self.newest, message.n)
+        return message.n <= before
 
     def _event(self, message: ServerText, now: float) -> TextEvent | None:
         match message.type:
@@ -199,9 +254,12 @@ class Conversation:
                 return _data(message, Ending)
             case "reactor.bye":
                 return _data(message, Bye)
-            case "reactor.welcome":
+            case "reactor.welcome" if self.welcome is None:
                 self.welcome = self._welcomed(_data(message, Welcome))
+                self.newest = message.n or 0
                 return Welcomed()
+            case "reactor.welcome":
+                raise ProtocolError("a second reactor.welcome")
             case "reactor.error":
                 return Message(message.type, message.data, message.n)
             case runtime if runtime.startswith("reactor."):
@@ -244,8 +302,6 @@ class Conversation:
         )
 
     def _welcomed(self, welcome: Welcome) -> Welcome:
-        if self.welcome is not None:
-            raise ProtocolError("a second reactor.welcome")
         if welcome.protocol != PROTOCOL:
             raise ProtocolError(f"the server speaks protocol {welcome.protocol}, this client {PROTOCOL}")
         for track in welcome.tracks:
@@ -274,21 +330,3 @@ def _data(message: ServerText, type_: type[T]) -> T:
         return msgspec.convert(message.data, type_)
     except msgspec.ValidationError as error:
         raise ProtocolError(f"{message.type}: {str(error).replace('`', '')}") from None
-
-
-def _plain(value: Any) -> Any:
-    """A numpy scalar or array as Python numbers, for msgspec, which knows neither."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"an argument of type {type(value).__name__} has no JSON form")
-
-
-def _refuse_non_finite(value: Any, path: str) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise CommandError("invalid_command", f"Expected a finite number, got {value} - at {path}")
-    if isinstance(value, dict):
-        for key, item in value.items():
-            _refuse_non_finite(item, f"{path}.{key}")
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            _refuse_non_finite(item, f"{path}[{index}]")

@@ -5,12 +5,13 @@ meanwhile the newest alone is kept, not yet encoded: what the model gets is neve
 its turn and is all sent.
 
 A picture of a codec between frames that was encoded and not sent is followed by a keyframe, and so is the server's word that
-it wants one.
+it wants one, and a link that was lost. While a link is lost nothing is encoded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, NamedTuple
 
 import anyio
@@ -21,7 +22,8 @@ from reactor_trio.client.push_video import CODECS, StreamEncoder
 from reactor_trio.decoding import INSTALL, available
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, encode_packet
 
-Send = Callable[[bytes], Awaitable[None]]
+#: Sends a packet; whether the connection took it.
+Send = Callable[[bytes], Awaitable[bool]]
 
 
 class Payload(NamedTuple):
@@ -68,18 +70,18 @@ class PushTrack:
         return Payload(data, {"codec": codec, "width": width, "height": height}, keyframe)
 
     async def push_newest(self, pts: float, encode: Callable[[], Awaitable[Payload]], send: Send) -> bool:
-        """Encode and send when it is this picture's turn; False if a newer one came before that."""
+        """Encode and send when it is this picture's turn; False if a newer one came before that, or it was not taken."""
         seq = self._number()
         if not await self._wait_turn():
             return False
+        sent = False
         try:
-            await send(self._packet(seq, pts, await encode()))
-        except BaseException:
-            self.request_keyframe()  # what was encoded has not been sent
-            raise
+            sent = await send(self._packet(seq, pts, await encode()))
         finally:
+            if not sent:
+                self.request_keyframe()  # what was encoded has not been sent
             self._pass_on()
-        return True
+        return sent
 
     async def push(self, pts: float, payload: Payload, send: Send) -> None:
         """Send in turn."""
@@ -117,6 +119,43 @@ class PushTrack:
         data, meta, keyframe = payload
         flags = KEYFRAME if keyframe else 0
         return encode_packet(Packet(self.info.index, seq, round(pts * 1e6), flags, None, 0, meta, memoryview(data)))
+
+
+class Pushes:
+    """The input tracks of a session that something was pushed to, and the clock that they share."""
+
+    def __init__(self) -> None:
+        self._tracks: dict[int, PushTrack] = {}
+        self._began: float | None = None
+
+    def find(self, inputs: Iterable[TrackInfo], name: str | None, kind: str) -> PushTrack:
+        """The track of this name, or the first of this kind. Raises ValueError."""
+        inputs = list(inputs)
+        for track in inputs:
+            if track.kind == kind and name in (None, track.name):
+                return self._tracks.setdefault(track.index, PushTrack(track))
+        wanted = f"{kind} input track" + ("" if name is None else f" {name!r}")
+        raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in inputs) or 'none'}")
+
+    def captured(self, pts: float | None) -> float:
+        """`pts`, or now as seconds since this was first asked. Raises ValueError."""
+        if pts is None:
+            now = anyio.current_time()
+            self._began = now if self._began is None else self._began
+            return now - self._began
+        if not 0 <= pts < math.inf:
+            raise ValueError(f"pts: expected seconds, 0 or more, got {pts!r}")
+        return pts
+
+    def request_keyframe(self, track: int) -> None:
+        """The server cannot decode this track any further."""
+        if (way := self._tracks.get(track)) is not None:
+            way.request_keyframe()
+
+    def restart(self) -> None:
+        """Whoever decodes on another connection has seen nothing."""
+        for way in self._tracks.values():
+            way.request_keyframe()
 
 
 def check_codec(codec: str) -> None:

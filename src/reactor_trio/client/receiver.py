@@ -1,10 +1,7 @@
 """The receiving side of a client's session: what arrived, and how the session ended.
 
-One task receives and never waits for a consumer: answers wake their callers, frames and messages go to bounded queues
-(`broadcast.py`), still encoded; they are decoded where they are taken (`streams.py`).
-
-What it has to tell the server by itself, that frames have come or that a keyframe is missing, is sent by a second task, the
-newest for each track alone: a link that takes nothing does not hold up what comes.
+One task (`line.py`) hands over what comes, and nothing here waits for a consumer: answers wake their callers, frames and
+messages go to bounded queues (`broadcast.py`), still encoded; they are decoded where they are taken (`streams.py`).
 
 A session ends once, for one reason: our own close, the server's `reactor.bye`, or what the transport says. After a
 polite end the iterators simply stop; after any other they raise SessionEnded, once what had arrived is taken.
@@ -12,7 +9,7 @@ polite end the iterators simply stop; after any other they raise SessionEnded, o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -33,18 +30,14 @@ from reactor_trio.client.conversation import (
     TrackChanged,
     Welcomed,
 )
-from reactor_trio.client.transport import Transport, TransportClosed
+from reactor_trio.client.outbox import Outbox
+from reactor_trio.client.telling import Teller
 from reactor_trio.errors import ProtocolError, SessionEnded
 from reactor_trio.protocol import TrackInfo
 
 MESSAGES_QUEUED = 1024
 
-#: seconds between two requests for a keyframe of a track
-KEYFRAME_FLOOR = 0.5
-
 _POLITE = ("client_left", "done")
-#: What a close without a `reactor.bye` means; any other code is a lost link.
-_REASONS = {1000: "done", 1002: "protocol_error", 1007: "protocol_error", 1009: "too_big"}
 
 
 class Answer:
@@ -68,6 +61,8 @@ class Receiver:
 
     Args:
         conversation: reads it; whoever sends uses the same one.
+        outbox: is told of each answer, and of the end.
+        teller: is told what the server should know.
         on_queued: called with `(position, total)` while there is no room.
         on_ending: called with `(reason, seconds)` when an end is in sight, or with None for seconds when it no longer is.
         frames_queued: frames that a consumer's queue holds.
@@ -77,25 +72,25 @@ class Receiver:
 
     def __init__(
         self,
-        transport: Transport,
         conversation: Conversation,
+        outbox: Outbox,
+        teller: Teller,
         on_queued: Callable[[int, int], object] | None,
         frames_queued: int,
         feedback: bool = False,
         on_keyframe: Callable[[int], object] = lambda _: None,
         on_ending: Callable[[str, float | None], object] | None = None,
     ) -> None:
-        self._transport = transport
-        self._conversation = conversation
+        self._outbox = outbox
+        self._teller = teller
         self._on_queued = on_queued
         self._frames_queued = frames_queued
         self._feedback = feedback
         self._on_keyframe = on_keyframe
         self._on_ending = on_ending
         self._end_message = ""
-        self._to_tell: dict[tuple[str, int], str] = {}
-        self._asked: dict[int, float] = {}
-        self._something_to_tell = anyio.Event()
+        #: what the session's texts and packets mean
+        self.conversation = conversation
         #: place in the server's queue, from 1; None if there is none or no more
         self.position: int | None = None
         #: why and when the server will end the session, None if no end is in sight
@@ -112,35 +107,30 @@ class Receiver:
         #: told of all that comes and each command that goes; must neither wait nor raise
         self.tap: Callable[[TextEvent | Received | Commanded], None] | None = None
 
-    async def wait_welcome(self) -> None:
-        """Receive until the session has begun. Raises SessionEnded if it ends before that."""
-        while self._conversation.welcome is None:
-            await self._receive()
-            if self.ended is not None:
-                raise self._session_ended()
+    @property
+    def begun(self) -> bool:
+        """Whether the session has begun."""
+        return self.conversation.welcome is not None
 
-    async def receive_all(self) -> None:
-        """Receive until the session has ended."""
-        while await self._receive():
-            pass
+    @property
+    def resumable(self) -> bool:
+        """Whether the server keeps the session for a while when its link is lost."""
+        welcome = self.conversation.welcome
+        return welcome is not None and welcome.resume_token is not None
 
-    async def tell_all(self) -> None:
-        """Send what this side has to say by itself, until the connection takes no more."""
-        try:
-            while True:
-                await self._something_to_tell.wait()
-                self._something_to_tell = anyio.Event()
-                while self._to_tell:
-                    await self._transport.send(self._to_tell.pop(next(iter(self._to_tell))))
-        except TransportClosed:  # the receiving task learns why
-            return
+    def take(self, data: str | bytes | bytearray | memoryview) -> None:
+        """A message has come. Raises ProtocolError."""
+        if isinstance(data, str):
+            self._take_text(data)
+        else:
+            self._take_packet(data)
 
-    def ask_keyframe(self, track: int) -> None:
-        """Ask for a keyframe of an output track, unless that was done just now."""
-        now = anyio.current_time()
-        if now - self._asked.get(track, -KEYFRAME_FLOOR) >= KEYFRAME_FLOOR:
-            self._asked[track] = now
-            self._tell("keyframe", track, self._conversation.request_keyframe(track))
+    def resume(self, changed: Iterable[TrackInfo]) -> None:
+        """The session goes on over another connection, whose welcome describes these tracks otherwise than before."""
+        for track in changed:
+            self._open_track(track)
+            if self.tap is not None:
+                self.tap(TrackChanged(track))
 
     def finish(self, reason: str, message: str = "") -> None:
         """The session is over; only the first reason counts."""
@@ -153,32 +143,15 @@ class Receiver:
         for frames in self.frames.values():
             frames.end(self._stop)
         self.messages.end(self._stop)
+        self._outbox.clear()
 
     def check_alive(self) -> None:
         """Raise SessionEnded if the session is over."""
         if self.ended is not None:
             raise self._session_ended()
 
-    async def _receive(self) -> bool:
-        """Take one message; False if there are no more."""
-        try:
-            data = await self._transport.receive()
-            if isinstance(data, str):
-                self._take_text(data)
-            else:
-                self._take_packet(data)
-        except TransportClosed as closed:
-            words = f"{closed.reason or 'the connection closed'} (code {closed.code})"
-            self.finish(_REASONS.get(closed.code, "lost"), words)
-            return False
-        except ProtocolError as error:
-            self.finish("protocol_error", f"the server broke the protocol: {error}")
-            await self._transport.aclose(1002, str(error))
-            return False
-        return True
-
     def _take_text(self, text: str) -> None:
-        event = self._conversation.receive_text(text, anyio.current_time())
+        event = self.conversation.receive_text(text, anyio.current_time())
         if self.tap is not None and event is not None:
             self.tap(event)
         match event:
@@ -188,13 +161,14 @@ class Receiver:
                     self._on_queued(position, total)
             case Welcomed():
                 self.position = None
-                for track in self._conversation.tracks.values():
+                for track in self.conversation.tracks.values():
                     self._open_track(track)
             case TrackChanged(track):
                 self._open_track(track)
             case KeyframeWanted(index):
                 self._on_keyframe(index)
             case Answered(number, reply, error):
+                self._outbox.answered(number)
                 # None: its caller was cancelled.
                 if (answer := self.answers.get(number)) is not None:
                     answer.give(reply, error)
@@ -211,7 +185,7 @@ class Receiver:
             self._on_ending(reason, seconds)
 
     def _take_packet(self, data: bytes | bytearray | memoryview) -> None:
-        received = self._conversation.receive_packet(data, anyio.current_time())
+        received = self.conversation.receive_packet(data, anyio.current_time())
         if received.track.direction != "out":
             raise ProtocolError(f"a packet of the input track {received.track.name}")
         if self.tap is not None:
@@ -219,18 +193,12 @@ class Receiver:
         index = received.track.index
         self.frames[index].put(received)
         if self._feedback and received.track.kind == "video":
-            self._tell("feedback", index, self._conversation.feedback(index, received.packet.seq))
+            self._teller.arrived(index, received.packet.seq)
 
     def _open_track(self, track: TrackInfo) -> None:
         if track.index not in self.frames:
-            self.frames[track.index] = Broadcast(
-                self._frames_queued, lambda received: received.packet.keyframe, partial(self.ask_keyframe, track.index)
-            )
-
-    def _tell(self, what: str, track: int, text: str) -> None:
-        """Have `text` sent, in place of what was not yet said of the same."""
-        self._to_tell[what, track] = text
-        self._something_to_tell.set()
+            ask = partial(self._teller.ask_keyframe, track.index)
+            self.frames[track.index] = Broadcast(self._frames_queued, lambda received: received.packet.keyframe, ask)
 
     def _session_ended(self) -> SessionEnded:
         assert self.ended is not None

@@ -93,7 +93,7 @@ class _Recording:
                 self._changed = anyio.Event()
                 await anyio.to_thread.run_sync(self.recorder.write, abandon_on_cancel=True)
                 for index in self.recorder.keyframes_wanted():
-                    self._client._receiver.ask_keyframe(index)
+                    self._client._line.ask_keyframe(index)
             t = anyio.current_time() - self._began
             await anyio.to_thread.run_sync(partial(self.recorder.close, t, self._reason), abandon_on_cancel=True)
         self._ended.set()

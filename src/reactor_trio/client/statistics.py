@@ -92,6 +92,8 @@ class Statistics(msgspec.Struct, frozen=True):
         command_to_picture: seconds from sending a command to the arrival of the first frame made with it.
         messages_dropped: model messages lost here because nobody took them.
         latency: the way from a command to its picture in the program's hands, split; None without a server that says it.
+        comebacks: how often the session went on over another connection after its link was lost.
+        seconds_lost: how long it was without a link, until now.
     """
 
     tracks: dict[str, TrackStatistics]
@@ -99,6 +101,8 @@ class Statistics(msgspec.Struct, frozen=True):
     command_to_picture: Spread
     messages_dropped: int = 0
     latency: Latency | None = None
+    comebacks: int = 0
+    seconds_lost: float = 0.0
 
 
 def spread(samples: Sequence[float]) -> Spread:

@@ -1,0 +1,40 @@
+"""A command's arguments as what JSON can carry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from reactor_trio.errors import CommandError
+
+
+def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """`arguments` as built-in values; numpy's become Python's.
+
+    Raises CommandError for NaN and infinities, which JSON does not have, and TypeError for what else it does not.
+    """
+    data: dict[str, Any] = msgspec.to_builtins(dict(arguments), str_keys=True, enc_hook=_plain)
+    _refuse_non_finite(data, "$")
+    return data
+
+
+def _plain(value: Any) -> Any:
+    """A numpy scalar or array as Python numbers, for msgspec, which knows neither."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"an argument of type {type(value).__name__} has no JSON form")
+
+
+def _refuse_non_finite(value: Any, path: str) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise CommandError("invalid_command", f"Expected a finite number, got {value} - at {path}")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _refuse_non_finite(item, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _refuse_non_finite(item, f"{path}[{index}]")
