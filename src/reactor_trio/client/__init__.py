@@ -1,13 +1,13 @@
 """The Python client: frames as numpy arrays, commands as awaitable calls, on asyncio and on trio (`docs/client.md`)."""
 
 from reactor_trio.client.client import Client as Client
-from reactor_trio.client.client import running as running
 from reactor_trio.client.connecting import connect as connect
 from reactor_trio.client.conversation import Ending as Ending
 from reactor_trio.client.conversation import Message as Message
 from reactor_trio.client.decoders import available as available
 from reactor_trio.client.handshake import open_websocket as open_websocket
 from reactor_trio.client.recording import record as record
+from reactor_trio.client.running import running as running
 from reactor_trio.client.statistics import Latency as Latency
 from reactor_trio.client.statistics import Spread as Spread
 from reactor_trio.client.statistics import Statistics as Statistics

@@ -7,8 +7,7 @@ and makes the next one when the link was lost and the server keeps the session: 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -273,8 +272,9 @@ class Client:
         return await way.push_newest(captured, encode, self._send_bytes)
 
     async def push_audio(self, track: str | None, samples: ArrayLike, pts: float | None = None) -> None:
-        """Send sound to the model; returns when it is on its way. While the link is lost it waits; what was under way then may
-        not arrive.
+        """Send sound to the model; returns when it is on its way.
+
+        While the link is lost it waits; what was under way then may not arrive.
 
         Args:
             track: a name in `tracks`; None: the first input audio track.
@@ -329,37 +329,3 @@ class Client:
         sent = await self._line.send_bytes(data)
         self._receiver.check_alive()
         return sent
-
-
-C = TypeVar("C", bound=Client)
-
-
-@asynccontextmanager
-async def running(client: C) -> AsyncIterator[C]:
-    """Wait for the session to begin, run the receiving task during the block, and leave politely.
-
-    Waiting in the server's queue has no limit of its own; cancelling it leaves the queue. An exception of the block
-    comes out as it is, never inside a group. Raises SessionEnded if the server ends the session before it begins.
-    """
-    try:
-        await client._line.begin()
-    except BaseException:
-        await client.aclose()
-        raise
-    failure: BaseException | None = None
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client._line.run)
-            try:
-                yield client
-            except anyio.get_cancelled_exc_class():
-                raise
-            except BaseException as error:
-                # Carried around the task group, which would wrap it.
-                failure = error
-            finally:
-                await client.aclose()
-            tasks.cancel_scope.cancel()
-    finally:
-        if failure is not None:
-            raise failure

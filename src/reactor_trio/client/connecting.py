@@ -9,9 +9,10 @@ from functools import partial
 from typing import Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from reactor_trio.client.client import Client, running
+from reactor_trio.client.client import Client
 from reactor_trio.client.decoders import wanted
 from reactor_trio.client.handshake import open_websocket
+from reactor_trio.client.running import running
 from reactor_trio.client.transport import MAX_MESSAGE_SIZE, WebSocketTransport
 from reactor_trio.client.uploads import HttpPost
 
@@ -53,8 +54,8 @@ async def connect(
         on_queued: called with `(position, total)` while the server has no room.
         on_ending: called with `(reason, seconds)` when the server says that the session will end (`"idle"`, `"expired"`,
             `"draining"`), with None for seconds when it takes that back.
-        resume: when the link is lost, come back to the same session, if the server keeps it (`runtime.resume_window`): for as
-            long as it does, or for 60 s if it does not say. Commands wait meanwhile, iterators go on afterwards.
+        resume: when the link is lost, come back to the same session, if the server keeps it (`runtime.resume_window`), for
+            as long as it does, or for 60 s if it does not say. Commands wait meanwhile, iterators go on afterwards.
         on_lost: called with the reason when the link is lost and the client begins to come back.
         on_resumed: called with the seconds that it was away when it is back.
         feedback: tell the server of each frame that comes, so that it sends no more than the link carries.
@@ -72,9 +73,7 @@ async def connect(
     """
     url, in_url = without_token(url)
     address = session_url(url, video=video, audio=audio, role=role, model=model, feedback=feedback)
-    open_one = partial(
-        open_websocket, ssl_context=ssl_context, max_message_size=max_message_size, timeout=timeout
-    )  # fmt: skip
+    open_one = partial(open_websocket, ssl_context=ssl_context, max_message_size=max_message_size, timeout=timeout)
     transport = await open_one(address, token=in_url or token)
 
     async def reopen(resume_token: str, after: int, codecs: Iterable[str] | None) -> WebSocketTransport:

@@ -70,7 +70,7 @@ class Outbox:
         """The server has read `received` of the session's commands. Raises ProtocolError if that cannot be."""
         unread = range(received + 1, self._newest + 1)
         if not 0 <= received <= self._newest or not all(number in self._texts for number in unread):
-            raise ProtocolError(f"it has read {received} commands, it says, of {self._newest}, {len(self)} of them unanswered")
+            raise ProtocolError(f"it read {received} commands, it says, of {self._newest}, {len(self)} of them unanswered")
         self._sent = received
 
     async def send_all(self, send: Send) -> None:

@@ -14,9 +14,9 @@ import msgspec
 import trio
 import trio.testing
 
-from reactor_trio.client.client import running
 from reactor_trio.client.connecting import session_url
 from reactor_trio.client.handshake import open_websocket
+from reactor_trio.client.running import running
 from reactor_trio.client.transport import Transport
 from reactor_trio.client.uploads import HttpPost, Post
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded

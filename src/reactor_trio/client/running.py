@@ -1,0 +1,44 @@
+"""`running()`: a client ready for use, during a block."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import anyio
+
+from reactor_trio.client.client import Client
+
+C = TypeVar("C", bound=Client)
+
+
+@asynccontextmanager
+async def running(client: C) -> AsyncIterator[C]:
+    """Wait for the session to begin, run the receiving task during the block, and leave politely.
+
+    Waiting in the server's queue has no limit of its own; cancelling it leaves the queue. An exception of the block
+    comes out as it is, never inside a group. Raises SessionEnded if the server ends the session before it begins.
+    """
+    try:
+        await client._line.begin()
+    except BaseException:
+        await client.aclose()
+        raise
+    failure: BaseException | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client._line.run)
+            try:
+                yield client
+            except anyio.get_cancelled_exc_class():
+                raise
+            except BaseException as error:
+                # Carried around the task group, which would wrap it.
+                failure = error
+            finally:
+                await client.aclose()
+            tasks.cancel_scope.cancel()
+    finally:
+        if failure is not None:
+            raise failure
