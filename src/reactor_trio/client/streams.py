@@ -72,6 +72,7 @@ class FrameStream:
         self._given = given
         self._work = _Work(reader.latest)
         self._failures = 0
+        self._newest = -1
 
     def __aiter__(self) -> FrameStream:
         return self
@@ -100,7 +101,10 @@ class FrameStream:
         if error is None:
             self._failures = 0
             self._reader.skip(outcome.passed)
-            return _frame(received, outcome.data) if outcome.data is not None else None
+            if outcome.data is None or received.packet.seq <= self._newest:
+                return None  # a picture said again after a comeback, for the sake of those that follow
+            self._newest = received.packet.seq
+            return _frame(received, outcome.data)
         if isinstance(error, ProtocolError):
             raise error
         self._reader.drop(1)

@@ -1,0 +1,521 @@
+"""A client whose link is lost goes on with the same session: nothing given or said is lost, and nothing is done twice."""
+
+from __future__ import annotations
+
+import random
+
+import anyio
+import numpy as np
+import pytest
+import trio
+from client_doubles import BACKENDS, CAMERA, VIDEO, welcome
+from encoded_streams import encoded, number_of, numbered
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kept_session import KeptSession, other_transport
+from trio.testing import MockClock
+
+from reactor_trio.client import TransportClosed, running
+from reactor_trio.client.comeback import WINDOW
+from reactor_trio.client.connecting import resuming_url, session_url
+from reactor_trio.client.outbox import Outbox
+from reactor_trio.errors import ConnectionRefused, ProtocolError, SessionEnded
+from reactor_trio.protocol import Packet, decode_packet, encode_packet
+
+async def here(work):
+    """A worker thread would run beside the virtual clock."""
+    return work()
+
+
+every_backend = pytest.mark.parametrize("backend", BACKENDS)
+
+
+async def lose_and_return(client, session):
+    session.link.cut()
+    await anyio.wait_all_tasks_blocked()
+    assert not client.connected
+    while not client.connected:
+        await anyio.sleep(0.01)
+    await anyio.wait_all_tasks_blocked()
+
+
+def in_session(story, session=None, backend="trio", **options):
+    """Run `story(client, session)`; in virtual time on Trio. Every connection is let go of at the end."""
+    session = session or KeptSession()
+
+    async def main():
+        async with running(session.client(**options)) as client:
+            await story(client, session)
+
+    if backend == "trio":
+        trio.run(main, clock=MockClock(autojump_threshold=0))
+    else:
+        anyio.run(main, backend=backend)
+    session.assert_let_go()
+    return session
+
+
+@every_backend
+def test_the_same_client_goes_on(backend):
+    """A command before the server read it and one after, frames, messages: all as if the link had held."""
+    heard = []
+
+    async def story(client, session):
+        frames, messages = client.frames(), client.messages()
+        replies = {}
+
+        async def command(x):
+            replies[x] = await client.command("set_x", x=x)
+
+        async def watch():
+            heard.append([frame.seq async for frame in frames])
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            session.frame(0)
+            await command(1)
+            session.answers = False
+            tasks.start_soon(command, 2)  # read, and not answered
+            await anyio.wait_all_tasks_blocked()
+            session.link.cut(noticed=False)
+            tasks.start_soon(command, 3)  # sent into a link that is no more
+            await anyio.wait_all_tasks_blocked()
+            session.say("progress", {"done": 1})
+            session.answers = True
+            assert client.connected
+            session.link.notice()
+            await anyio.wait_all_tasks_blocked()
+            session.answer()
+            tasks.start_soon(command, 4)
+            while len(replies) < 4:
+                await anyio.sleep(0.01)
+            assert client.connected
+            session.frame(1)
+            assert (await anext(messages)).data == {"done": 1}
+            session.say("reactor.bye", {"reason": "done"})
+        assert replies == {1: 1, 2: 2, 3: 3, 4: 4}
+        assert (await anext(messages, None)) is None
+        statistics = client.statistics()
+        assert statistics.comebacks == 1
+        assert 0 < statistics.seconds_lost <= 0.2
+        assert heard == ["the connection closed (code 1006)", statistics.seconds_lost, [0, 1]]
+
+    session = in_session(story, backend=backend, on_lost=heard.append, on_resumed=heard.append)
+    assert session.applied == [{"x": x} for x in (1, 2, 3, 4)]
+    assert session.tries == [("resume-me", 2, None)]
+    # A link that is given up is not left: that would end the session.
+    assert [connection.closed_with for connection in session.connections] == [1001, 1000]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_two_hundred_commands_over_a_link_that_breaks_anywhere(seed):
+    """Each is applied once and in order, and each caller and reader gets what is theirs."""
+    dice = random.Random(seed)
+
+    async def story(client, session):
+        left = dice.randrange(60)
+
+        def sometimes(_what):
+            nonlocal left
+            left -= 1
+            if left < 0 and not session.link.cut_off:
+                left = dice.randrange(60)
+                session.link.cut(noticed=False)
+                tasks.start_soon(notice, session.link, dice.random())
+
+        async def notice(link, seconds):
+            await anyio.sleep(seconds)
+            link.notice()
+
+        async def command(x):
+            assert await client.command("move", x=x) == x + 1
+
+        heard = []
+
+        async def listen():
+            async for message in client.messages():
+                heard.append(message.data["i"])
+
+        async with anyio.create_task_group() as tasks:
+            session.hook = sometimes
+            tasks.start_soon(listen)
+            async with anyio.create_task_group() as commands:
+                for x in range(200):
+                    commands.start_soon(command, x)
+                    await anyio.wait_all_tasks_blocked()
+                    session.say("tick", {"i": x})
+                    if dice.random() < 0.3:
+                        await anyio.sleep(dice.random() / 10)
+            session.hook = lambda _what: None
+            while not client.connected or session.link.cut_off:
+                await anyio.sleep(0.1)
+            await anyio.wait_all_tasks_blocked()
+            assert client.statistics().comebacks == len(session.tries) == len(session.connections) - 1
+            tasks.cancel_scope.cancel()
+        assert session.applied == [{"x": x} for x in range(200)]
+        assert heard == list(range(200))
+        assert len(client._outbox) == 0
+
+    in_session(story)
+
+
+def test_what_waited_goes_without_haste():
+    """A server refuses more than 200 commands a second."""
+
+    async def story(client, session):
+        async with anyio.create_task_group() as tasks:
+            session.link.cut()
+            await anyio.wait_all_tasks_blocked()
+            for x in range(300):
+                tasks.start_soon(client.command, "move")
+            while not client.connected:
+                await anyio.sleep(0.001)
+            begin = anyio.current_time()
+            await anyio.sleep(0.0001)
+            assert len(session.applied) == 100
+            await anyio.sleep(1)
+            assert 199 <= len(session.applied) <= 201
+        assert anyio.current_time() - begin == pytest.approx(2, abs=0.02)
+
+    in_session(story)
+
+
+@every_backend
+def test_a_link_that_breaks_again_and_again(backend):
+    """Also while it comes back, before and after the welcome."""
+
+    def meets(number):
+        if number == 1:
+            raise ConnectionError("cannot connect")
+        if number == 2:
+            raise ConnectionRefused(503, "draining", 0.05)
+        if number == 3:
+            return other_transport(TransportClosed(1006))
+        return None
+
+    async def story(client, session):
+        session.on_reopen = meets
+        for x in range(3):
+            session.link.cut()
+            assert await client.command("move", x=x) == x + 1
+        assert client.statistics().comebacks == 3
+
+    session = in_session(story, backend=backend)
+    assert len(session.tries) == 6
+    assert session.applied == [{"x": 0}, {"x": 1}, {"x": 2}]
+
+
+def session_gone(**more):
+    return {"type": "reactor.welcome", "data": welcome() | {"session_id": "s2", "resume_token": "b"} | more, "n": 1}
+
+
+@pytest.mark.parametrize(
+    ("meets", "reason", "says", "code"),
+    [
+        (lambda: other_transport(session_gone()), "lost", "when it was back the session was over", 1000),
+        (lambda: other_transport(session_gone(resumed=True)), "lost", "when it was back the session was over", 1000),
+        (
+            lambda: other_transport({"type": "reactor.queued", "data": {"position": 1, "total": 1}}),
+            "lost", "when it was back the session was over", 1000,
+        ),
+        (
+            lambda: other_transport({"type": "reactor.bye", "data": {"reason": "draining"}}),
+            "draining", "draining", 1001,
+        ),
+        (lambda: other_transport({"type": "progress", "data": {}}), "protocol_error", "before reactor.welcome", 1002),
+        (
+            lambda: other_transport(session_gone(session_id="s1", resumed=True, received=7)),
+            "protocol_error", "it read 7 commands, it says, of 1", 1002,
+        ),
+    ],
+    ids=["fresh", "other", "queued", "bye", "nonsense", "more than was given"],
+)  # fmt: skip
+def test_a_session_that_is_gone_ends_the_client(meets, reason, says, code):
+    met = []
+
+    def meet(_number):
+        met.append(meets())
+        return met[0]
+
+    async def story(client, session):
+        session.on_reopen = meet
+        session.link.cut()
+        with pytest.raises(SessionEnded, match=says) as caught:
+            await client.command("move")
+        assert caught.value.reason == client.ended == reason
+        assert not client.connected
+        with pytest.raises(SessionEnded):
+            await anext(client.frames())
+        before = client.statistics().seconds_lost
+        await anyio.sleep(1)
+        assert client.statistics().seconds_lost == before
+
+    in_session(story)
+    assert met[0].closed_with == code
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_a_server_that_does_not_know_the_session_is_not_asked_again(status):
+    def refuse(_number):
+        raise ConnectionRefused(status, "who are you")
+
+    async def story(client, session):
+        session.on_reopen = refuse
+        session.link.cut()
+        with pytest.raises(SessionEnded, match=f"knows this session no more: refused with HTTP {status}: who are you"):
+            await anext(client.messages())
+        assert len(session.tries) == 1
+
+    in_session(story)
+
+
+@pytest.mark.parametrize("window", [5.0, None])
+def test_the_window_bounds_it(window):
+    """A server that is not there, one that says nothing, and one that asks for more patience than there is."""
+    waits = window or WINDOW
+
+    def meet(number):
+        if number == 1:
+            raise ConnectionRefused(503, "full", 1.0)
+        if number % 3:
+            raise ConnectionError("cannot connect")
+        return other_transport()
+
+    async def story(client, session):
+        session.on_reopen = meet
+        begin = anyio.current_time()
+        session.link.cut()
+        with pytest.raises(SessionEnded, match=f"the link did not come back within {waits:g} s: ") as caught:
+            await client.command("move")
+        assert caught.value.reason == "lost"
+        assert anyio.current_time() - begin == pytest.approx(waits)
+        assert client.statistics().seconds_lost == pytest.approx(waits)
+
+    session = in_session(story, KeptSession(window=window))
+    assert session.tries
+
+
+@every_backend
+@pytest.mark.parametrize("case", ["no token", "not wanted", "said goodbye", "closed", "too big"])
+def test_what_is_not_lost_is_not_come_back_to(backend, case):
+    session = KeptSession(token=None) if case == "no token" else KeptSession()
+
+    async def main():
+        client = session.client()
+        if case == "not wanted":
+            client._line._reopen = None
+        async with running(client):
+            if case == "said goodbye":
+                session.say("reactor.bye", {"reason": "taken_over"})
+            session.link.notice({"closed": 1000, "too big": 1009}.get(case, 1006))
+            await anyio.wait_all_tasks_blocked()
+            await anyio.sleep(0.15)
+        return client.ended
+
+    reason = {"said goodbye": "taken_over", "closed": "done", "too big": "too_big"}.get(case, "lost")
+    assert anyio.run(main, backend=backend) == reason
+    assert session.tries == []
+    session.assert_let_go()
+
+
+def test_leaving_while_the_link_is_lost():
+    """By the block's end, by `aclose`, by cancellation; in a wait, in a try, and just as it succeeds."""
+    for way in ("block", "aclose", "cancel"):
+        for tenths in range(60):
+
+            async def story(client, session, way=way, tenths=tenths):
+                session.on_reopen = lambda number: None if number == 3 else other_transport()
+                session.link.cut()
+                await anyio.sleep(tenths / 10)
+                if way == "aclose":
+                    await client.aclose()
+                    with pytest.raises(SessionEnded, match="client_left"):
+                        await client.command("move")
+
+            session = KeptSession()
+            if way != "cancel":
+                in_session(story, session)
+                continue
+
+            async def main(session=session, tenths=tenths):
+                with anyio.move_on_after(tenths / 10), pytest.raises(BaseException):  # noqa: B017, PT011
+                    async with running(session.client()) as client:
+                        session.on_reopen = lambda number: None if number == 3 else other_transport()
+                        session.link.cut()
+                        await client.command("move")
+                        await anyio.sleep_forever()
+
+            trio.run(main, clock=MockClock(autojump_threshold=0))
+            session.assert_let_go()
+
+
+class CancelAtStep(trio.abc.Instrument):
+    """Cancels a scope before its `step`-th scheduling of any task."""
+
+    def __init__(self, step):
+        self.step = step
+        self.scope = trio.CancelScope()
+
+    def before_task_step(self, task):
+        self.step -= 1
+        if self.step == 0:
+            self.scope.cancel()
+
+
+def test_cancelled_anywhere_nothing_is_left():
+    step, finished = 0, False
+    while not finished:
+        step += 1
+        session, canceller, done = KeptSession(), CancelAtStep(step), []
+
+        async def main(session=session, canceller=canceller, done=done):
+            with canceller.scope:
+                async with running(session.client()) as client:
+                    frames = client.frames()
+                    session.frame(0)
+                    await anext(frames)
+                    session.on_reopen = lambda number: other_transport(TransportClosed(1006)) if number == 1 else None
+                    session.link.cut()
+                    await client.command("move")
+                    await anext(client.messages())
+                    done.append(True)
+            done.append(canceller.scope.cancelled_caught)
+            assert trio.lowlevel.current_root_task().child_nurseries[0].child_tasks <= {trio.lowlevel.current_task()}
+
+        session.hook = lambda what, session=session: what == "read" and session.say("heard")
+        trio.run(main, clock=MockClock(autojump_threshold=0), instruments=[canceller])
+        session.assert_let_go()
+        finished = done == [True, False]
+        assert step < 2000
+    assert step > 40
+
+
+def test_a_picture_of_a_codec_between_frames_begins_anew():
+    """The first packet on the new connection stands alone; the same picture again is not given twice."""
+    pictures = numbered(4, 64, 48)
+    stream = encoded("h264", pictures[:2]) + encoded("h264", pictures[1:])
+    description = VIDEO | {"codec": "h264", "width": 64, "height": 48}
+
+    def deliver(session, seq, number):
+        data, key = stream[number]
+        session.link.deliver(encode_packet(Packet(0, seq, seq * 33_333, int(key), None, seq, {}, memoryview(data))))
+
+    async def story(client, session):
+        client._away = here
+        frames = client.frames()
+        for number in (0, 1):
+            deliver(session, number, number)
+        shown = [await anext(frames) for _ in range(2)]
+        await lose_and_return(client, session)
+        deliver(session, 7, 1)  # of no use without what came before
+        for seq, number in ((1, 2), (8, 3), (9, 4)):
+            deliver(session, seq, number)
+        shown += [await anext(frames) for _ in range(2)]
+        assert [(frame.seq, number_of(frame.data)) for frame in shown] == [(0, 0), (1, 1), (8, 2), (9, 3)]
+        assert client.statistics().tracks["main_video"].dropped == 1
+
+    session = KeptSession(description)
+    in_session(story, session)
+    assert [message["type"] for message in session.told] == ["reactor.keyframe"]
+
+
+@every_backend
+def test_pictures_pushed_wait_for_the_link(backend):
+    picture = np.zeros((16, 16, 3), np.uint8)
+
+    async def story(client, session):
+        assert await client.push_video("camera", picture, codec="raw")
+        session.link.cut()
+        await anyio.wait_all_tasks_blocked()
+        assert await client.push_video("camera", picture, codec="raw")
+        assert client.connected
+        assert [decode_packet(packet).seq for packet in session.packets] == [0, 1]
+
+    in_session(story, KeptSession(VIDEO, CAMERA), backend=backend)
+
+
+@every_backend
+def test_a_packet_under_which_the_link_breaks_is_not_sent(backend):
+    picture = np.zeros((16, 16, 3), np.uint8)
+
+    async def story(client, session):
+        link = session.link
+
+        async def broken(_data):
+            link.cut()
+            raise TransportClosed(1006)
+
+        link.send_bytes = broken
+        assert not await client.push_video("camera", picture, codec="raw")
+        assert client._pushes._tracks[2]._keyframe
+        assert await client.push_video("camera", picture, codec="raw")
+        assert session.link is not link
+
+    in_session(story, KeptSession(VIDEO, CAMERA), backend=backend)
+
+
+def test_other_codecs_are_asked_for_again():
+    async def story(client, session):
+        await client.request_video(["raw"])
+        session.link.cut()
+        await client.command("move")
+
+    assert in_session(story).tries == [("resume-me", 1, ("raw",))]
+    address = session_url("ws://h/ws?x=1", video=["raw", "jpeg"], token=None)
+    assert resuming_url(address, "a b", 7) == "ws://h/ws?x=1&video=raw,jpeg&role=control&resume=a+b&after=7"
+    assert "video=none&" in resuming_url(address, "t", 0, ())
+
+
+def test_feedback_of_before_is_not_told_to_the_new_connection():
+    async def story(client, session):
+        session.frame(0)
+        await anyio.wait_all_tasks_blocked()
+        session.link.cut()
+        client._line._teller.arrived(0, 0)
+        await client.command("move")
+        session.frame(5)
+        await anyio.wait_all_tasks_blocked()
+        assert [message["data"]["seq"] for message in session.told] == [0, 0, 5]
+
+    in_session(story, feedback=True)
+
+
+def test_more_commands_than_are_kept_wait_for_answers():
+    async def main():
+        outbox = Outbox(most=2, most_characters=100)
+        entered = []
+
+        async def put(number, text):
+            await outbox.wait_room()
+            outbox.put(number, text)
+            entered.append(number)
+
+        async with anyio.create_task_group() as tasks:
+            await put(1, "a")
+            await put(2, "b")
+            tasks.start_soon(put, 3, "c" * 100)
+            await anyio.wait_all_tasks_blocked()
+            assert entered == [1, 2]
+            outbox.answered(2)
+            await anyio.wait_all_tasks_blocked()
+            assert entered == [1, 2, 3]
+            outbox.answered(1)
+            tasks.start_soon(put, 4, "d")
+            await anyio.wait_all_tasks_blocked()
+            assert entered == [1, 2, 3]  # there is place for one, but not for its characters
+            outbox.clear()
+        assert entered == [1, 2, 3, 4]
+
+    trio.run(main)
+
+
+def test_a_server_cannot_have_read_what_was_not_given_nor_lose_what_it_answered():
+    outbox = Outbox()
+    for number in (1, 2, 3):
+        outbox.put(number, "x")
+    outbox.answered(2)
+    outbox.resume(2)
+    for impossible in (-1, 1, 4):
+        with pytest.raises(ProtocolError, match=f"it read {impossible} commands"):
+            outbox.resume(impossible)
