@@ -1,8 +1,8 @@
 """A server in memory that keeps its one session while its client has no connection, as `runtime.resume_window` makes it.
 
-It applies commands, numbers what it says, and says again what a client that comes back has not seen. A link can be cut at any
-point: what is under way in either direction is lost, and the client learns it by the end of what it receives, while what it
-still sends goes nowhere without a word.
+It applies commands, numbers what it says, and says again what a client that comes back has not seen. A link can be cut at
+any point: what is under way in either direction is lost, and the client learns it by the end of what it receives, while what
+it still sends goes nowhere without a word.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ class KeptSession:
         told: the runtime's messages that were read.
         hook: called after each text that was read or said, to cut the link there.
         answers: whether a command is answered as soon as it is read.
+        forgotten: messages, the oldest, that it cannot say again.
         on_reopen: what a try to come back meets instead of the session: raises, or returns a transport.
     """
 
@@ -105,6 +106,7 @@ class KeptSession:
         self.others: list[KeptTransport] = []
         self.answers = True
         self.left = False
+        self.forgotten = 0
         self.hook: Callable[[str], None] = lambda _what: None
         self.on_reopen: Callable[[int], KeptTransport | None] = lambda _number: None
         self._unanswered: list[int] = []
@@ -133,8 +135,9 @@ class KeptSession:
             before.cut_off = True  # whoever comes back takes the place of what it was
         transport = KeptTransport(self, f"try {len(self.tries)}")
         self.connections.append(transport)
-        missed = self.said[after:]
-        resumption = {"resumed": True, "received": len(self.applied), "missed": len(missed)}
+        missed = self.said[max(after, self.forgotten) :]
+        lost = max(0, self.forgotten - after)
+        resumption = {"resumed": True, "received": len(self.applied), "missed": lost}
         transport.deliver(json.dumps({"type": "reactor.welcome", "data": self.data | resumption, "n": 1}))
         for text in missed:
             transport.deliver(text)

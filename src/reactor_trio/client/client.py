@@ -146,7 +146,8 @@ class Client:
         there is no link. With 1024 commands unanswered, or 16 MiB of them, it first waits for an answer to one of them.
 
         Raises:
-            CommandError: it was refused and changed nothing; the message names the offending value.
+            CommandError: it was refused and changed nothing; the message names the offending value. Of code `answer_lost`:
+                the link was away so long that the server has forgotten its answer.
             SessionEnded: the session ended first; whether the command was applied is not known.
             TypeError: an argument has no JSON form.
 

@@ -86,9 +86,9 @@ async def _try(reopen: Reopen, conversation: Conversation) -> tuple[Transport, R
         answer = conversation.receive_return(first)
         if isinstance(answer, Returned):
             return transport, answer
-        if isinstance(answer, Bye):
+        if isinstance(answer, Bye) and answer.reason != "client_left":
             raise Gone(answer.reason, answer.message)
-        code = 1000  # it is another session, which nobody wants
+        code = 1000  # it is another session, which nobody wants, or none
         raise Gone("lost", "the link broke, and when it was back the session was over")
     except ProtocolError as error:
         await transport.aclose(1002, str(error))

@@ -45,7 +45,7 @@ class Returned(msgspec.Struct, frozen=True):
 
     Attributes:
         received: commands of this client that the server has read, over all connections.
-        missed: messages that it said meanwhile and says again now.
+        missed: messages that it said meanwhile and does not have any more; those behind them follow.
         changed: tracks that are described otherwise than before.
     """
 
@@ -133,14 +133,6 @@ class _Error(msgspec.Struct):
 T = TypeVar("T")
 
 
-class _Resumption(msgspec.Struct):
-    """What a welcome says only to a client that comes back."""
-
-    resumed: bool = False
-    received: int = 0
-    missed: int = 0
-
-
 class Conversation:
     """One session's protocol state.
 
@@ -216,15 +208,15 @@ class Conversation:
             case "reactor.bye":
                 return _data(message, Bye)
             case "reactor.welcome":
-                welcome, resumption = _data(message, Welcome), _data(message, _Resumption)
+                welcome = _data(message, Welcome)
             case other:
                 raise ProtocolError(f"{other} came before reactor.welcome")
         assert self.welcome is not None, "no session has begun"
-        if not resumption.resumed or welcome.session_id != self.welcome.session_id:
+        if not welcome.resumed or welcome.session_id != self.welcome.session_id:
             return None
         changed = tuple(track for track in welcome.tracks if self.tracks.get(track.index) != track)
         self.welcome = self._welcomed(welcome)
-        return Returned(resumption.received, resumption.missed, changed)
+        return Returned(welcome.received, welcome.missed, changed)
 
     def _said_before(self, message: ServerText) -> bool:
         """Whether this is a message that is said again, although it had come."""

@@ -228,7 +228,7 @@ class Line:
         """The session goes on. Raises ProtocolError."""
         self._outbox.resume(returned.received)
         self._teller.clear()
-        self._receiver.resume(returned.changed)
+        self._receiver.resume(returned)
         self._returned()
         away = self._count_lost()
         self.comebacks += 1

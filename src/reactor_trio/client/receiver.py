@@ -9,7 +9,7 @@ polite end the iterators simply stop; after any other they raise SessionEnded, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -26,18 +26,21 @@ from reactor_trio.client.conversation import (
     Message,
     Queued,
     Received,
+    Returned,
     TextEvent,
     TrackChanged,
     Welcomed,
 )
 from reactor_trio.client.outbox import Outbox
 from reactor_trio.client.telling import Teller
-from reactor_trio.errors import ProtocolError, SessionEnded
+from reactor_trio.errors import CommandError, ProtocolError, SessionEnded
 from reactor_trio.protocol import TrackInfo
 
 MESSAGES_QUEUED = 1024
 
 _POLITE = ("client_left", "done")
+#: Ends of a connection only, where the server keeps the session.
+_CONNECTIONS = ("too_slow",)
 
 
 class Answer:
@@ -125,9 +128,11 @@ class Receiver:
         else:
             self._take_packet(data)
 
-    def resume(self, changed: Iterable[TrackInfo]) -> None:
-        """The session goes on over another connection, whose welcome describes these tracks otherwise than before."""
-        for track in changed:
+    def resume(self, returned: Returned) -> None:
+        """The session goes on over another connection."""
+        if returned.missed:
+            self._doubt(returned)
+        for track in returned.changed:
             self._open_track(track)
             if self.tap is not None:
                 self.tap(TrackChanged(track))
@@ -149,6 +154,14 @@ class Receiver:
         """Raise SessionEnded if the session is over."""
         if self.ended is not None:
             raise self._session_ended()
+
+    def _doubt(self, returned: Returned) -> None:
+        """Answers may be among the messages that are lost."""
+        lost = f"whether it was applied is not known: {returned.missed} messages were lost while the link was away"
+        for number, answer in self.answers.items():
+            if number <= returned.received:
+                self._outbox.answered(number)
+                answer.give(error=CommandError("answer_lost", lost))
 
     def _take_text(self, text: str) -> None:
         event = self.conversation.receive_text(text, anyio.current_time())
@@ -177,7 +190,12 @@ class Receiver:
             case Ending(reason, seconds):
                 self._take_ending(reason, seconds)
             case Bye(reason, message):
-                self.finish(reason, message)
+                self._take_bye(reason, message)
+
+    def _take_bye(self, reason: str, message: str) -> None:
+        # Of a connection only: the close follows, and tells that it is lost.
+        if not (self.resumable and reason in _CONNECTIONS):
+            self.finish(reason, message)
 
     def _take_ending(self, reason: str, seconds: float | None) -> None:
         self.ending = None if seconds is None else (reason, anyio.current_time() + seconds)

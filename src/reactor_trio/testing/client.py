@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from reactor_trio.client import Client, Frame, Message
+from reactor_trio.client.comeback import Reopen
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.transport import Transport
 from reactor_trio.client.uploads import Post, Source, Upload
@@ -44,8 +45,11 @@ class SessionClient(Client):
         link: Link | None = None,
         feedback: bool = False,
         on_ending: Callable[[str, float | None], object] | None = None,
+        reopen: Reopen | None = None,
     ) -> None:
-        super().__init__(transport, on_queued=on_queued, on_ending=on_ending, post=post, feedback=feedback)
+        super().__init__(
+            transport, on_queued=on_queued, on_ending=on_ending, post=post, feedback=feedback, reopen=reopen
+        )
         self.server = server
         self._stall = stall
         self._vanish = vanish

@@ -14,7 +14,7 @@ import msgspec
 import trio
 import trio.testing
 
-from reactor_trio.client.connecting import session_url
+from reactor_trio.client.connecting import resuming_url, session_url
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.running import running
 from reactor_trio.client.transport import Transport
@@ -94,17 +94,21 @@ class TestServer:
         feedback: bool = False,
         resume: str | None = None,
         after: int | None = None,
+        comes_back: bool = False,
     ) -> AsyncGenerator[SessionClient, None]:
         """Connect a client; enters once its session has begun, which in a full server means to wait.
 
         `resume` is the `resume_token` of a session that lost its client, `after` the number of the last message of it that
-        came; the client gets those that follow. `link` gives the connection a rate, a delay and a buffer. `address` is where
-        it comes from, for the limits that each address has; by default from nowhere, which has none (not with
-        `websocket=True`). Leaving the block closes politely.
+        came; the client gets those that follow. With `comes_back` a client that vanishes comes back by itself, as the real
+        one does. `link` gives the connection a rate, a delay and a buffer. `address` is where it comes from, for the limits
+        that each address has; by default from nowhere, which has none (not with `websocket=True`). Leaving the block closes
+        politely.
         Raises ConnectionRefused or SessionEnded as the real client does.
         """
         if link is not None and self._websocket:
             raise TypeError("link= shapes whole messages: use a server without websocket=True")
+        if link is not None and comes_back:
+            raise TypeError("comes_back= needs a client without link=")
         if address is not None and self._websocket:
             raise TypeError("address= needs a server without websocket=True")
         stall = Stall()
@@ -114,14 +118,24 @@ class TestServer:
             f"ws://{_HOST}/ws?{query}".rstrip("?"), video=video, audio=audio, role=role, model=model, token=token,
             feedback=feedback,
         )
+
+        async def open_one(url: str) -> tuple[Transport, Any]:
+            if self._websocket:
+                return await self._open_websocket(url, stall)
+            return await self._open_memory(url, stall, address)
+
+        async def reopen(token: str, after: int, video: Iterable[str] | None) -> Transport:
+            transport, client._vanish = await open_one(resuming_url(url, token, after, video))
+            return transport
+
         if link is not None:
             transport, vanish, stall = await self._open_shaped(url, link, address)
-        elif self._websocket:
-            transport, vanish = await self._open_websocket(url, stall)
         else:
-            transport, vanish = await self._open_memory(url, stall, address)
+            transport, vanish = await open_one(url)
         post: Post = HttpPost(url, stream=self._open_stream) if self._websocket else self._post
-        client = SessionClient(transport, self, stall, vanish, on_queued, post, link, feedback, on_ending)
+        client = SessionClient(
+            transport, self, stall, vanish, on_queued, post, link, feedback, on_ending, reopen if comes_back else None
+        )
         async with running(client):
             yield client
 
