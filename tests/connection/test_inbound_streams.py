@@ -138,7 +138,7 @@ async def test_what_was_encoded_and_not_sent_is_followed_by_a_keyframe(autojump_
 
         async def seen(data):
             sent.append(decode_packet(data).keyframe)
-            await send_bytes(data)
+            return await send_bytes(data)
 
         client._send_bytes = seen
         await client.push("camera", picture(80), codec="h264")

@@ -20,9 +20,10 @@ import simplejpeg
 from fuzz_server import PICTURE, VECTORS, WORDS_OF_PACKETS, WORDS_OF_TEXT, frame
 from fuzzing import Run, Target, kind_of, mutated
 
-from reactor_trio.client.client import Client, running
+from reactor_trio.client.client import Client
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.push_video import StreamEncoder
+from reactor_trio.client.running import running
 from reactor_trio.client.transport import TransportClosed
 from reactor_trio.decoding import DecodeError, VideoDecoder
 from reactor_trio.errors import ConnectionRefused, ManifestError, ProtocolError, SessionEnded
