@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 SCRIPTS = [
     "protocol.test.mjs", "parts.test.mjs", "sound.test.mjs", "input_parts.test.mjs", "stream_encoder.test.mjs",
-    "control_parts.test.mjs", "player.test.mjs",
+    "control_parts.test.mjs", "player.test.mjs", "comeback.test.mjs",
 ]  # fmt: skip
 
 

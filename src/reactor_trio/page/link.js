@@ -4,9 +4,11 @@
  * A browser does not tell a page why a WebSocket was refused, so `/health` is asked then, and `/schema` whether a token is
  * wanted. Some ends are final: the
  * server meant them, and coming back by ourselves would undo what it meant. While the server reloads its model, `/health`
- * is asked until it is well, and then the page connects at once.
+ * is asked until it is well, and then the page connects at once. A session whose link was lost goes on where the server keeps
+ * it, also after the page was loaded anew; else another begins.
  */
-import { connect } from "./protocol.js";
+import { comeBack } from "./comeback.js";
+import { connect, openSocket } from "./protocol.js";
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 8000;
@@ -35,8 +37,15 @@ const WORDS = {
   no_room: "There is no room for another client.",
 };
 
+/** Why a session that was lost does not go on. */
+const LOST = {
+  gone: "The connection was lost, and when it was back the session was over.",
+  late: "The connection was lost, and did not come back in time.",
+};
+
 /** Why it ended, in words: of a bye its reason, and what the server adds to it. */
 export function describeEnd({ reason, message, welcomed }) {
+  if (reason === null && message) return message;
   if (reason === null) return welcomed ? "The connection was lost." : "The connection was lost before the session began.";
   const words = WORDS[reason] ?? `The session ended: ${reason}.`;
   return message ? `${words} ${message}` : words;
@@ -97,14 +106,17 @@ export async function diagnose(base, { model, role, token }, fetch = globalThis.
 export class Link extends EventTarget {
   #base;
   #options;
+  #memory;
+  #session = null;
   #attempt = 0;
   #timer = null;
 
-  /** `options` are those of `connect` without the address; `base` is the address of the page. */
-  constructor(base, options) {
+  /** `options` are those of `connect` without the address; `base` is the address of the page; `memory` remembers its session. */
+  constructor(base, options, memory) {
     super();
     this.#base = base;
     this.#options = options;
+    this.#memory = memory;
   }
 
   /** Connects now, for the first time or instead of waiting for the next try. */
@@ -114,13 +126,42 @@ export class Link extends EventTarget {
     this.#open();
   }
 
-  #open() {
+  /** The page goes: the session is to be found again if it is loaded anew. */
+  leave() {
+    if (this.#session?.welcome) this.#memory.keep(this.#session);
+  }
+
+  /** The browser says that it has no network: it would notice only much later that the link is gone. */
+  offline() {
+    this.#session?.drop();
+  }
+
+  #url() {
     const url = new URL("ws", this.#base);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-    const session = connect({ url: url.href, ...this.#options });
+    return url.href;
+  }
+
+  async #comeBack(session) {
+    const open = () => {
+      const { welcome, newest } = session;
+      return openSocket({ url: this.#url(), ...this.#options, resume: welcome.resume_token, after: newest });
+    };
+    const answer = await comeBack(session, open);
+    if (answer !== "resumed") session.end(LOST[answer]);
+  }
+
+  #open() {
+    const session = (this.#session = connect({ url: this.#url(), ...this.#options, ...this.#memory.recall(), comesBack: true }));
     let since = Infinity;
-    session.addEventListener("welcome", () => { since = performance.now(); });
+    session.addEventListener("welcome", () => {
+      since = performance.now();
+      this.#memory.keep(session);
+    });
+    session.addEventListener("lost", () => this.#comeBack(session));
     session.addEventListener("closed", async ({ detail }) => {
+      this.#session = null;
+      this.#memory.keep(null);
       // One that dies right after its welcome counts as failed: a broken model is not asked twice a second for ever.
       if (performance.now() - since > SETTLED) this.#attempt = 0;
       if (detail.reason === "model_restarting") {

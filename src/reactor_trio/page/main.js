@@ -3,6 +3,7 @@ import { Access } from "./access.js";
 import { Breakdown } from "./breakdown.js";
 import { CaptureLatency } from "./capture.js";
 import { StepDown, hearable, named, showable } from "./codecs.js";
+import { Memory } from "./comeback.js";
 import { actionControl, settingControl } from "./controls.js";
 import { element } from "./dom.js";
 import { Ending } from "./ending.js";
@@ -39,7 +40,9 @@ const wishes = {
   token: access.token ?? undefined,
   feedback: true,
 };
-const link = new Link(document.baseURI, wishes);
+const link = new Link(document.baseURI, wishes, new Memory({ location, storage: () => globalThis.sessionStorage }));
+addEventListener("pagehide", () => link.leave());
+addEventListener("offline", () => link.offline());
 
 function show(state, status, veil = null) {
   document.body.dataset.state = state;
@@ -48,7 +51,7 @@ function show(state, status, veil = null) {
   $("veil-text").textContent = veil ?? "";
   $("reconnect").hidden = state !== "ended";
   $("access").hidden = true;
-  $("controls").disabled = state !== "live";
+  $("controls").disabled = state !== "live" && state !== "resuming"; // what is done while it comes back is told then
 }
 
 link.addEventListener("connecting", ({ detail: session }) => {
@@ -57,6 +60,14 @@ link.addEventListener("connecting", ({ detail: session }) => {
     show("queued", "waiting", `Waiting, position ${position} of ${total}${reason ? `: ${reason}` : ""}`);
   });
   session.addEventListener("welcome", () => live(session));
+  session.addEventListener("lost", () => {
+    ending.hide();
+    show("resuming", "reconnecting", "Reconnecting …");
+  });
+  session.addEventListener("resumed", ({ detail: { seconds, missed } }) => {
+    showLive(session);
+    if (missed > 0) log("error", `${missed} messages were lost while the connection was away for ${seconds.toFixed(1)} s`);
+  });
   session.addEventListener("ending", ({ detail }) => ending.show(detail));
   session.addEventListener("closed", () => ending.hide());
   session.addEventListener("error", ({ detail }) => log("error", `${detail.code}: ${detail.message}`));
@@ -179,7 +190,11 @@ function live(session) {
     for (const part of [inputs, uploads, ...bound]) part.close();
     for (const picture of pictures.values()) picture.close();
   });
-  show("live", role === "viewer" ? "watching" : "live");
+  showLive(session);
+}
+
+function showLive(session) {
+  show("live", session.welcome.role === "viewer" ? "watching" : "live");
 }
 
 /** The controls of the commands; what is to be closed with the session is returned. */

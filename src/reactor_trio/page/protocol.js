@@ -1,5 +1,5 @@
 /**
- * Wire protocol, version 1, for browsers and Node: one module without imports, to be used by other pages too.
+ * Wire protocol, version 1, for browsers and Node: this module and packet.js, to be used by other pages too.
  *
  *     import { connect } from "./page/protocol.js";
  *     const session = connect({ url: "ws://127.0.0.1:8080/ws" });
@@ -7,11 +7,21 @@
  *     session.addEventListener("welcome", () => session.command("set_brightness", { brightness: 0.5 }));
  *
  * Everything that the server says becomes one event of the session, in the order in which it was said. Nothing here
- * reconnects, paces or draws.
+ * reconnects, paces or draws; but a session can go on over another socket (`resume`), with no command or message lost.
  */
 
+import { decodePacket, encodePacket } from "./packet.js";
+
+export { KEYFRAME, decodeMessagePack, decodePacket, encodeMessagePack, encodePacket } from "./packet.js";
+
 export const SUBPROTOCOL = "reactor.v1";
-export const KEYFRAME = 1;
+
+// Close codes with which a session has ended; after any other the server may keep it.
+const FINAL_CODES = new Set([1000, 1002, 1005, 1007, 1009]);
+const GIVEN_UP = 4000; // a page may not say 1001
+const MOST_KEPT = 1024;
+// Commands that go at once after a comeback, and then in a second: half of what a server takes unless it is told otherwise.
+const CATCH_UP = 100;
 
 /** A command was refused and changed nothing; `code` is a word of the protocol or of the model's author. */
 export class CommandError extends Error {
@@ -27,17 +37,29 @@ export class CommandError extends Error {
  * first, as a list or comma-separated ("h264", "vp8", "vp9", "av1", "lossless", "jpeg", "raw", "none"); `audio` the same for
  * sound ("opus", "pcm_s16le", "none"); `role` is "control" or "viewer"; `model` and `token` are
  * left out when empty; `feedback` says that the caller will send it, so that the server sends no more than is taken from the
- * first frame on. The answer is a `Session` at once; its events tell how the connection fares.
+ * first frame on. `resume` (the resume token of a session) and `after` (the number of its last message that came) go on with
+ * that session, if it is still there. `comesBack` says that the caller does what `lost` asks for. The answer is a `Session` at
+ * once; its events tell how the connection fares.
  */
-export function connect({ url, video = "jpeg", audio, role, model, token, feedback = false, WebSocket = globalThis.WebSocket }) {
+export function connect({ comesBack = false, ...options }) {
+  return new Session(openSocket(options), comesBack, options.after);
+}
+
+/** A WebSocket that asks for a session; the options are those of `connect`. */
+export function openSocket({
+  url, video = "jpeg", audio, role, model, token, resume, after, feedback = false, WebSocket = globalThis.WebSocket,
+}) {
   const address = new URL(url);
-  const query = { video: String(video), audio: audio && String(audio), role, model, token, feedback: feedback && "1" };
+  const query = {
+    video: String(video), audio: audio && String(audio), role, model, token, resume, after: resume && String(after),
+    feedback: feedback && "1",
+  };
   for (const [name, value] of Object.entries(query)) if (value) address.searchParams.set(name, value);
-  return new Session(new WebSocket(address.href, [SUBPROTOCOL]));
+  return new WebSocket(address.href, [SUBPROTOCOL]);
 }
 
 /**
- * One session on one socket. Events, each a CustomEvent whose `detail` is:
+ * One session, on one socket after another. Events, each a CustomEvent whose `detail` is:
  *
  *   queued   {position, total}         waiting; position counts from 1
  *   ending   {reason, seconds}         it will end so soon, with null not any more
@@ -49,24 +71,88 @@ export function connect({ url, video = "jpeg", audio, role, model, token, feedba
  *   sent     {id, type}                a command has left
  *   error    {code, message}           an error that answers no command of ours, or something that is no message
  *   bye      {reason, message}         the server ends it; `closed` follows
+ *   lost     {code}                    with `comesBack`: the link is gone, the server keeps the session; `resume` or `end` it
+ *   resumed  {seconds, missed}         it goes on; `missed` messages are lost. A `track` for each output track follows, and a
+ *                                      `keyframe` for each input track: whoever decodes begins anew
  *   closed   {code, reason, message, opened, welcomed}   the last event; reason is that of the bye, or null
  */
 export class Session extends EventTarget {
   #socket;
+  #comesBack;
   #answers = new Map();
+  #kept = new Map(); // texts of commands without an answer, by their number in the session, which is their id
   #tracks = new Map();
   #lastId = 0;
+  #sentId = 0;
+  #catchUp = null;
+  #lostAt = null;
   #bye = null;
   #opened = false;
+  #over = false;
   welcome = null;
+  /** The highest number of the server's messages; the next connection asks for those behind it. */
+  newest = 0;
 
-  constructor(socket) {
+  constructor(socket, comesBack = false, after = 0) {
     super();
+    this.#comesBack = comesBack;
+    this.newest = after;
+    this.#adopt(socket);
+  }
+
+  #adopt(socket) {
     this.#socket = socket;
     socket.binaryType = "arraybuffer";
+    const mine = (take) => (event) => { if (socket === this.#socket) take(event); };
     socket.addEventListener("open", () => { this.#opened = true; });
-    socket.addEventListener("message", ({ data }) => (typeof data === "string" ? this.#text(data) : this.#binary(data)));
-    socket.addEventListener("close", ({ code }) => this.#closed(code));
+    socket.addEventListener("message", mine(({ data }) => (typeof data === "string" ? this.#text(data) : this.#binary(data))));
+    socket.addEventListener("close", mine(({ code }) => this.#closed(code)));
+  }
+
+  /** Whether there is a link; while it is lost, commands wait. */
+  get linked() {
+    return this.#socket !== null;
+  }
+
+  /** The link is no good any more, whatever the socket says: `lost` follows, if the session can come back. */
+  drop() {
+    if (this.#socket === null || !this.#mayReturn(1006)) return;
+    this.#socket.close(GIVEN_UP);
+    this.#closed(1006);
+  }
+
+  /**
+   * Go on over `socket`, which asked for this session: "resumed"; "gone" if the server says that the session is not there any
+   * more; "failed" if nothing came of it within `patience` ms, and another try may do.
+   */
+  resume(socket, patience) {
+    socket.binaryType = "arraybuffer";
+    return new Promise((resolve) => {
+      const done = (answer, code = GIVEN_UP) => {
+        clearTimeout(timer);
+        heard.abort();
+        if (answer !== "resumed") socket.close(code);
+        resolve(answer);
+      };
+      const heard = new AbortController();
+      const timer = setTimeout(() => done("failed"), patience);
+      socket.addEventListener("close", ({ code }) => done(FINAL_CODES.has(code) ? "gone" : "failed"), { signal: heard.signal });
+      socket.addEventListener("message", ({ data }) => {
+        const message = parsed(data);
+        if (!this.#isReturn(message)) {
+          done("gone", 1000);
+          return;
+        }
+        done("resumed");
+        this.#adopt(socket);
+        this.#goOn(message.data);
+      }, { once: true, signal: heard.signal });
+    });
+  }
+
+  /** A session that is lost will not come back. */
+  end(message) {
+    if (this.#socket === null) this.#finish(1006, null, message);
   }
 
   /** The current track descriptions, by index. */
@@ -80,13 +166,15 @@ export class Session extends EventTarget {
 
   /**
    * Send a command. Resolves with {id, step, reply} once it is applied; rejects with a CommandError when it is refused,
-   * and with one of code "closed" when the connection ends before the answer.
+   * and with one of code "closed" when the session ends before the answer. While the link is lost it waits.
    */
   command(type, data = {}) {
-    if (this.#socket.readyState !== 1) return Promise.reject(new CommandError("closed", "not connected"));
+    if (this.#over || (this.linked && this.#socket.readyState !== 1)) return Promise.reject(new CommandError("closed", "not connected"));
+    if (this.#kept.size >= MOST_KEPT) return Promise.reject(new CommandError("busy", `${MOST_KEPT} commands have no answer yet`));
     const id = ++this.#lastId;
     const answer = new Promise((resolve, reject) => this.#answers.set(id, { resolve, reject }));
-    this.#socket.send(JSON.stringify({ type, data, id }));
+    this.#kept.set(id, JSON.stringify({ type, data, id }));
+    if (this.linked && this.#catchUp === null) this.#sendKept(Infinity);
     this.#tell("sent", { id, type });
     return answer;
   }
@@ -114,22 +202,71 @@ export class Session extends EventTarget {
    * and `ptsUs` is when it was captured, in microseconds since this client's first packet. Whether the connection took it.
    */
   push(packet) {
-    if (this.#socket.readyState !== 1) return false;
+    if (this.#socket?.readyState !== 1) return false;
     this.#socket.send(encodePacket(packet));
     return true;
   }
 
   /** Bytes handed over that the network has not taken yet: who pushes media skips some while this is large. */
   get bufferedAmount() {
-    return this.#socket.bufferedAmount;
+    return this.#socket?.bufferedAmount ?? 0;
   }
 
+  /** Leave: the session ends. */
   close() {
-    this.#socket.close(1000);
+    if (this.linked) this.#socket.close(1000);
+    else this.#finish(1006, "client_left", "");
+  }
+
+  #isReturn(message) {
+    return message?.type === "reactor.welcome" && message.data?.resumed === true && message.data.session_id === this.welcome.session_id;
+  }
+
+  #goOn(welcome) {
+    const seconds = (performance.now() - this.#lostAt) / 1000;
+    this.#lostAt = null;
+    this.#begin(welcome);
+    this.#sentId = welcome.received;
+    if (welcome.missed > 0) this.#doubt(welcome);
+    this.#tell("resumed", { seconds, missed: welcome.missed });
+    for (const track of this.#tracks.values()) {
+      if (track.direction === "out") this.#tell("track", track);
+      else this.#tell("keyframe", { track: track.index });
+    }
+    this.#sendKept(CATCH_UP);
+    const more = () => {
+      this.#sendKept(CATCH_UP);
+      if (this.#sentId === this.#lastId) this.#stopCatchingUp();
+    };
+    if (this.#sentId < this.#lastId) this.#catchUp = setInterval(more, 1000);
+  }
+
+  /** Answers may be among the messages that are lost. */
+  #doubt({ received, missed }) {
+    for (const id of this.#answers.keys()) {
+      if (id > received) continue;
+      const error = new CommandError("answer_lost", `Whether it was applied is not known: ${missed} messages were lost.`);
+      this.#answer(id).reject(Object.assign(error, { id }));
+    }
+  }
+
+  /** Sends what is not sent, in order. */
+  #sendKept(most) {
+    for (let sent = 0; sent < most && this.#sentId < this.#lastId; sent++) this.#socket.send(this.#kept.get(++this.#sentId));
+  }
+
+  #stopCatchingUp() {
+    clearInterval(this.#catchUp);
+    this.#catchUp = null;
+  }
+
+  #begin(welcome) {
+    this.welcome = welcome;
+    this.#tracks = new Map(welcome.tracks.map((track) => [track.index, track]));
   }
 
   #runtime(type, data) {
-    if (this.#socket.readyState === 1) this.#socket.send(JSON.stringify({ type, data }));
+    if (this.#socket?.readyState === 1) this.#socket.send(JSON.stringify({ type, data }));
   }
 
   #tell(type, detail) {
@@ -157,13 +294,19 @@ export class Session extends EventTarget {
       return;
     }
     const { type, id, n, data = {} } = message;
+    if (type !== "reactor.welcome" && type !== "reactor.bye" && n !== undefined) {
+      if (n <= this.newest) return; // said again, although it had come
+      this.newest = n;
+    }
     switch (type) {
       case "reactor.queued":
         this.#tell("queued", data);
         break;
       case "reactor.welcome":
-        this.welcome = data;
-        this.#tracks = new Map(data.tracks.map((track) => [track.index, track]));
+        this.#begin(data);
+        // Of a session that another page began the commands are numbered on.
+        if (data.resumed) this.#lastId = this.#sentId = data.received;
+        else this.newest = n ?? 0;
         this.#tell("welcome", data);
         break;
       case "reactor.track":
@@ -198,167 +341,42 @@ export class Session extends EventTarget {
   #answer(id) {
     const waiting = this.#answers.get(id);
     this.#answers.delete(id);
+    this.#kept.delete(id);
     return waiting;
   }
 
+  #mayReturn(code) {
+    const kept = this.#bye === null || this.#bye.reason === "too_slow";
+    return this.#comesBack && Boolean(this.welcome?.resume_token) && kept && !FINAL_CODES.has(code);
+  }
+
   #closed(code) {
+    if (!this.#mayReturn(code)) {
+      this.#finish(code, this.#bye?.reason ?? null, this.#bye?.message ?? "");
+      return;
+    }
+    this.#stopCatchingUp();
+    this.#bye = null;
+    this.#socket = null;
+    this.#lostAt = performance.now();
+    this.#tell("lost", { code });
+  }
+
+  #finish(code, reason, message) {
+    this.#over = true;
+    this.#stopCatchingUp();
     for (const { reject } of this.#answers.values()) reject(new CommandError("closed", "the connection ended"));
     this.#answers.clear();
-    const { reason = null, message = "" } = this.#bye ?? {};
+    this.#kept.clear();
     this.#tell("closed", { code, reason, message, opened: this.#opened, welcomed: this.welcome !== null });
   }
 }
 
-/** The frame in one binary message; throws if it is not one. */
-export function decodePacket(bytes) {
-  const fields = decodeMessagePack(bytes);
-  if (!Array.isArray(fields) || fields.length < 8) throw new TypeError("expected an array of 8");
-  const [track, seq, ptsUs, flags, command, step, meta, payload] = fields;
-  if (!(payload instanceof Uint8Array)) throw new TypeError("the payload is not binary");
-  if (![track, seq, ptsUs, flags, step].every(Number.isSafeInteger)) throw new TypeError("a number is not an integer");
-  return { track, seq, ptsUs, flags, command, step, meta, payload };
-}
-
-/** One binary message for a frame; the inverse of `decodePacket`. */
-export function encodePacket({ track, seq, ptsUs, flags = KEYFRAME, command = null, step = 0, meta = {}, payload }) {
-  const head = encodeMessagePack([track, seq, ptsUs, flags, command, step, meta]);
-  const bytes = new Uint8Array(head.length + 5 + payload.length);
-  bytes.set(head);
-  bytes[0] = 0x98; // the payload is the eighth
-  bytes[head.length] = 0xc6;
-  new DataView(bytes.buffer).setUint32(head.length + 1, payload.length);
-  bytes.set(payload, head.length + 5);
-  return bytes;
-}
-
-/** `value` (null, boolean, number, string, array of fewer than 16, plain object of fewer than 16 keys) as MessagePack. */
-export function encodeMessagePack(value) {
-  const bytes = [];
-  const fixed = (head, size, write) => {
-    const view = new DataView(new ArrayBuffer(size));
-    write(view);
-    bytes.push(head, ...new Uint8Array(view.buffer));
-  };
-  const short = (head, length) => {
-    if (length > 15) throw new RangeError(`${length} entries are more than this encoder writes`);
-    bytes.push(head | length);
-  };
-
-  function integer(number) {
-    if (number >= -32 && number < 0x80) bytes.push(number & 0xff);
-    else if (number < 0) fixed(0xd3, 8, (view) => view.setBigInt64(0, BigInt(number)));
-    else if (number < 0x100) bytes.push(0xcc, number);
-    else if (number < 0x10000) fixed(0xcd, 2, (view) => view.setUint16(0, number));
-    else if (number < 0x100000000) fixed(0xce, 4, (view) => view.setUint32(0, number));
-    else fixed(0xcf, 8, (view) => view.setBigUint64(0, BigInt(number)));
+/** The JSON in a text message, or null. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
   }
-
-  function string(words) {
-    const utf8 = new TextEncoder().encode(words);
-    if (utf8.length < 32) bytes.push(0xa0 | utf8.length);
-    else fixed(0xdb, 4, (view) => view.setUint32(0, utf8.length));
-    bytes.push(...utf8);
-  }
-
-  function write(item) {
-    if (item === null || item === undefined) bytes.push(0xc0);
-    else if (typeof item === "boolean") bytes.push(item ? 0xc3 : 0xc2);
-    else if (Number.isSafeInteger(item)) integer(item);
-    else if (typeof item === "number") fixed(0xcb, 8, (view) => view.setFloat64(0, item));
-    else if (typeof item === "string") string(item);
-    else if (Array.isArray(item)) {
-      short(0x90, item.length);
-      item.forEach(write);
-    } else if (typeof item === "object") {
-      const entries = Object.entries(item);
-      short(0x80, entries.length);
-      for (const entry of entries) entry.forEach(write);
-    } else throw new TypeError(`no MessagePack for a ${typeof item}`);
-  }
-
-  write(value);
-  return new Uint8Array(bytes);
-}
-
-const text = new TextDecoder("utf-8", { fatal: true });
-
-/**
- * The one MessagePack value in `bytes`; throws if it is cut short or followed by more. Binary values are views of
- * `bytes`. Integers beyond 2^53 become BigInt, extensions become {type, data}.
- */
-export function decodeMessagePack(bytes) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let at = 0;
-
-  function take(length) {
-    if (at + length > bytes.length) throw new RangeError("cut short");
-    at += length;
-    return at - length;
-  }
-  const uint8 = () => view.getUint8(take(1));
-  const uint16 = () => view.getUint16(take(2));
-  const uint32 = () => view.getUint32(take(4));
-  const exact = (big) => (Number.isSafeInteger(Number(big)) ? Number(big) : big);
-  const bin = (length) => bytes.subarray(take(length), at);
-  const str = (length) => text.decode(bin(length));
-  const ext = (length) => ({ type: view.getInt8(take(1)), data: bin(length) });
-
-  function array(length) {
-    const items = [];
-    for (let i = 0; i < length; i++) items.push(value());
-    return items;
-  }
-
-  function map(length) {
-    const entries = [];
-    for (let i = 0; i < length; i++) entries.push([value(), value()]);
-    return Object.fromEntries(entries); // defines keys such as __proto__ instead of assigning them
-  }
-
-  function value() {
-    const head = uint8();
-    if (head < 0x80) return head;
-    if (head < 0x90) return map(head & 0x0f);
-    if (head < 0xa0) return array(head & 0x0f);
-    if (head < 0xc0) return str(head & 0x1f);
-    if (head >= 0xe0) return head - 0x100;
-    switch (head) {
-      case 0xc0: return null;
-      case 0xc2: return false;
-      case 0xc3: return true;
-      case 0xc4: return bin(uint8());
-      case 0xc5: return bin(uint16());
-      case 0xc6: return bin(uint32());
-      case 0xc7: return ext(uint8());
-      case 0xc8: return ext(uint16());
-      case 0xc9: return ext(uint32());
-      case 0xca: return view.getFloat32(take(4));
-      case 0xcb: return view.getFloat64(take(8));
-      case 0xcc: return uint8();
-      case 0xcd: return uint16();
-      case 0xce: return uint32();
-      case 0xcf: return exact(view.getBigUint64(take(8)));
-      case 0xd0: return view.getInt8(take(1));
-      case 0xd1: return view.getInt16(take(2));
-      case 0xd2: return view.getInt32(take(4));
-      case 0xd3: return exact(view.getBigInt64(take(8)));
-      case 0xd4: return ext(1);
-      case 0xd5: return ext(2);
-      case 0xd6: return ext(4);
-      case 0xd7: return ext(8);
-      case 0xd8: return ext(16);
-      case 0xd9: return str(uint8());
-      case 0xda: return str(uint16());
-      case 0xdb: return str(uint32());
-      case 0xdc: return array(uint16());
-      case 0xdd: return array(uint32());
-      case 0xde: return map(uint16());
-      case 0xdf: return map(uint32());
-      default: throw new TypeError("0xc1 is no MessagePack");
-    }
-  }
-
-  const whole = value();
-  if (at !== bytes.length) throw new RangeError("more than one value");
-  return whole;
 }

@@ -1,0 +1,157 @@
+/** Binary messages of the wire protocol: packets, and the MessagePack that they are made of. Without imports. */
+
+export const KEYFRAME = 1;
+
+/** The frame in one binary message; throws if it is not one. */
+export function decodePacket(bytes) {
+  const fields = decodeMessagePack(bytes);
+  if (!Array.isArray(fields) || fields.length < 8) throw new TypeError("expected an array of 8");
+  const [track, seq, ptsUs, flags, command, step, meta, payload] = fields;
+  if (!(payload instanceof Uint8Array)) throw new TypeError("the payload is not binary");
+  if (![track, seq, ptsUs, flags, step].every(Number.isSafeInteger)) throw new TypeError("a number is not an integer");
+  return { track, seq, ptsUs, flags, command, step, meta, payload };
+}
+
+/** One binary message for a frame; the inverse of `decodePacket`. */
+export function encodePacket({ track, seq, ptsUs, flags = KEYFRAME, command = null, step = 0, meta = {}, payload }) {
+  const head = encodeMessagePack([track, seq, ptsUs, flags, command, step, meta]);
+  const bytes = new Uint8Array(head.length + 5 + payload.length);
+  bytes.set(head);
+  bytes[0] = 0x98; // the payload is the eighth
+  bytes[head.length] = 0xc6;
+  new DataView(bytes.buffer).setUint32(head.length + 1, payload.length);
+  bytes.set(payload, head.length + 5);
+  return bytes;
+}
+
+/** `value` (null, boolean, number, string, array of fewer than 16, plain object of fewer than 16 keys) as MessagePack. */
+export function encodeMessagePack(value) {
+  const bytes = [];
+  const fixed = (head, size, write) => {
+    const view = new DataView(new ArrayBuffer(size));
+    write(view);
+    bytes.push(head, ...new Uint8Array(view.buffer));
+  };
+  const short = (head, length) => {
+    if (length > 15) throw new RangeError(`${length} entries are more than this encoder writes`);
+    bytes.push(head | length);
+  };
+
+  function integer(number) {
+    if (number >= -32 && number < 0x80) bytes.push(number & 0xff);
+    else if (number < 0) fixed(0xd3, 8, (view) => view.setBigInt64(0, BigInt(number)));
+    else if (number < 0x100) bytes.push(0xcc, number);
+    else if (number < 0x10000) fixed(0xcd, 2, (view) => view.setUint16(0, number));
+    else if (number < 0x100000000) fixed(0xce, 4, (view) => view.setUint32(0, number));
+    else fixed(0xcf, 8, (view) => view.setBigUint64(0, BigInt(number)));
+  }
+
+  function string(words) {
+    const utf8 = new TextEncoder().encode(words);
+    if (utf8.length < 32) bytes.push(0xa0 | utf8.length);
+    else fixed(0xdb, 4, (view) => view.setUint32(0, utf8.length));
+    bytes.push(...utf8);
+  }
+
+  function write(item) {
+    if (item === null || item === undefined) bytes.push(0xc0);
+    else if (typeof item === "boolean") bytes.push(item ? 0xc3 : 0xc2);
+    else if (Number.isSafeInteger(item)) integer(item);
+    else if (typeof item === "number") fixed(0xcb, 8, (view) => view.setFloat64(0, item));
+    else if (typeof item === "string") string(item);
+    else if (Array.isArray(item)) {
+      short(0x90, item.length);
+      item.forEach(write);
+    } else if (typeof item === "object") {
+      const entries = Object.entries(item);
+      short(0x80, entries.length);
+      for (const entry of entries) entry.forEach(write);
+    } else throw new TypeError(`no MessagePack for a ${typeof item}`);
+  }
+
+  write(value);
+  return new Uint8Array(bytes);
+}
+
+const text = new TextDecoder("utf-8", { fatal: true });
+
+/**
+ * The one MessagePack value in `bytes`; throws if it is cut short or followed by more. Binary values are views of
+ * `bytes`. Integers beyond 2^53 become BigInt, extensions become {type, data}.
+ */
+export function decodeMessagePack(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let at = 0;
+
+  function take(length) {
+    if (at + length > bytes.length) throw new RangeError("cut short");
+    at += length;
+    return at - length;
+  }
+  const uint8 = () => view.getUint8(take(1));
+  const uint16 = () => view.getUint16(take(2));
+  const uint32 = () => view.getUint32(take(4));
+  const exact = (big) => (Number.isSafeInteger(Number(big)) ? Number(big) : big);
+  const bin = (length) => bytes.subarray(take(length), at);
+  const str = (length) => text.decode(bin(length));
+  const ext = (length) => ({ type: view.getInt8(take(1)), data: bin(length) });
+
+  function array(length) {
+    const items = [];
+    for (let i = 0; i < length; i++) items.push(value());
+    return items;
+  }
+
+  function map(length) {
+    const entries = [];
+    for (let i = 0; i < length; i++) entries.push([value(), value()]);
+    return Object.fromEntries(entries); // defines keys such as __proto__ instead of assigning them
+  }
+
+  function value() {
+    const head = uint8();
+    if (head < 0x80) return head;
+    if (head < 0x90) return map(head & 0x0f);
+    if (head < 0xa0) return array(head & 0x0f);
+    if (head < 0xc0) return str(head & 0x1f);
+    if (head >= 0xe0) return head - 0x100;
+    switch (head) {
+      case 0xc0: return null;
+      case 0xc2: return false;
+      case 0xc3: return true;
+      case 0xc4: return bin(uint8());
+      case 0xc5: return bin(uint16());
+      case 0xc6: return bin(uint32());
+      case 0xc7: return ext(uint8());
+      case 0xc8: return ext(uint16());
+      case 0xc9: return ext(uint32());
+      case 0xca: return view.getFloat32(take(4));
+      case 0xcb: return view.getFloat64(take(8));
+      case 0xcc: return uint8();
+      case 0xcd: return uint16();
+      case 0xce: return uint32();
+      case 0xcf: return exact(view.getBigUint64(take(8)));
+      case 0xd0: return view.getInt8(take(1));
+      case 0xd1: return view.getInt16(take(2));
+      case 0xd2: return view.getInt32(take(4));
+      case 0xd3: return exact(view.getBigInt64(take(8)));
+      case 0xd4: return ext(1);
+      case 0xd5: return ext(2);
+      case 0xd6: return ext(4);
+      case 0xd7: return ext(8);
+      case 0xd8: return ext(16);
+      case 0xd9: return str(uint8());
+      case 0xda: return str(uint16());
+      case 0xdb: return str(uint32());
+      case 0xdc: return array(uint16());
+      case 0xdd: return array(uint32());
+      case 0xde: return map(uint16());
+      case 0xdf: return map(uint32());
+      default: throw new TypeError("0xc1 is no MessagePack");
+    }
+  }
+
+  const whole = value();
+  if (at !== bytes.length) throw new RangeError("more than one value");
+  return whole;
+}

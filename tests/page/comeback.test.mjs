@@ -1,0 +1,225 @@
+// A session that goes on over another socket, and the trying that gets it there, under Node, with sockets played by hand.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Memory, comeBack } from "../../src/reactor_trio/page/comeback.js";
+import { Link } from "../../src/reactor_trio/page/link.js";
+import { connect, openSocket } from "../../src/reactor_trio/page/protocol.js";
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+const TRACKS = [{ index: 0, name: "main_video", direction: "out" }, { index: 1, name: "camera", direction: "in" }];
+const WELCOME = { session_id: "s1", name: "m", tracks: TRACKS, resume_token: "r", resume_window: 5 };
+
+class FakeSocket extends EventTarget {
+  static all = [];
+  readyState = 1;
+  sent = [];
+  constructor(url) {
+    super();
+    this.url = url;
+    FakeSocket.all.push(this);
+  }
+  static get last() { return FakeSocket.all.at(-1); }
+  send(text) { this.sent.push(JSON.parse(text)); }
+  close(code) { this.closed = code; }
+  say(type, data, more = {}) { this.dispatchEvent(Object.assign(new Event("message"), { data: JSON.stringify({ type, data, ...more }) })); }
+  end(code) {
+    this.readyState = 3;
+    this.dispatchEvent(Object.assign(new Event("close"), { code }));
+  }
+}
+
+const EVENTS = ["welcome", "track", "keyframe", "message", "lost", "resumed", "closed"];
+
+function begin(welcome = WELCOME, options = {}) {
+  const session = connect({ url: "ws://host/ws", WebSocket: FakeSocket, comesBack: true, ...options });
+  const told = [];
+  for (const type of EVENTS) session.addEventListener(type, ({ detail }) => told.push([type, detail]));
+  const socket = FakeSocket.last;
+  socket.dispatchEvent(new Event("open"));
+  socket.say("reactor.welcome", welcome, { n: 1 });
+  return { session, socket, told, names: () => told.map(([name]) => name) };
+}
+
+const again = () => openSocket({ url: "ws://host/ws", WebSocket: FakeSocket });
+
+test("no command is lost or sent twice, and no message told twice", async () => {
+  const { session, socket, told, names } = begin();
+  const first = session.command("move", { x: 1 });
+  const second = session.command("move", { x: 2 });
+  const third = session.command("move", { x: 3 });
+  socket.say("reactor.ack", { step: 1 }, { id: 1, n: 2 });
+  assert.equal((await first).id, 1);
+  socket.end(1006);
+  assert.equal(session.linked, false);
+  const fourth = session.command("move", { x: 4 });
+  assert.equal(session.push({}), false);
+  session.feedback(0, 3);
+  const next = again();
+  const answer = session.resume(next, 1000);
+  next.say("reactor.welcome", { ...WELCOME, resumed: true, received: 2, missed: 0 }, { n: 1 });
+  assert.equal(await answer, "resumed");
+  assert.deepEqual(next.sent.map(({ id, data }) => [id, data.x]), [[3, 3], [4, 4]]);
+  for (const n of [2, 3, 3]) next.say("progress", { n }, { n });
+  for (const id of [2, 3, 4]) next.say("reactor.ack", { step: 2 }, { id, n: 3 + id });
+  assert.deepEqual((await Promise.all([second, third, fourth])).map(({ id }) => id), [2, 3, 4]);
+  assert.deepEqual(told.filter(([name]) => name === "message").map(([, { data }]) => data.n), [3]);
+  assert.deepEqual(names(), ["welcome", "lost", "resumed", "track", "keyframe", "message"]);
+  assert.equal(session.newest, 7);
+  socket.end(1006); // of the one before
+  session.command("move", { x: 5 });
+  assert.equal(next.sent.at(-1).id, 5);
+  next.end(1000);
+  assert.deepEqual(told.at(-1)[1], { code: 1000, reason: null, message: "", opened: true, welcomed: true });
+});
+
+test("what waited goes without haste", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
+  const { session, socket } = begin();
+  socket.end(1006);
+  for (let i = 0; i < 250; i++) session.command("move").catch(() => {});
+  const next = again();
+  session.resume(next, 1000);
+  next.say("reactor.welcome", { ...WELCOME, resumed: true, received: 0, missed: 0 }, { n: 1 });
+  session.command("move").catch(() => {});
+  assert.equal(next.sent.length, 100);
+  t.mock.timers.tick(1000);
+  assert.equal(next.sent.length, 200);
+  t.mock.timers.tick(1000);
+  assert.equal(next.sent.length, 251);
+  session.command("move").catch(() => {});
+  assert.equal(next.sent.length, 252);
+  next.end(1006);
+  for (let i = 252; i < 1024; i++) session.command("move").catch(() => {});
+  await assert.rejects(session.command("move"), { code: "busy" });
+  session.end("over");
+});
+
+test("what is not lost is not come back to", () => {
+  const outcome = (welcome, act, options) => {
+    const { socket, told } = begin(welcome, options);
+    act(socket);
+    return told.at(-1)[0];
+  };
+  assert.equal(outcome(WELCOME, (socket) => socket.end(1006)), "lost");
+  assert.equal(outcome(WELCOME, (socket) => socket.end(1001)), "lost");
+  const tooSlow = (socket) => { socket.say("reactor.bye", { reason: "too_slow" }); socket.end(1008); };
+  assert.equal(outcome(WELCOME, tooSlow), "lost");
+  assert.equal(outcome({ ...WELCOME, resume_token: null }, tooSlow), "closed");
+  assert.equal(outcome({ ...WELCOME, resume_token: null }, (socket) => socket.end(1006)), "closed");
+  assert.equal(outcome(WELCOME, (socket) => socket.end(1006), { comesBack: false }), "closed");
+  assert.equal(outcome(WELCOME, (socket) => socket.end(1000)), "closed");
+  assert.equal(outcome(WELCOME, (socket) => { socket.say("reactor.bye", { reason: "taken_over" }); socket.end(1001); }), "closed");
+});
+
+test("a try says how it went, and lets its socket go", async () => {
+  const { session, socket } = begin();
+  socket.end(1006);
+  const tried = async (act) => {
+    const next = again();
+    const answer = session.resume(next, 1);
+    act(next);
+    return [await answer, next.closed];
+  };
+  const welcome = (data) => (next) => next.say("reactor.welcome", { ...WELCOME, received: 0, missed: 0, ...data }, { n: 1 });
+  assert.deepEqual(await tried((next) => next.end(1006)), ["failed", 4000]);
+  assert.deepEqual(await tried(() => {}), ["failed", 4000]);
+  assert.deepEqual(await tried((next) => next.end(1000)), ["gone", 4000]);
+  assert.deepEqual(await tried(welcome({ resumed: false })), ["gone", 1000]);
+  assert.deepEqual(await tried(welcome({ resumed: true, session_id: "s2" })), ["gone", 1000]);
+  assert.deepEqual(await tried((next) => next.say("reactor.queued", { position: 1, total: 1 })), ["gone", 1000]);
+  assert.deepEqual(await tried((next) => next.say("reactor.bye", { reason: "client_left" })), ["gone", 1000]);
+  const waiting = session.command("move");
+  session.end("no more");
+  await assert.rejects(waiting, { code: "closed" });
+});
+
+test("a command whose answer is forgotten says so", async () => {
+  const { session, socket } = begin();
+  const first = session.command("move");
+  const second = session.command("move");
+  socket.end(1006);
+  const next = again();
+  session.resume(next, 1000);
+  next.say("reactor.welcome", { ...WELCOME, resumed: true, received: 1, missed: 3 }, { n: 1 });
+  await assert.rejects(first, { code: "answer_lost", id: 1 });
+  next.say("reactor.ack", { step: 1 }, { id: 2, n: 9 });
+  assert.equal((await second).id, 2);
+});
+
+test("tries go on until the time is over", async () => {
+  for (const [window, end] of [[5, 5000], [null, 60_000]]) {
+    let time = 0;
+    const waits = [];
+    const session = {
+      welcome: { resume_window: window },
+      async resume(_socket, patience) { time += Math.min(patience, 50); return "failed"; },
+    };
+    const clock = { random: () => 1, now: () => time, sleep: async (ms) => { waits.push(ms); time += ms; } };
+    assert.equal(await comeBack(session, () => null, clock), "late");
+    assert.equal(time, end);
+    assert.deepEqual(waits.slice(0, 6), [100, 200, 400, 800, 1600, window === 5 ? 1650 : 2000]);
+  }
+  const session = { welcome: { resume_window: 5 }, resume: async () => "gone" };
+  assert.equal(await comeBack(session, () => null, { sleep: async () => {} }), "gone");
+});
+
+function tab(kept = new Map()) {
+  const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value), removeItem: (key) => kept.delete(key) };
+  return new Memory({ location: { pathname: "/", search: "?a=1" }, storage: () => storage });
+}
+
+test("a page that is loaded anew finds its session again", async () => {
+  const memory = tab();
+  assert.equal(memory.recall(), null);
+  const link = () => new Link("http://host/", { WebSocket: FakeSocket }, memory);
+  const before = link();
+  before.again();
+  FakeSocket.last.say("reactor.welcome", WELCOME, { n: 1 });
+  FakeSocket.last.say("progress", {}, { n: 8 });
+  before.leave();
+  assert.deepEqual(memory.recall(), { resume: "r", after: 8 });
+
+  const sessions = [];
+  const after = link();
+  after.addEventListener("connecting", ({ detail }) => sessions.push(detail));
+  after.again();
+  const socket = FakeSocket.last;
+  assert.equal(socket.url, "ws://host/ws?video=jpeg&resume=r&after=8");
+  socket.say("reactor.welcome", { ...WELCOME, resumed: true, received: 3, missed: 0 }, { n: 1 });
+  assert.equal(sessions[0].newest, 8);
+  sessions[0].command("move").catch(() => {});
+  assert.equal(socket.sent[0].id, 4);
+  socket.say("reactor.bye", { reason: "done" });
+  socket.end(1001);
+  assert.equal(memory.recall(), null);
+  await settled();
+  after.leave();
+  assert.equal(memory.recall(), null);
+});
+
+test("a browser that keeps nothing, or nonsense, begins anew", () => {
+  const refusing = new Memory({ location: {}, storage: () => { throw new Error("not allowed"); } });
+  assert.equal(refusing.recall(), null);
+  refusing.keep({ welcome: WELCOME, newest: 1 });
+  assert.equal(tab(new Map([["reactor-session /?a=1", "{"]])).recall(), null);
+  assert.equal(tab(new Map([["reactor-session /?a=1", '{"resume": 1, "after": 2}']])).recall(), null);
+});
+
+test("a browser without a network does not wait until it notices", async () => {
+  const memory = tab();
+  const link = new Link("http://host/", { WebSocket: FakeSocket }, memory);
+  let session;
+  link.addEventListener("connecting", ({ detail }) => { session = detail; });
+  link.again();
+  const first = FakeSocket.last;
+  first.say("reactor.welcome", WELCOME, { n: 1 });
+  link.offline();
+  assert.deepEqual([first.closed, session.linked], [4000, false]);
+  link.offline();
+  while (FakeSocket.last === first) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(FakeSocket.last.url, "ws://host/ws?video=jpeg&resume=r&after=1");
+  FakeSocket.last.say("reactor.welcome", { ...WELCOME, resumed: true, received: 0, missed: 0 }, { n: 1 });
+  assert.equal(session.linked, true);
+  session.close();
+  FakeSocket.last.end(1000);
+});
