@@ -66,7 +66,7 @@ test("no command is lost or sent twice, and no message told twice", async () => 
   assert.deepEqual(names(), ["welcome", "lost", "resumed", "track", "keyframe", "message"]);
   assert.equal(session.newest, 7);
   socket.end(1006); // of the one before
-  session.command("move", { x: 5 });
+  session.command("move", { x: 5 }).catch(() => {});
   assert.equal(next.sent.at(-1).id, 5);
   next.end(1000);
   assert.deepEqual(told.at(-1)[1], { code: 1000, reason: null, message: "", opened: true, welcomed: true });
@@ -184,6 +184,7 @@ test("a page that is loaded anew finds its session again", async () => {
   after.addEventListener("connecting", ({ detail }) => sessions.push(detail));
   after.again();
   const socket = FakeSocket.last;
+  socket.dispatchEvent(new Event("open"));
   assert.equal(socket.url, "ws://host/ws?video=jpeg&resume=r&after=8");
   socket.say("reactor.welcome", { ...WELCOME, resumed: true, received: 3, missed: 0 }, { n: 1 });
   assert.equal(sessions[0].newest, 8);
@@ -212,6 +213,7 @@ test("a browser without a network does not wait until it notices", async () => {
   link.addEventListener("connecting", ({ detail }) => { session = detail; });
   link.again();
   const first = FakeSocket.last;
+  first.dispatchEvent(new Event("open"));
   first.say("reactor.welcome", WELCOME, { n: 1 });
   link.offline();
   assert.deepEqual([first.closed, session.linked], [4000, false]);
@@ -220,6 +222,7 @@ test("a browser without a network does not wait until it notices", async () => {
   assert.equal(FakeSocket.last.url, "ws://host/ws?video=jpeg&resume=r&after=1");
   FakeSocket.last.say("reactor.welcome", { ...WELCOME, resumed: true, received: 0, missed: 0 }, { n: 1 });
   assert.equal(session.linked, true);
-  session.close();
-  FakeSocket.last.end(1000);
+  FakeSocket.last.dispatchEvent(new Event("open"));
+  FakeSocket.last.say("reactor.bye", { reason: "done" });
+  FakeSocket.last.end(1001);
 });

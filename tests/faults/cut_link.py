@@ -1,0 +1,112 @@
+"""A TCP relay before a server whose link can be dropped: what is under way is lost, and nobody gets through.
+
+It runs in a thread of its own, for tests that block and for loops of any kind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import trio
+
+PIECE = 64 * 1024
+
+
+class CutLink:
+    """One address, `port`; every connection to it is relayed to the server.
+
+    `drop` and `restore` may be called from any thread. `hole`: a dropped link swallows what is sent into it, new connections
+    too, and they break only when it is restored; else they break at once and new ones are refused at once.
+    """
+
+    def __init__(self, server_port: int) -> None:
+        self.port = 0
+        self.hole = False
+        self.connections = 0
+        self._server_port = server_port
+        self._down = False
+        self._streams: set[trio.SocketStream] = set()
+        self._ready = threading.Event()
+        self._token: trio.lowlevel.TrioToken
+        self._scope = trio.CancelScope()
+        self._changed = trio.Event()
+
+    def drop(self) -> None:
+        """Nothing goes through from now on."""
+        trio.from_thread.run_sync(self._set, True, trio_token=self._token)
+
+    def restore(self) -> None:
+        """New connections go through; those of before are gone."""
+        trio.from_thread.run_sync(self._set, False, trio_token=self._token)
+
+    def _set(self, down: bool) -> None:
+        self._down = down
+        self._changed.set()
+        self._changed = trio.Event()
+        if not (down and self.hole):
+            self._break()
+
+    def _break(self) -> None:
+        for stream in self._streams:
+            stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # as a reset
+            stream.socket.close()
+        self._streams.clear()
+
+    async def _run(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        with self._scope:
+            (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            self.port = listener.socket.getsockname()[1]
+            self._ready.set()
+            await trio.serve_listeners(self._relay, [listener])
+
+    async def _relay(self, client: trio.SocketStream) -> None:
+        if self._down and not self.hole:
+            client.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            client.socket.close()
+            return
+        self._streams.add(client)
+        if self._down:
+            await self._changed.wait()
+            return
+        self.connections += 1
+        server = await trio.open_tcp_stream("127.0.0.1", self._server_port)
+        self._streams.add(server)
+        try:
+            async with trio.open_nursery() as both:
+                both.start_soon(self._pump, client, server, both.cancel_scope)
+                both.start_soon(self._pump, server, client, both.cancel_scope)
+        finally:
+            self._streams -= {client, server}
+            for stream in (client, server):
+                stream.socket.close()
+
+    async def _pump(self, source: trio.SocketStream, sink: trio.SocketStream, both: trio.CancelScope) -> None:
+        try:
+            while data := await source.receive_some(PIECE):
+                if not self._down:
+                    await sink.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+            pass
+        if not (self._down and self.hole):
+            both.cancel()
+
+    def _stop(self) -> None:
+        self._break()
+        self._scope.cancel()
+
+
+@contextmanager
+def cut_link(server_port: int) -> Iterator[CutLink]:
+    """A relay to that port of this machine."""
+    link = CutLink(server_port)
+    thread = threading.Thread(target=trio.run, args=(link._run,), name="cut link")
+    thread.start()
+    link._ready.wait()
+    try:
+        yield link
+    finally:
+        trio.from_thread.run_sync(link._stop, trio_token=link._token)
+        thread.join()
