@@ -98,6 +98,11 @@ class CutLink:
         self._scope.cancel()
 
 
+def port_of(url: str) -> int:
+    """The port of a server's address."""
+    return int(url.rstrip("/").rpartition(":")[2])
+
+
 @contextmanager
 def cut_link(server_port: int) -> Iterator[CutLink]:
     """A relay to that port of this machine."""

@@ -18,7 +18,7 @@ import anyio.to_thread
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from cut_link import CutLink, cut_link
+from cut_link import CutLink, cut_link, port_of
 
 from reactor_trio.client import Client, connect
 from reactor_trio.interface import InputState, ModelMessage, Output, ReactorPipeline, Video, event
@@ -99,7 +99,7 @@ async def drive(client: Client, link: CutLink, *, drops: int, away: float, holes
                 await wait(away)
                 await anyio.to_thread.run_sync(link.restore)
                 before = client.statistics().comebacks
-                while client.statistics().comebacks == before == drop:  # noqa: ASYNC110 - commands go on meanwhile
+                while client.statistics().comebacks == before == drop:
                     await wait(0.1)
                 await wait(0.3)
         with anyio.move_on_after(5):
@@ -123,7 +123,8 @@ async def drive(client: Client, link: CutLink, *, drops: int, away: float, holes
 
 
 def one_client(drops: int, away: float) -> Figures:
-    with RuntimeHost(Adder, settings=Settings(resume_window=30, limits=LimitSettings(handshakes_per_minute=0))) as host, cut_link(int(host.url.rstrip("/").rpartition(":")[2])) as link:
+    settings = Settings(resume_window=30, limits=LimitSettings(handshakes_per_minute=0))
+    with RuntimeHost(Adder, settings=settings) as host, cut_link(port_of(host.url)) as link:
 
         async def main() -> Figures:
             async with connect(f"http://127.0.0.1:{link.port}/", video=["raw"]) as client:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from reactor_trio.client import connect
+from reactor_trio.client.headless import watch
 from reactor_trio.server.host import RuntimeHost
 from reactor_trio.server.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parent))
-from cut_link import cut_link
+from cut_link import cut_link, port_of
 from link_drops import Adder, drive
-
-
-def port_of(url: str) -> int:
-    return int(url.rstrip("/").rpartition(":")[2])
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -33,6 +32,33 @@ def test_a_link_that_is_cut_and_one_that_swallows(backend):
         figures = anyio.run(main, backend=backend)
     assert figures.comebacks == 2
     assert figures.problems == []
+
+
+def test_the_headless_client_tells_of_it():
+    lines: list[str] = []
+    scope: anyio.CancelScope
+
+    def report(line):
+        lines.append(line)
+        if line.startswith("lost"):
+            link.restore()
+        elif line.startswith("resumed"):
+            scope.cancel()
+
+    with RuntimeHost(Adder, settings=Settings(resume_window=20)) as host, cut_link(port_of(host.url)) as link:
+
+        async def watching(_client):
+            await anyio.to_thread.run_sync(link.drop)
+            await anyio.sleep_forever()
+
+        async def main():
+            nonlocal scope
+            with anyio.CancelScope() as scope:
+                await watch(f"http://127.0.0.1:{link.port}/", video=["raw"], report=report, watching=watching)
+
+        anyio.run(main, backend="trio")
+    assert lines[1] == "lost: the connection broke; coming back"
+    assert re.fullmatch(r"resumed after \d\.\d s", lines[2])
 
 
 @pytest.mark.soak

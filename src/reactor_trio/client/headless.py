@@ -52,7 +52,15 @@ async def watch(
     def ending(reason: str, left: float | None) -> None:
         report(f"ending ({reason}): not any more" if left is None else f"ending ({reason}) in {left:.0f} s")
 
-    async with connect(url, video=video, token=token, on_queued=queued, on_ending=ending) as client:
+    def lost(why: str) -> None:
+        report(f"lost: {why}; coming back")
+
+    def resumed(seconds: float) -> None:
+        report(f"resumed after {seconds:.1f} s")
+
+    async with connect(
+        url, video=video, token=token, on_queued=queued, on_ending=ending, on_lost=lost, on_resumed=resumed
+    ) as client:
         report(f"session {client.session_id}: {client.name} as {client.role}")
         if record is None:
             await _drive(client, send, seconds, report, watching)
