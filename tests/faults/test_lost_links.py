@@ -35,28 +35,28 @@ def test_a_link_that_is_cut_and_one_that_swallows(backend):
 
 
 def test_the_headless_client_tells_of_it():
-    lines: list[str] = []
-    scope: anyio.CancelScope
-
-    def report(line):
-        lines.append(line)
-        if line.startswith("lost"):
-            link.restore()
-        elif line.startswith("resumed"):
-            scope.cancel()
-
     with RuntimeHost(Adder, settings=Settings(resume_window=20)) as host, cut_link(port_of(host.url)) as link:
 
-        async def watching(_client):
-            await anyio.to_thread.run_sync(link.drop)
-            await anyio.sleep_forever()
-
         async def main():
-            nonlocal scope
-            with anyio.CancelScope() as scope:
-                await watch(f"http://127.0.0.1:{link.port}/", video=["raw"], report=report, watching=watching)
+            lines, lost, resumed = [], anyio.Event(), anyio.Event()
 
-        anyio.run(main, backend="trio")
+            def report(line):
+                lines.append(line)
+                if line.startswith("lost"):
+                    lost.set()
+                elif line.startswith("resumed"):
+                    resumed.set()
+
+            async def watching(_client):
+                await anyio.to_thread.run_sync(link.drop)
+                await lost.wait()
+                await anyio.to_thread.run_sync(link.restore)
+                await resumed.wait()
+
+            await watch(f"http://127.0.0.1:{link.port}/", video=["raw"], report=report, watching=watching)
+            return lines
+
+        lines = anyio.run(main, backend="trio")
     assert lines[1] == "lost: the connection broke; coming back"
     assert re.fullmatch(r"resumed after \d\.\d s", lines[2])
 
