@@ -187,3 +187,11 @@ def test_a_command_given_up_is_in_no_figure():
     conversation.receive_packet(packet(0, command=number), 5.0)
     statistics = conversation.statistics(5.0)
     assert statistics.command_to_ack.count == statistics.command_to_picture.count == 0
+
+
+def test_what_is_said_again_after_a_comeback_is_taken_once():
+    conversation = begun()
+    text = said("progress", {"done": 1}, n=2)
+    assert conversation.receive_text(text, 0.0) == Message("progress", {"done": 1}, 2)
+    assert conversation.receive_text(text, 0.0) is None
+    assert conversation.newest == 2

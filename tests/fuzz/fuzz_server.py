@@ -194,6 +194,10 @@ class _Desk:
     def __init__(self) -> None:
         self.declaration = declaration_of(Fuzzed)
 
+    def stay(self, _hello: Hello) -> None:
+        """Nobody comes back."""
+        return
+
     def outbound(self, hello: Hello) -> Outbound:
         services = OutboundServices(
             tracks=self.declaration.tracks,
