@@ -552,3 +552,21 @@ def test_a_server_cannot_have_read_what_was_not_given_nor_lose_what_it_answered(
     for impossible in (-1, 1, 4):
         with pytest.raises(ProtocolError, match=f"it read {impossible} commands"):
             outbox.resume(impossible)
+
+
+def test_a_server_that_answers_what_it_was_not_sent_breaks_nothing():
+    async def main():
+        outbox, sent = Outbox(), []
+
+        async def send(text):
+            sent.append(text)
+            await anyio.lowlevel.checkpoint()
+
+        for number in (1, 2, 3):
+            outbox.put(number, str(number))
+        outbox.answered(2)
+        with anyio.move_on_after(1):
+            await outbox.send_all(send)
+        assert sent == ["1", "3"]
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))

@@ -92,6 +92,7 @@ class Outbox:
 
     async def _send_next(self, send: Send) -> None:
         number = self._sent + 1
-        await send(self._texts[number])
+        if (text := self._texts.get(number)) is not None:  # else a server answered what it was never sent
+            await send(text)
         # An answer may have come, or the end, before the socket told that it took the command.
         self._sent = max(self._sent, number)
