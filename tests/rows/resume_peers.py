@@ -98,6 +98,8 @@ class Returner:
 
     async def connect(self, link: Link | None = None, **query: Any) -> None:
         """Connect, or come back if a token is known; returns with the welcome, or when there was none."""
+        self._listening.cancel()  # it has given up the connection that it had, whatever still comes on that
+        await trio.testing.wait_all_tasks_blocked()
         asked = {"video": self.video} | query
         if self.welcomes and "resume" not in query:
             asked |= {"resume": self.welcome["resume_token"], "after": self.last}
@@ -109,7 +111,6 @@ class Returner:
         else:
             self.transport, self._vanish = await self.server._open_memory(url, Stall())
         self.gone = trio.Event()
-        self._listening.cancel()  # it has given up the connection that it had, whatever still comes on that
         self._listening = trio.CancelScope()
         seen = len(self.welcomes)
         self.nursery.start_soon(self._listen, self.transport, self.gone)
