@@ -56,7 +56,7 @@ def test_a_section_whose_lines_are_all_commented_out_is_all_defaults():
         ({"slow_client": "wait"}, "runtime.slow_client: Invalid enum value 'wait'"),
         ({"hosts": "studio"}, "runtime.hosts: Expected array, got str"),
         ({"hosts": [1]}, "runtime.hosts[0]: Expected str, got int"),
-        ({"max_sessions": 2}, "runtime.max_sessions: 2 is not supported by this version yet"),
+        ({"max_sessions": 0}, "runtime.max_sessions: Expected int >= 1"),
         ({"resume_window": -1}, "runtime.resume_window: Expected float >= 0.0"),
         ({"resume_window": float("nan")}, "runtime.resume_window: expected a finite number, got nan"),
         ({"resume_window": -math.inf}, "runtime.resume_window: expected a finite number, got -inf"),
@@ -81,8 +81,8 @@ def test_eight_ticket_keys_are_taken():
 
 
 def test_unsupported_values_are_refused_in_the_constructor_too():
-    with pytest.raises(ManifestError, match=r"runtime\.max_sessions"):
-        Settings(max_sessions=2)
+    with pytest.raises(ManifestError, match=r"runtime\.resume_window"):
+        Settings(resume_window=2)
     with pytest.raises(ManifestError, match=r"runtime\.limits\.silence"):
         Settings(limits=LimitSettings(silence=1.0))
 

@@ -54,6 +54,8 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     disconnected: Handler | None
     narrowed_output: type[Output] | None = None
     file_uploaded: Handler | None = None
+    #: whether the model steps several sessions together
+    batched: bool = False
     #: the attributes annotated with an `Input` class
     inputs: dict[str, type[Input]] = msgspec.field(default_factory=dict)
 
@@ -173,6 +175,7 @@ def declare(cls: type) -> None:
         hook_of(cls, "connected"), hook_of(cls, "disconnected"),
         output if isinstance(output, type) and issubclass(output, Output) else None,
         hook_of(cls, "file_uploaded"),
+        _is_batched(cls, kind),
         inputs,
     )  # fmt: skip
     for attribute in cls.__reactor_declaration__.inputs:  # type: ignore[attr-defined]
@@ -184,13 +187,27 @@ def _overridden(cls: type) -> set[str]:
     return {name for base in cls.__mro__ if not base.__module__.startswith("reactor_trio.") for name in vars(base)}
 
 
+def _is_batched(cls: type, kind: ModelKind) -> bool:
+    """Whether it defines `batch_inference()`. Raises DeclarationError if that cannot be called."""
+    function = getattr(cls, "batch_inference", None)
+    if function is None:
+        return False
+    if kind != "pipeline":
+        raise DeclarationError(f"{cls.__qualname__}.batch_inference: only a ReactorPipeline is stepped in batches")
+    if is_generator_function(function):
+        raise DeclarationError(
+            f"{cls.__qualname__}.batch_inference: it is called for each batch and returns a list; it cannot be a generator"
+        )
+    return True
+
+
 def _inputs(attribute: str, model: Any) -> Any:
     return model._port().inputs[attribute]
 
 
 #: attributes of a model that an event's method must not take
 _OF_THE_RUNTIME = frozenset(
-    ("state", "load", "run", "inference", "connected", "output_buffer", "emit", "send", "cancelled", "check_cancelled")
+    "state load run inference batch_inference connected output_buffer emit send cancelled check_cancelled".split()
 )
 
 

@@ -37,6 +37,8 @@ class Timekeeper:
 
     #: whether the model loop is a thread (True) or a task of the I/O loop, for tests that need no thread
     threaded = True
+    #: whether `spend` takes time
+    charges = False
 
     def model_clock(self, host: ModelHost, io_clock: trio.abc.Clock) -> trio.abc.Clock:
         """The clock for the model loop."""

@@ -1,6 +1,6 @@
 """Pure arithmetic of pacing: how fast (`Cadence`, `Ceiling`), when the next frame is due (`Schedule`), how far ahead
-(`Lookahead`), how long before need (`Margin`), how evenly (`Tempo`), how much of it one viewer's link carries
-(`LinkControl`, `Ladder`).
+(`Lookahead`), how long before need (`Margin`), how evenly (`Tempo`), whose step comes next (`RoundRobin`), how much of it
+one viewer's link carries (`LinkControl`, `Ladder`).
 
 Nothing here knows a loop or reads a clock; `now` is an argument, in seconds.
 """
@@ -13,5 +13,6 @@ from reactor_trio.pacing.ladder import Quality as Quality
 from reactor_trio.pacing.link import LinkControl as LinkControl
 from reactor_trio.pacing.lookahead import Lookahead as Lookahead
 from reactor_trio.pacing.margin import Margin as Margin
+from reactor_trio.pacing.round_robin import RoundRobin as RoundRobin
 from reactor_trio.pacing.schedule import Schedule as Schedule
 from reactor_trio.pacing.tempo import Tempo as Tempo

@@ -14,24 +14,29 @@ from reactor_trio.interface.declaration import Declaration, declaration_of, is_g
 from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing.cadence import checked_fps
+from reactor_trio.server.seats import Seats
 from reactor_trio.server.settings import Settings
 from reactor_trio.session import LocalHalf, Port
+from reactor_trio.session.turns import Turn
 
 
 class LoadedModel(msgspec.Struct, frozen=True):
-    """A model that can be served; `max_fps` and `buffer_size` are its own or the manifest's."""
+    """A model that can be served; `max_sessions`, `max_fps` and `buffer_size` are its own or the manifest's."""
 
     model: Model
     declaration: Declaration
-    port: Port
+    seats: Seats
+    max_sessions: int
     max_fps: float
     buffer_size: int
 
     def open_half(self, session_id: str, client: tuple[int, float], *, host: ModelHost, hold: bool) -> LocalHalf:
         """The model's side of a new session; see `SessionServices.open_half`."""
+        seat = self.seats.take()
         return LocalHalf(
-            session_id, client, host=host, model=self.model, port=self.port, declaration=self.declaration,
-            max_fps=self.max_fps, buffer_size=self.buffer_size, hold=hold,
+            session_id, client, host=host, model=seat.model, port=seat.port, declaration=self.declaration,
+            max_fps=self.max_fps, buffer_size=self.buffer_size, hold=hold, own_model=seat.own,
+            closed=partial(self.seats.give_back, seat),
         )  # fmt: skip
 
 
@@ -47,21 +52,46 @@ async def load_model(
     `dropped` counts frames dropped: place, reason, number.
     """
     declaration = declaration_of(model_class)
+    if declaration.kind == "blocking":
+        _max_sessions(model_class, settings)  # before it is loaded
     model = await _instantiate(model_class, config, host)
     max_fps = checked_fps(settings.max_fps or model.max_fps)
     declared = _declared_fps(model) if settings.fps is None else settings.fps
-    port = Port(host, declaration, declared, max_fps, lambda frames: dropped("model", "no_client", frames), dropped)
-    model._reactor_port = port
+
+    def open_port(turn: Turn | None = None) -> Port:
+        no_client = partial(dropped, "model", "no_client")
+        return Port(host, declaration, declared, max_fps, no_client, dropped, turn)
+
+    model._reactor_port = port = open_port()
     if isinstance(model, ReactorModel):
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(loaded):
             await loaded
-    if declaration.kind == "pipeline" and not is_generator_function(model.inference):  # type: ignore[attr-defined]
+    if declaration.kind == "pipeline" and not declaration.batched and not is_generator_function(model.inference):  # type: ignore[attr-defined]
         raise DeclarationError(f"{model_class.__qualname__}.inference must be a generator or an async generator")
     buffer_size = settings.buffer_size or model.buffer_size
     if not isinstance(buffer_size, int) or buffer_size < 1:
         raise DeclarationError(f"{model_class.__qualname__}.buffer_size must be a whole number above 0")
-    return LoadedModel(model, declaration, port, checked_fps(settings.max_fps or model.max_fps), buffer_size)
+    max_sessions = _max_sessions(model, settings)
+    seats = Seats(model, declaration, port, max_sessions, host, open_port)
+    return LoadedModel(
+        model, declaration, seats, max_sessions, checked_fps(settings.max_fps or model.max_fps), buffer_size
+    )
+
+
+def _max_sessions(model: Model | type[Model], settings: Settings) -> int:
+    """How many sessions the model is to serve at the same time. Raises DeclarationError."""
+    number = settings.max_sessions or model.max_sessions
+    kind = model if isinstance(model, type) else type(model)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise DeclarationError(f"{kind.__qualname__}.max_sessions must be a whole number above 0")
+    if number > 1 and issubclass(kind, VideoModel):
+        raise DeclarationError(
+            f"{kind.__qualname__}: a VideoModel serves one session at a time, since start_session() keeps its thread for as "
+            f"long as the session lasts; {number} were asked for by max_sessions. Make it a ReactorPipeline, or start a "
+            "server for each"
+        )
+    return number
 
 
 async def _instantiate(model_class: type[Model], config: dict[str, Any], host: ModelHost) -> Model:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import trio
 
-from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.model import Model, ReactorModel
+from reactor_trio.interface.model import ReactorModel
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
+from reactor_trio.server.seats import Seat, Seats
+from reactor_trio.session.turns import SharedTurn, Turn, Turns
 
 
 class ModelLoop:
     """Watches over one model.
 
     Attributes:
-        running: whether its own `run()` is under way.
+        running: calls of the model loop that go on for the server's life: each `run()`, and what grants turns.
     """
 
     def __init__(self, host: ModelHost) -> None:
-        self.running = False
+        self.running = 0
         self._host = host
         self._killed = trio.Event()
         self._killer: BaseException | None = None
@@ -31,13 +34,24 @@ class ModelLoop:
         """Whether it is Ctrl-C in a test, where model code runs in the main thread."""
         return isinstance(error, KeyboardInterrupt) and self._host.thread is None
 
-    async def until_ended(self, model: Model, declaration: Declaration) -> tuple[str, BaseException | None]:
+    async def until_ended(self, seats: Seats) -> tuple[str, BaseException | None]:
         """Run it for as long as it lives; why it ended, in words, and what it raised."""
-        what, cause = "", None
+        what: str = ""
+        cause: BaseException | None = None
+
+        async def run(seat: Seat) -> None:
+            nonlocal what, cause
+            ended = await self._run(seat)
+            if not what:
+                what, cause = ended
+            nursery.cancel_scope.cancel()
+
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._until_killed, nursery.cancel_scope)
-            what, cause = await self._run(model, declaration)
-            nursery.cancel_scope.cancel()
+            if seats.turns is not None:
+                nursery.start_soon(self._grant, seats.turns)
+            for seat in seats.run_loops:
+                nursery.start_soon(run, seat)
         if self._killer is not None:
             return f"model code raised {type(self._killer).__name__}: {self._killer}", self._killer
         return what, cause
@@ -46,13 +60,18 @@ class ModelLoop:
         await self._killed.wait()
         running.cancel()
 
-    async def _run(self, model: Model, declaration: Declaration) -> tuple[str, BaseException | None]:
-        if declaration.kind != "run_loop":
-            await trio.sleep_forever()
-        assert isinstance(model, ReactorModel)
-        self.running = True
+    async def _grant(self, turns: Turns) -> None:
+        self.running += 1
         try:
-            await self._host.run(model.run)
+            await self._host.run(turns.run)
+        finally:
+            self.running -= 1
+
+    async def _run(self, seat: Seat) -> tuple[str, BaseException | None]:
+        assert isinstance(seat.model, ReactorModel)
+        self.running += 1
+        try:
+            await self._host.run(partial(_run, seat.model, seat.port.turn))
         except trio.Cancelled:
             raise
         except SessionOver as error:
@@ -63,5 +82,9 @@ class ModelLoop:
             cause = with_twin(error) if isinstance(error, Exception) else error
             return f"run() raised {type(cause).__name__}: {cause}", cause
         finally:
-            self.running = False
+            self.running -= 1
         return "run() returned; it must go on for the model's life", None
+
+
+async def _run(model: ReactorModel, turn: Turn) -> None:
+    await (turn.run(model.run()) if isinstance(turn, SharedTurn) else model.run())

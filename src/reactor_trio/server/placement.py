@@ -15,6 +15,7 @@ from reactor_trio.interface.model import Model
 from reactor_trio.model_host import ModelHost, with_twin
 from reactor_trio.server.loading import load_model
 from reactor_trio.server.model_loop import ModelLoop
+from reactor_trio.server.seats import Seats
 from reactor_trio.server.settings import Settings
 from reactor_trio.session import Check, Half
 
@@ -28,12 +29,14 @@ class Placed(msgspec.Struct, frozen=True):
     """A model that is loaded.
 
     Attributes:
+        max_sessions: how many it serves at the same time.
         model: the instance; None if it is in another process.
         moderate: checks the text in commands; it runs in this process wherever the model is.
     """
 
     declaration: Declaration
     open_half: OpenHalf
+    max_sessions: int
     model: Model | None
     moderate: Check | None
 
@@ -51,7 +54,7 @@ class Placement(Protocol):
 
     @property
     def running(self) -> int:
-        """How many of its own `run()` are under way in this process."""
+        """How many calls of the model loop go on for the server's life: each `run()`, and what grants turns."""
 
     async def load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
         """Import, make and load the model; again, if it has ended in a way that `restarts`.
@@ -89,17 +92,17 @@ class LocalPlacement:
         self._find_model = find_model
         self._find_moderation = find_moderation
         self._loop = ModelLoop(host)
-        self._placed: Placed | None = None
+        self._seats: Seats | None = None
 
     @property
     def running(self) -> int:
         """See `Placement`."""
-        return 1 if self._loop.running else 0
+        return self._loop.running
 
     async def load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
         """See `Placement`."""
         try:
-            self._placed = await self._host.run(self._load, config, settings, dropped)
+            return await self._host.run(self._load, config, settings, dropped)
         except trio.Cancelled:
             raise
         except BaseException as raised:
@@ -107,7 +110,6 @@ class LocalPlacement:
                 raise
             error = with_twin(raised) if isinstance(raised, Exception) else raised
             raise ModelFailed(f"{self._name}: load() raised {type(error).__name__}: {error}") from error
-        return self._placed
 
     async def begin(self) -> None:
         """See `Placement`."""
@@ -116,9 +118,13 @@ class LocalPlacement:
 
     async def until_ended(self) -> Ending:
         """See `Placement`."""
-        assert self._placed is not None
-        assert self._placed.model is not None
-        return Ending(*await self._loop.until_ended(self._placed.model, self._placed.declaration))
+        return Ending(*await self._loop.until_ended(self.seats))
+
+    @property
+    def seats(self) -> Seats:
+        """Where the sessions of the loaded model sit."""
+        assert self._seats is not None, "the model is not loaded"
+        return self._seats
 
     def killed(self, error: BaseException) -> None:
         """See `Placement`."""
@@ -128,7 +134,8 @@ class LocalPlacement:
         model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
         loaded = await load_model(model_class, config, self._host, settings, dropped)
         open_half = partial(loaded.open_half, host=self._host, hold=settings.slow_client == "hold")
-        return Placed(loaded.declaration, open_half, loaded.model, moderate)
+        self._seats = loaded.seats
+        return Placed(loaded.declaration, open_half, loaded.max_sessions, loaded.model, moderate)
 
     async def _two_turns(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -74,7 +74,7 @@ class Runtime:
         #: what its clients must show
         self.access = Access(settings.auth, name)
         self.room = WaitingRoom(
-            Admission(settings.max_sessions, settings.queue), settings.takeover, settings.limits.waiting_per_address
+            Admission(settings.max_sessions or 1, settings.queue), settings.takeover, settings.limits.waiting_per_address
         )
         #: what `GET /schema` answers, None until the model is loaded
         self.schema: dict[str, Any] | None = None
@@ -84,6 +84,7 @@ class Runtime:
         self.last_error: BaseException | None = None
         #: why the model is not free although no session runs; None: it is
         self.stuck: str | None = None
+        self._stuck_sessions: set[str] = set()
         #: why the server goes down, as its clients are told
         self.goodbye: EndReason = "draining"
         #: seconds that sessions may go on when the server goes down, and until when they may; None: it does not
@@ -260,6 +261,7 @@ class Runtime:
     async def _load(self) -> None:
         self._load_began = trio.current_time()
         self._placed = placed = await self.placement.load(self.config, self.settings, self.metrics.dropped)
+        self.room.admission.slots = placed.max_sessions
         self._services = session_services(
             placed, self.settings, self.metrics, debug=self._debug, disk=self._disk, stuck=self._stuck,
             commanded=self._commanded,
@@ -307,7 +309,10 @@ class Runtime:
         return "draining"
 
     def _stuck(self, sid: str, stuck: bool) -> None:
-        self.stuck = f"a step of {self.name} still computes for session {sid}, which has ended" if stuck else None
+        (self._stuck_sessions.add if stuck else self._stuck_sessions.discard)(sid)
+        ended = sorted(self._stuck_sessions)
+        of = f"session {ended[0]}, which has ended" if len(ended) == 1 else f"sessions {', '.join(ended)}, which have ended"
+        self.stuck = f"a step of {self.name} still computes for {of}" if ended else None
         self.room.tell_again()
 
     def _failed(self, reason: str) -> None:

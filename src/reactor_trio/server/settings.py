@@ -105,7 +105,8 @@ class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The server's settings; `reactor.yaml.example` says what each one does.
 
-    Rates are frames per second, times seconds. `fps`, `max_fps` and `buffer_size` left at None mean the model's own.
+    Rates are frames per second, times seconds. `fps`, `max_fps`, `buffer_size` and `max_sessions` left at None mean the
+    model's own.
     The constructor itself checks only that this version supports what is asked for; bounds and types are checked by
     `parse_settings`.
     """
@@ -115,7 +116,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fps: Rate | None = None
     max_fps: Rate | None = None
     buffer_size: Count | None = None
-    max_sessions: Count = 1
+    max_sessions: Count | None = None
     queue: Annotated[int, Meta(ge=0)] = 16
     resume_window: SecondsOrEver = 0.0
     codec: CodecSettings = CodecSettings()
@@ -142,10 +143,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tracing: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.max_sessions != 1:
-            raise ManifestError(
-                f"runtime.max_sessions: {self.max_sessions!r} is not supported by this version yet; leave the key out"
-            )
         if self.limits.silence <= self.limits.ping_interval:
             raise ManifestError(
                 f"runtime.limits.silence: {self.limits.silence:g} s must be longer than ping_interval "

@@ -20,6 +20,7 @@ from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_da
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import with_twin
 from reactor_trio.session.pending import Command
+from reactor_trio.session.watched import Observer, Watched
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -37,11 +38,13 @@ class AuthorCalls:
 
     def __init__(self, session_id: str, model: Model, declaration: Declaration, client: ClientInfo) -> None:
         self._session_id = session_id
-        self._model = model
+        self.model = model
         self._declaration = declaration
         self._client = client
         #: how a blocking model's handlers are called: on their thread
         self.call_handler: CallHandler | None = None
+        #: sees where a handler or hook waits
+        self.observer: Observer | None = None
 
     async def hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
         """Call a hook, if there is one, and log what it raises."""
@@ -68,10 +71,12 @@ class AuthorCalls:
         return None
 
     async def _call(self, handler: Handler, arguments: dict[str, Any]) -> Any:
-        function: Callable[..., Any] = getattr(self._model, handler.attribute)
+        function: Callable[..., Any] = getattr(self.model, handler.attribute)
         if handler.client_parameter is not None:
             arguments = {**arguments, handler.client_parameter: self._client}
         if self.call_handler is not None:
             return await self.call_handler(function, arguments)
         result = function(**arguments)
-        return await result if inspect.isawaitable(result) else result
+        if not inspect.isawaitable(result):
+            return result
+        return await (result if self.observer is None else Watched(result, observer=self.observer))

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Generator
 from typing import TYPE_CHECKING, Any, Final
 
-import outcome
 import trio
 
 from reactor_trio.interface.model import Idle
-from reactor_trio.media import Origin, chunk_from_output
+from reactor_trio.media import Chunk, Origin, chunk_from_output
+from reactor_trio.session.batches import BatchTurn
 from reactor_trio.session.device_time import until_made
+from reactor_trio.session.watched import Watched
 
 if TYPE_CHECKING:
     from reactor_trio.session.model_half import ModelHalf
@@ -46,36 +47,102 @@ class Driver(ABC):
         return ""
 
 
-class GeneratorDriver(Driver):
-    """`inference()` of a pipeline."""
+class StepDriver(Driver):
+    """A pipeline, one step after the other, each in a turn of this session."""
 
-    _steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
     #: since when the model is busy without a step: handlers, this runtime; None while it is not, or a step is idle
     _between_since: float | None = None
 
+    #: how long the next step has waited for those of other sessions, in seconds
+    _turn_waited = 0.0
+
     async def drive(self) -> None:
-        """One step after the other; a generator that returned is followed by a new one."""
+        """One step after the other."""
         half = self._half
-        produced = False
         while (late := await self._until_next_step()) is not None:
-            between = 0.0 if self._between_since is None else trio.current_time() - self._between_since
+            between = 0.0 if self._between_since is None else trio.current_time() - self._between_since - self._turn_waited
             self._between_since = None
-            if self._steps is None:
-                self._steps, produced = open_generator(half.model), False
             command, waited = half.newest_command, half.command_waited()
+            half.turn.steps()
             output, seconds = await self._step()
-            if output is DONE:
-                self._steps = None
-                if produced and half.once:
-                    return
-                if not produced:  # a generator that ends at once must not spin
-                    await half.wait_for_command(trio.current_time() + IDLE_WAIT)
-            elif output is None:
-                await half.wait_for_command(trio.current_time() + IDLE_WAIT)
-            else:
-                produced = True
-                await half.outflow.queue(output, late, seconds, between, Origin(half.step - 1, command, waited, seconds))
+            if output is None and self._is_done():
+                return
+            if output is not None:
+                origin = Origin(half.step - 1, command, waited, seconds)
+                await half.outflow.queue(output, late, seconds + self._turn_waited, between, origin)
                 self._between_since = trio.current_time()
+            elif self._rests():
+                half.turn.give_back()
+                await half.wait_for_command(trio.current_time() + IDLE_WAIT)
+
+    @abstractmethod
+    async def _step(self) -> tuple[Chunk | None, float]:
+        """What a step made, None for nothing; and the seconds of compute time."""
+
+    def _rests(self) -> bool:
+        """Whether a step that made nothing is followed by a rest."""
+        return True
+
+    def _is_done(self) -> bool:
+        """Whether a step that made nothing was the last."""
+        return False
+
+    async def _until_next_step(self) -> float | None:
+        """Apply commands as they come, until it is time for a step and none is pending; None when the session is over.
+
+        Returns how long ago that time was, if it was waited for, in seconds.
+
+        From the last look at the commands to the step nothing is awaited, so an acknowledged command is seen by it.
+        """
+        half, rested, planned = self._half, False, math.inf
+        self._turn_waited = 0.0
+        while True:
+            at = half.outflow.step_at(now := trio.current_time())
+            if at > now and not half.pending and not half.over:
+                planned = at
+                self._between_since, self._turn_waited = None, 0.0
+                half.turn.give_back()
+                await half.bell.wait(at)
+                rested = True
+                continue
+            self._turn_waited += await half.turn.take(rested)
+            rested = False
+            applied = False
+            while not half.over and await half.apply_next():
+                applied = True
+            if half.over:
+                # The disconnect is on its way; it comes as a cancellation, unless author code has just swallowed that.
+                half.turn.give_back()
+                await half.stopped.wait()
+                return None
+            due = not applied and half.outflow.step_at(now := trio.current_time()) <= now and not half.pending
+            if due and half.turn.held:  # a handler that waited for something has given it back
+                return max(0.0, now - planned - self._turn_waited)
+
+    async def _made(self, value: Any, began: float) -> tuple[Chunk | None, float]:
+        """A step begun at `began` gave `value`."""
+        half = self._half
+        if value is None or value is Idle:
+            return None, 0.0
+        chunk = chunk_from_output(value, half.outputs)
+        if chunk.length == 0:
+            return None, 0.0
+        cost = await self._compute(chunk)
+        half.step += 1
+        return chunk, trio.current_time() - began if cost is None else cost
+
+    async def _compute(self, chunk: Chunk) -> float | None:
+        """Wait for what a device has still to do; the stated cost of the step."""
+        half = self._half
+        _, cost = await half.turn.compute(half.made, chunk, half.step)
+        return cost
+
+
+class GeneratorDriver(StepDriver):
+    """`inference()` of a pipeline; a generator that returned is followed by a new one."""
+
+    _steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
+    _produced = False
 
     async def close(self) -> None:
         """Raise GeneratorExit at the yield; `finally` blocks run here."""
@@ -89,51 +156,48 @@ class GeneratorDriver(Driver):
         """The generator."""
         return "" if self._steps is None else "its generator is not closed"
 
-    async def _until_next_step(self) -> float | None:
-        """Apply commands as they come, until it is time for a step and none is pending; None when the session is over.
+    def _rests(self) -> bool:
+        """A generator that ends at once must not spin; another is followed by the next."""
+        return self._steps is not None or not self._produced
 
-        Returns how long ago that time was, if it was waited for, in seconds.
+    def _is_done(self) -> bool:
+        """A generator that has made something and returned may be the session."""
+        return self._half.once and self._steps is None and self._produced
 
-        From the last look at the commands to the step nothing is awaited, so an acknowledged command is seen by it.
-        """
-        half, rested, planned = self._half, False, math.inf
-        while True:
-            at = half.outflow.step_at(now := trio.current_time())
-            if at > now and not half.pending and not half.over:
-                planned = at
-                self._between_since = None
-                await half.bell.wait(at)
-                rested = True
-                continue
-            await half.host.time.settle(rested)
-            rested = False
-            applied = False
-            while not half.over and await half.apply_next():
-                applied = True
-            if half.over:
-                # The disconnect is on its way; it comes as a cancellation, unless author code has just swallowed that.
-                await half.stopped.wait()
-                return None
-            if not applied and half.outflow.step_at(now := trio.current_time()) <= now and not half.pending:
-                return max(0.0, now - planned)
-
-    async def _step(self) -> tuple[Any, float]:
-        """One resume: DONE, None for idle, or a Chunk; and the seconds of compute time."""
+    async def _step(self) -> tuple[Chunk | None, float]:
+        """One resume."""
+        if self._steps is None:
+            self._steps, self._produced = open_generator(self._half.model), False
         half, steps, began = self._half, self._steps, trio.current_time()
         if isinstance(steps, Generator):
             value = next(steps, DONE)  # blocks this loop, on purpose: the thread is the model's
         else:
-            assert steps is not None
-            value = await _Watched(anext(steps, DONE), half.step_was_cancelled)
-        if value is DONE or value is None or value is Idle:
-            return (DONE if value is DONE else None), 0.0
-        chunk = chunk_from_output(value, half.outputs)
-        if chunk.length == 0:
+            value = await Watched(anext(steps, DONE), half.step_was_cancelled, half.turn.observer)
+        if value is DONE:
+            self._steps = None
             return None, 0.0
+        made = await self._made(value, began)
+        self._produced = self._produced or made[0] is not None
+        return made
+
+
+class BatchDriver(StepDriver):
+    """A pipeline's share of `batch_inference()`, which steps several sessions together."""
+
+    async def close(self) -> None:
+        """It keeps nothing."""
+
+    async def _step(self) -> tuple[Chunk | None, float]:
+        """One output of a batch."""
+        half = self._half
+        assert isinstance(half.turn, BatchTurn)
+        value, began = await half.turn.join(half.model, lambda: half.over)
+        return await self._made(value, began)
+
+    async def _compute(self, chunk: Chunk) -> float | None:
+        """The batch as a whole has its cost."""
         await until_made(chunk)
-        cost = await half.host.time.spend(half.step)
-        half.step += 1
-        return chunk, trio.current_time() - began if cost is None else cost
+        return None
 
 
 class RunLoopDriver(Driver):
@@ -153,35 +217,6 @@ class RunLoopDriver(Driver):
 
     async def close(self) -> None:
         """`run()` goes on; there is nothing to close."""
-
-
-class _Watched:
-    """Awaits a step, and tells when a cancellation reaches it, before author code sees it.
-
-    Trio resumes a task by sending what it waited for; a cancellation is an `outcome.Error` among these. From then on the
-    step is cleaning up, and its own awaits in `finally` must be able to end.
-    """
-
-    def __init__(self, step: Awaitable[Any], cancelled: Callable[[], object]) -> None:
-        self._step = step
-        self._cancelled = cancelled
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        step: Any = self._step.__await__()
-        resume: outcome.Maybe[Any] = outcome.Value(None)
-        while True:
-            try:
-                wanted = resume.send(step)
-            except StopIteration as end:
-                return end.value
-            try:
-                sent = yield wanted
-            except BaseException as error:  # Trio throws what it cannot wait for back at its author
-                resume = outcome.Error(error)
-            else:
-                resume = outcome.Value(sent)
-                if isinstance(sent, outcome.Error) and isinstance(sent.error, trio.Cancelled):
-                    self._cancelled()
 
 
 def open_generator(model: Any) -> Generator[Any, None, None] | AsyncGenerator[Any, None]:

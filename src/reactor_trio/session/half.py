@@ -86,6 +86,8 @@ class LocalHalf:
         session_id, client: whose it is; the client by number and joining time.
         max_fps, buffer_size: pacing, from the class or the manifest.
         hold: whether the model waits for slow clients.
+        own_model: makes of `model` the one of this session; None: `model` itself serves it.
+        closed: told when the session is over.
     """
 
     def __init__(
@@ -100,18 +102,22 @@ class LocalHalf:
         max_fps: float,
         buffer_size: int,
         hold: bool,
+        own_model: Callable[[Model], Model] | None = None,
+        closed: Callable[[], object] = lambda: None,
     ) -> None:
         self.mailbox = Mailbox(host.post_io, asleep=True)
         self.reason: EndReason = "done"
         self._words = Mailbox(host.post, asleep=False)
         self._host = host
         self._inflow = port.inflow
+        self._closed = closed
 
         def half(session: SessionSide, playout: PlayoutSide) -> ModelHalf:
             return ModelHalf(
                 session_id=session_id, model=model, port=port, declaration=declaration, host=host, session=session,
                 playout=playout, mailbox=self.mailbox, words=self._words, client=client,
                 cadence=_cadence(model, declaration, port, max_fps), lookahead=Lookahead(buffer_size, assume=not hold),
+                own_model=own_model,
             )  # fmt: skip
 
         self._open: Callable[[SessionSide, PlayoutSide], ModelHalf] = half
@@ -129,6 +135,7 @@ class LocalHalf:
         """See `Half`."""
         if not self._half.began:
             self._host.post(self._inflow.close)
+        self._closed()
 
     @property
     def fatal(self) -> BaseException | None:

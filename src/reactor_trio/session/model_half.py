@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -36,7 +37,7 @@ from reactor_trio.session.author_calls import AuthorCalls
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.blocking import BlockingDriver
 from reactor_trio.session.device_time import until_made
-from reactor_trio.session.drivers import Driver, GeneratorDriver, RunLoopDriver
+from reactor_trio.session.drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.outflow import Outflow, PlayoutSide
 from reactor_trio.session.pending import Command, Pending, PendingCommand, Sharing
@@ -74,6 +75,7 @@ class ModelHalf:
     Args:
         session_id: for the log.
         client: number and joining time of the controlling client.
+        own_model: makes of `model` the one of this session; None: `model` itself serves it.
         close_timeout: seconds in which `@disconnected` and the closing of an async generator must end.
     """
 
@@ -95,6 +97,7 @@ class ModelHalf:
         client: tuple[int, float],
         cadence: Cadence,
         lookahead: Lookahead,
+        own_model: Callable[[Model], Model] | None = None,
         close_timeout: float = 5.0,
     ) -> None:
         self.session_id = session_id
@@ -107,7 +110,11 @@ class ModelHalf:
         self.author = AuthorCalls(session_id, model, declaration, ClientInfo(client[0], client[1], self._send_to))
         self.bell = Bell()
         self.pending = Pending(self._sharing)
-        self.outflow = Outflow(mailbox, words, playout, declaration, cadence, lookahead, self.bell)
+        self.turn = port.turn
+        self.author.observer = self.turn.observer if declaration.kind == "pipeline" else None
+        self.outflow = Outflow(
+            mailbox, words, playout, declaration, cadence, lookahead, self.bell, self.turn.give_back
+        )
         #: number of the step that comes next; counts steps that made frames
         self.step = 0
         #: id of the controlling client's newest command applied
@@ -118,7 +125,9 @@ class ModelHalf:
         #: set when the driver is to end
         self.stopped = trio.Event()
         self.error: BaseException | None = None
-        self._port = port
+        self.port = port
+        self._own_model = own_model
+        self._shared_model = model
         self._declaration = declaration
         self._session = session
         self._mailbox = mailbox
@@ -133,6 +142,7 @@ class ModelHalf:
         self._next_block: int | None = None
         self._newest_at = 0.0
         self._waited: float | None = None
+        self._turn_waited = 0.0  # by a run loop, before the step that runs now
         self._idle = False  # the generator waits for something to happen
 
     @property
@@ -150,35 +160,46 @@ class ModelHalf:
         self._call = current_call()
         self._stop, self._guard = trio.CancelScope(shield=True), trio.CancelScope()
         self._driver = self._open_driver()
+        try:
+            if self._own_model is not None:
+                self.model = self.author.model = self._own_model(self._shared_model)
+        except Exception as error:
+            self.error = with_twin(error)
+            self.closed = True
+            self.port.inflow.close()
+            self.turn.leave()
+            return self.error
         state = self._declaration.state
         self.state = state() if state is not None else None
-        self._port.half = self
+        self.port.half = self
         try:
             async with trio.open_nursery() as nursery:
                 try:
-                    self._port.connected.change(self)
+                    self.port.connected.change(self)
                     await self._hook("connected", self._declaration.connected)
                     if self.error is None:
                         nursery.start_soon(self._drive, nursery.cancel_scope)
                         await trio.sleep(math.inf)  # until the disconnect, or until the driver ends the session
                 finally:
                     self._disconnected = True
-                    self._port.connected.change(None)
+                    self.port.connected.change(None)
                     self.outflow.close()
                     with trio.move_on_after(self._close_timeout, shield=True) as limit:
                         await self._hook("disconnected", self._declaration.disconnected)
                     if limit.cancelled_caught:
                         log.error("session %s: @disconnected took over %g s and was cancelled", self.session_id,
                                   self._close_timeout)  # fmt: skip
-                    self._port.inflow.close()  # first: a generator in `read` ends by BufferClosed, not by Cancelled
+                    self.port.inflow.close()  # first: a generator in `read` ends by BufferClosed, not by Cancelled
                     self._stop.cancel()
                     self.stopped.set()
         finally:
             self.closed = True
             self.state = None
-            self._port.half = None
+            self.model = self.author.model = self._shared_model
+            self.port.half = None
             if self._declaration.kind == "pipeline":
-                self._port.forget_fps()
+                self.port.forget_fps()
+                self.turn.leave()
         if isinstance(self.error, KeyboardInterrupt) and self.host.thread is None:
             raise self.error  # Ctrl-C in a test, where model code runs in the main thread
         return self.error
@@ -226,13 +247,22 @@ class ModelHalf:
         if chunk.length == 0:
             return
         self.step += 1
-        waited = await until_made(chunk)
+        device, cost = await self.turn.compute(self.made, chunk, step)
         if compute_time is not None:
-            compute_time += waited  # the author's own clock stopped when the work was queued
-        cost = await self.host.time.spend(step)
-        if cost is not None and compute_time is not None:
-            compute_time = cost
-        await self.outflow.emit(chunk, compute_time, Origin(step, command, waited, compute_time or 0.0), drop)
+            compute_time += device  # the author's own clock stopped when the work was queued
+            compute_time = compute_time if cost is None else cost
+        self.turn.give_back()
+        origin = Origin(step, command, waited, compute_time or 0.0)
+        if compute_time is not None:
+            compute_time += self._turn_waited
+        await self.outflow.emit(chunk, compute_time, origin, drop)
+        self._turn_waited = 0.0
+        if self.turn.of_this_task and not self.over:
+            self._turn_waited = await self.turn.take(False)
+
+    async def made(self, chunk: Chunk, step: int) -> tuple[float, float | None]:
+        """Wait until devices have computed the chunk: the seconds that this took, and the stated cost of the step if any."""
+        return await until_made(chunk), await self.host.time.spend(step)
 
     async def push(self, chunk: Chunk | None) -> None:
         """A blocking model emitted a block, or black (None)."""
@@ -288,7 +318,9 @@ class ModelHalf:
     def _open_driver(self) -> Driver:
         if self.kind == "blocking":
             return BlockingDriver(self, self.host.author_threads)
-        return GeneratorDriver(self) if self.kind == "pipeline" else RunLoopDriver(self)
+        if self.kind == "run_loop":
+            return RunLoopDriver(self)
+        return BatchDriver(self) if self._declaration.batched else GeneratorDriver(self)
 
     async def _drive(self, session: trio.CancelScope) -> None:
         with self._stop, self._guard as guard:
@@ -301,6 +333,7 @@ class ModelHalf:
                     self.error = with_twin(self.error)
                 cut_short = self.error is None and strip(error, trio.Cancelled) is None and not self.over
             finally:
+                self.turn.give_back()
                 self._protect_closing()
                 try:
                     await self._driver.close()

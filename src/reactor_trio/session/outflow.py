@@ -38,7 +38,7 @@ class PlayoutSide(Protocol):
 
 
 class Outflow:
-    """Model side of a session's frames."""
+    """Model side of a session's frames; `waits` is told before a pipeline's frame waits for room."""
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class Outflow:
         cadence: Cadence,
         lookahead: Lookahead,
         bell: Bell,
+        waits: Callable[[], object] = lambda: None,
     ) -> None:
         self._mailbox = mailbox
         self._words = words
@@ -60,6 +61,7 @@ class Outflow:
         self._tempo = Tempo()
         self._interval: float | None = None  # of a pipeline's newest frames
         self._bell = bell
+        self._waits = waits
         self._epoch = 0
         self._seqs: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
@@ -89,7 +91,7 @@ class Outflow:
         return self._lookahead.step_at(now, self._predicted, margin)
 
     async def queue(self, chunk: Chunk, late: float, seconds: float, between: float, origin: Origin) -> None:
-        """Queue what a pipeline's step, begun `late` seconds after it was planned, made in `seconds`.
+        """Queue what a pipeline's step, begun `late` seconds after it was planned, made in `seconds`, its turn waited for.
 
         `between` is what passed since the step before, 0 if there was a wait. Waits for room if the step came early. Loses
         nothing.
@@ -102,6 +104,7 @@ class Outflow:
         origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
             while (at := self._room(self._lookahead.queue_at)) > trio.current_time() and not self._stale(epoch):
+                self._waits()
                 await self._bell.wait(at)
             if self._stale(epoch):
                 self._drop_rest(tracks, chunk.length - index)

@@ -22,6 +22,7 @@ from reactor_trio.model_host import ModelHost, SessionOver
 from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.inflow import Inflow
+from reactor_trio.session.turns import NoTurns, Turn
 
 if TYPE_CHECKING:
     from reactor_trio.session.model_half import ModelHalf
@@ -60,6 +61,7 @@ class Port:
         fps: declared rate, or None.
         no_client: counts frames that were emitted with no session.
         dropped: counts input frames dropped: place, reason, number.
+        turn: how its sessions share the model thread with those of other ports; None: they do not.
     """
 
     def __init__(
@@ -70,9 +72,12 @@ class Port:
         max_fps: float,
         no_client: Callable[[int], object],
         dropped: Callable[[str, str, int], object],
+        turn: Turn | None = None,
     ) -> None:
         self.connected = ConnectedSignal()
         self.half: ModelHalf | None = None
+        #: how its sessions come to the model thread
+        self.turn: Turn = turn or NoTurns(host.time)
         self._host = host
         self._declaration = declaration
         self._class_fps = fps
@@ -135,7 +140,7 @@ class Port:
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
         """See `ReactorModel.emit`."""
         await trio.lowlevel.checkpoint()
-        half = _SEEN.get()
+        half = self._seen()
         try:
             chunk = chunk_from_output(output, self._declaration.outputs)
             if half is not None and not half.over:
@@ -151,13 +156,13 @@ class Port:
         """See `ReactorModel.send`."""
         data = message_data(message)
         await trio.lowlevel.checkpoint()
-        half = _SEEN.get() or self.half
+        half = self._seen() or self.half
         if half is not None and not half.closed:
             half.tell(type(message).__reactor_type__, data, None)
 
     def cancelled(self) -> bool:
         """See `ReactorModel.cancelled`."""
-        half = _SEEN.get() or self.half
+        half = self._seen() or self.half
         return half is None or half.over
 
     def check_cancelled(self) -> None:
@@ -165,6 +170,10 @@ class Port:
         if self.cancelled():
             raise SessionOver
 
+    def _seen(self) -> ModelHalf | None:
+        """The session that this code has seen. One of another port says nothing: code may work for several sessions."""
+        half = _SEEN.get()
+        return half if half is None or half.port is self else self.half
 
     def _input_read(self, frame: InputFrame) -> None:
         """Who reads a frame works for the session that it came in."""
@@ -181,7 +190,21 @@ class Port:
             self.half.input_ended()
 
 
-def serve_session(half: ModelHalf) -> None:
+class SharedPort:
+    """The port of a model of which each session has a copy of its own: that of the session which the calling code serves.
+
+    What `load` made may have kept the model that was loaded, and reaches the right session by it all the same.
+    """
+
+    def __init__(self, unserved: Port) -> None:
+        self._unserved = unserved
+
+    def __getattr__(self, name: str) -> Any:
+        half = _SEEN.get()
+        return getattr(self._unserved if half is None else half.port, name)
+
+
+def serve_session(half: ModelHalf | None) -> None:
     """Code that runs in this context from now on works for `half`."""
     _SEEN.set(half)
 

@@ -78,10 +78,11 @@ class ProcessPlacement:
         self._served = served = _Served(process, dropped)
         await self._nursery.start(served.run)
         bare = msgspec.structs.replace(settings, auth=None, tls=None)  # secrets are not the model's business
-        await served.load(words.Load(path, process.path, process.pack((config, bare, self._weights))), self._name)
+        load = words.Load(path, process.path, process.pack((config, bare, self._weights)))
+        max_sessions = await served.load(load, self._name)
         if settings.step_timeout:
             self._nursery.start_soon(served.watch, settings.step_timeout)
-        return Placed(declaration, served.open_half, None, moderate)
+        return Placed(declaration, served.open_half, max_sessions, None, moderate)
 
     async def begin(self) -> None:
         """See `Placement`."""
@@ -137,7 +138,8 @@ class _Served:
                 self._over()
             nursery.cancel_scope.cancel()
 
-    async def load(self, load: words.Load, name: str) -> None:
+    async def load(self, load: words.Load, name: str) -> int:
+        """How many sessions the model serves at the same time."""
         self._link.send(load)
         await self._answered.wait()
         match self._answer:
@@ -145,6 +147,8 @@ class _Served:
                 raise ModelFailed(f"{name}: its process {self.process.exit()} while the model was loaded")
             case words.NotLoaded(failure, _unusable):
                 raise ModelFailed(f"{name}: load() raised {failure.kind}: {failure.text}") from error_of(failure)
+            case words.Loaded(max_sessions):
+                return max_sessions
 
     def open_half(self, session_id: str, client: tuple[int, float]) -> RemoteHalf:
         """See `Placed`."""

@@ -168,7 +168,9 @@ class Stop(_Word, frozen=True, tag=20):
 
 
 class Loaded(_Word, frozen=True, tag=30):
-    """The model is loaded."""
+    """The model is loaded, and serves so many sessions at the same time."""
+
+    max_sessions: int
 
 
 class NotLoaded(_Word, frozen=True, tag=31):

@@ -146,8 +146,8 @@ class _Worker:
                 self.link.send(words.NotLoaded(failure_of(error), isinstance(error, DeclarationError)))
                 return
             self._tell_loaded(self._loaded)
-            self.link.send(words.Loaded())
-            what, cause = await self._loop.until_ended(self._loaded.model, self._loaded.declaration)
+            self.link.send(words.Loaded(self._loaded.max_sessions))
+            what, cause = await self._loop.until_ended(self._loaded.seats)
             self.link.send(words.RunEnded(what, None if cause is None else failure_of(cause)))
 
     async def _import_and_load(self, path: str, config: dict[str, Any], settings: Settings) -> LoadedModel:
