@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-import gc
-import weakref
 from contextlib import AsyncExitStack
 
 import numpy as np
 import pytest
 import trio
-from row_models import Picture, in_all_placements, picture, raw_session, shown
+from row_models import Picture, picture
 
-from reactor_trio.errors import CommandError, DeclarationError, ModelFailed, SessionEnded
+from reactor_trio.errors import ModelFailed
 from reactor_trio.interface import (
-    Input,
     InputField,
     InputState,
     ModelMessage,
-    ReactorModel,
     ReactorPipeline,
-    Video,
     VideoModel,
     connected,
-    disconnected,
     event,
 )
-from reactor_trio.server.seats import own_copy
 from reactor_trio.session.identity import current_session
-from reactor_trio.testing import assert_nothing_left, open_server
+from reactor_trio.testing import open_server
 
 INLINE_AND_THREAD = pytest.mark.parametrize("placement", [{}, {"thread": True}], ids=["inline", "thread"])
 
@@ -60,15 +52,6 @@ class Shared(ReactorPipeline):
             yield picture(self.state.level)
 
 
-class Costly(Shared):
-    """Steps that take their session's time: as many hundredths of a second as its level says."""
-
-    async def inference(self):
-        while True:
-            self.log.append((current_session(), trio.current_time()))
-            yield picture(self.state.level)
-
-
 def at(times):
     return [round(time, 6) for time in times]
 
@@ -85,19 +68,21 @@ async def connect_all(server, stack, count, **options):
 
 
 async def test_as_many_as_the_class_says_and_the_next_one_waits(autojump_clock):
-    places = []
+    places, admitted = [], []
     async with open_server(Shared, step_cost=0.25) as server, trio.open_nursery() as nursery, AsyncExitStack() as stack:
         clients = await connect_all(server, stack, 4)
 
         async def fifth():
             async with server.connect(on_queued=lambda *place: places.append(place)) as client:
                 await client.take(1)
-                assert len({s.id for s in server.runtime.sessions}) == 4
+                admitted.append(len(server.runtime.sessions))
 
         nursery.start_soon(fifth)
         await trio.sleep(1)
         assert places == [(1, 1)]
         await clients[2].close()
+        await trio.sleep(2)
+        assert admitted == [4]
     assert len(server.sessions) == 5
 
 
@@ -199,7 +184,7 @@ async def test_who_comes_is_served_at_once_and_who_leaves_leaves_the_time_to_the
         gaps = np.diff(times)
         assert np.allclose(gaps[times[:-1] < 9.85], 0.1)
         assert np.allclose(gaps[(times[:-1] > 10.2) & (times[1:] < 19.9)], 0.2)
-        assert np.allclose(gaps[times[:-1] > 20.3], 0.1)
+        assert np.allclose(gaps[times[:-1] > 25], 0.1, rtol=0.02)  # the rate follows as that of a model that became faster
 
 
 @INLINE_AND_THREAD
@@ -220,3 +205,95 @@ async def _set_fps(server, client, fps):
     half = next(s for s in server.sessions if s.id == client.session_id)._half._half
     half.port.set_fps(fps)
     await trio.lowlevel.checkpoint()
+
+
+# ---- who waits for something stops nobody -------------------------------------------------------------------------------
+
+
+class Awaiting(Shared):
+    """The session of level 9 waits for ever in its step, and in its handler when asked to."""
+
+    @event
+    async def stall(self):
+        await trio.sleep_forever()
+
+    @event
+    async def spin(self):
+        while True:
+            await trio.lowlevel.checkpoint()
+
+    async def inference(self):
+        while True:
+            if self.state.level == 9:
+                await trio.sleep_forever()
+            await self.send(Said("step"))
+            self.log.append((current_session(), trio.current_time()))
+            yield picture(self.state.level)
+
+
+@INLINE_AND_THREAD
+@pytest.mark.parametrize("way", ["set_level", "stall"])
+async def test_a_session_that_waits_for_ever_stops_nobody(autojump_clock, placement, way):
+    async with open_server(Awaiting, step_cost=0.1, **placement) as server, AsyncExitStack() as stack:
+        stalled, goes_on = await connect_all(server, stack, 2)
+        await trio.sleep(5)
+        with trio.move_on_after(1):
+            await stalled.command(way, **({"level": 9} if way == "set_level" else {}))
+        await trio.sleep_until(20)
+        times = np.array(steps_of(server.model.log, goes_on))
+        assert np.allclose(np.diff(times[times > 10]), 0.1, rtol=0.05)
+        assert max(steps_of(server.model.log, stalled)) < 5.5
+        await stalled.close()
+        async with server.connect() as newcomer:
+            await newcomer.take(5)
+
+
+
+
+# ---- who leaves while it is its turn, or waits for one -------------------------------------------------------------------
+
+
+@INLINE_AND_THREAD
+@pytest.mark.parametrize("cost", [0.0, 0.1])
+async def test_a_session_that_leaves_at_any_moment_leaves_the_turns_to_the_others(autojump_clock, placement, cost):
+    """In steps, between them, waiting for a turn, in a handler: each of fifty leaves at another moment."""
+    async with open_server(Awaiting, step_cost=cost or None, fps=30, **placement) as server, server.connect() as stays:
+        for number in range(50):
+            async with server.connect() as leaves:
+                way = number % 5
+                if way == 1:
+                    await leaves.take(1)
+                elif way == 2:
+                    with trio.move_on_after(0):
+                        await leaves.command("stall")
+                elif way == 3:
+                    with trio.move_on_after(0.01):
+                        await leaves.command("set_level", level=9)
+                await trio.sleep(number * 0.0137)
+                await (leaves.vanish() if number % 2 else leaves.close())
+        await trio.sleep(1)
+        turns = server.runtime.loaded.seats.turns
+        before = len(steps_of(server.model.log, stays))
+        await trio.sleep(10)
+        rate = (len(steps_of(server.model.log, stays)) - before) / 10
+        assert rate == pytest.approx(10 if cost else 30, rel=0.03)
+        assert len(turns._robin._accounts) == 1
+
+
+async def test_the_copies_turn_is_given_back_when_its_batch_finds_no_room(autojump_clock):
+    """A batch of more frames than the buffer holds waits for room; meanwhile the others step."""
+
+    class Batched(Shared):
+        buffer_size = 2
+        fps = 10
+
+        def inference(self):
+            while True:
+                self.log.append((current_session(), trio.current_time()))
+                yield np.stack([picture(self.state.level)] * (20 if self.state.level else 1))
+
+    async with open_server(Batched, step_cost=0.01) as server, AsyncExitStack() as stack:
+        batches, single = await connect_all(server, stack, 2)
+        await batches.command("set_level", level=1)
+        await trio.sleep(20)
+        assert len(steps_of(server.model.log, single)) == pytest.approx(200, abs=4)

@@ -56,6 +56,7 @@ class Seats:
         self._shared = number > 1
         if declaration.batched:
             self.turns = Batches(host.time, model)
+            port.turn = self.turns.open()
         elif number > 1:
             self.turns = Turns(host.time)
         self.run_loops: list[Seat] = []
@@ -69,7 +70,7 @@ class Seats:
         """A seat for a new session. On the I/O loop; there is one for as many sessions as were said."""
         if self._free:
             return self._free.pop(0)
-        if self.turns is None:
+        if self.turns is None or not self._shared:
             return self._first
         port = self._open_port(self.turns.open())
         return Seat(self._first.model, port, lambda model: own_copy(model, port))

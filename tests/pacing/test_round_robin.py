@@ -1,0 +1,144 @@
+"""Deficit round robin by step time: shares, order, and how long one may wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reactor_trio.pacing import RoundRobin
+from reactor_trio.pacing.round_robin import MOST_OWED
+
+Cost = Callable[[], float]
+milliseconds = st.integers(1, 200).map(lambda number: number / 1000)
+
+
+def served(costs: Sequence[Cost], count: int) -> list[tuple[int, float]]:
+    """Seats that never rest: who went, and how long each took."""
+    robin, out = RoundRobin(), []
+    for seat in range(len(costs)):
+        robin.ask(seat)
+    for _ in range(count):
+        seat = robin.next()
+        assert seat is not None
+        out.append((seat, costs[seat]()))
+        robin.used(*out[-1])
+        robin.ask(seat)
+    return out
+
+
+def order(*costs: float, count: int = 24) -> str:
+    return "".join("ABCDEFGH"[seat] for seat, _ in served([lambda cost=cost: cost for cost in costs], count))
+
+
+def test_equal_steps_take_turns():
+    assert order(0.01, 0.01, 0.01, count=12) == "ABCABCABCABC"
+
+
+def test_steps_that_take_no_time_take_turns():
+    assert order(0.0, 0.0, count=6) == "ABABAB"
+
+
+def test_of_short_steps_there_are_as_many_more_and_they_are_spread():
+    assert order(0.01, 0.03) == "ABABABAAABAAABAAABAAABAA"
+
+
+def test_nobody_asks():
+    robin = RoundRobin()
+    assert robin.next() is None
+    robin.ask(1)
+    robin.withdraw(1)
+    assert robin.next() is None
+    robin.ask(2)
+    robin.leave(2)
+    assert robin.next() is None
+    robin.used(2, 1.0)
+    robin.ask(2)
+    assert robin.next() == 2
+
+
+def test_a_first_step_is_free():
+    robin = RoundRobin()
+    robin.ask(0)
+    assert robin.next() == 0
+    robin.used(0, 30.0)
+    went = []
+    robin.ask(0)
+    robin.ask(1)
+    for _ in range(6):
+        seat = robin.next()
+        assert seat is not None
+        went.append(seat)
+        robin.used(seat, 0.01)
+        robin.ask(seat)
+    assert went == [1, 0, 1, 0, 1, 0]
+
+
+def test_one_stall_costs_a_few_steps_and_no_more():
+    costs = iter([0.01] * 20 + [60.0] + [0.01] * 1000)
+    seats = [seat for seat, _ in served([lambda: next(costs), lambda: 0.01], 400)]
+    after = seats[seats.index(1, 41) :]
+    assert after[:100].count(0) > 10
+    assert seats[-40:].count(0) == pytest.approx(20, abs=4)
+
+
+def test_who_rests_saves_nothing_up():
+    robin = RoundRobin()
+    for _ in range(10):
+        robin.ask(0)
+        assert robin.next() == 0
+        robin.used(0, 0.01)
+    for _ in range(1000):
+        robin.ask(1)
+        assert robin.next() == 1
+        robin.used(1, 0.01)
+    robin.ask(1)
+    went = []
+    for _ in range(10):
+        robin.ask(0)
+        seat = robin.next()
+        assert seat is not None
+        went.append(seat)
+        robin.used(seat, 0.01)
+        robin.ask(seat)
+    assert sorted(went) == [0] * 5 + [1] * 5
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(milliseconds, min_size=2, max_size=8))
+def test_shares_of_time_become_equal(costs: list[float]) -> None:
+    count = int(400 * len(costs) * max(costs) / min(costs) / 4) + 400
+    used = [0.0] * len(costs)
+    for seat, seconds in served([lambda cost=cost: cost for cost in costs], min(count, 6_000)):
+        used[seat] += seconds
+    mean = sum(used) / len(used)
+    assert max(abs(share - mean) for share in used) <= 3 * max(costs)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(milliseconds, min_size=2, max_size=6),
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["ask", "withdraw", "leave", "go", "go", "go"])), max_size=200),
+    st.lists(st.floats(0.2, 5), min_size=7, max_size=7),
+)
+def test_nobody_starves(costs: list[float], script: list[tuple[int, str]], noise: list[float]) -> None:
+    """Between asking and going a seat sees each other one use no more than what it may owe itself, and a few steps."""
+    robin, waiting = RoundRobin(), {}
+    longest = 5 * max(costs)
+    for number, (seat, what) in enumerate(script):
+        seat %= len(costs)
+        if what == "ask":
+            robin.ask(seat)
+            waiting.setdefault(seat, dict.fromkeys(range(len(costs)), 0.0))
+        elif what == "go" and (went := robin.next()) is not None:
+            seconds = costs[went] * noise[number % 7]
+            for passed in waiting.pop(went).values():
+                assert passed <= (MOST_OWED + 4) * longest
+            robin.used(went, seconds)
+            for seen in waiting.values():
+                seen[went] += seconds
+        elif what in ("withdraw", "leave"):
+            getattr(robin, what)(seat)
+            waiting.pop(seat, None)
