@@ -20,6 +20,7 @@ from benchmarks import (
     page,
     push,
     render,
+    sessions,
     startup,
     traces,
     viewers,
@@ -28,8 +29,8 @@ from benchmarks.report import Report, machine
 
 BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "render": render, "push": push,
-    "links": links, "media": media, "page": page, "viewers": viewers, "growth": growth, "isolation": isolation,
-    "startup": startup, "traces": traces, "compare": compare,
+    "links": links, "media": media, "page": page, "viewers": viewers, "sessions": sessions, "growth": growth,
+    "isolation": isolation, "startup": startup, "traces": traces, "compare": compare,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}

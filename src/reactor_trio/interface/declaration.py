@@ -207,7 +207,8 @@ def _inputs(attribute: str, model: Any) -> Any:
 
 #: attributes of a model that an event's method must not take
 _OF_THE_RUNTIME = frozenset(
-    "state load run inference batch_inference connected output_buffer emit send cancelled check_cancelled".split()
+    ("state", "load", "run", "inference", "batch_inference", "connected", "output_buffer", "emit", "send", "cancelled",
+     "check_cancelled")
 )
 
 

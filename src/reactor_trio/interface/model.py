@@ -119,7 +119,7 @@ class Model:
         fps: frames per second declared; caps the rate. 30 if the class says nothing.
         buffer_size: frames queued between model and viewers, 4 by default; never less than one batch.
         max_fps: limit of the rate, 60 by default.
-        max_sessions: clients served at the same time; this version serves one.
+        max_sessions: sessions at the same time, 1 by default. With more each gets a shallow copy of the loaded model.
     """
 
     fps: float = 30
@@ -207,6 +207,11 @@ class ReactorPipeline(ReactorModel):
 
     `state: MyState` names the state class. `inference()` is a sync or async generator: made after `@connected`, closed
     when the client leaves, made anew when it returns. Commands are applied only between two yields.
+
+    A model that can step several sessions in one call defines `batch_inference(self, sessions)` instead, a plain or async
+    method. It is called with the models of those sessions that are due, each a copy of this one with its own `state`, and
+    returns a list with one output for each, in the same order: what `inference()` may yield, or an Exception instance,
+    which ends that session alone. What it raises ends all of them. An async one is cancelled when all have left.
 
     Source: mission pages 000, 001 and 003.
     """
