@@ -9,7 +9,7 @@ import pytest
 import trio
 from row_models import Picture, picture
 
-from reactor_trio.errors import ModelFailed
+from reactor_trio.errors import ModelFailed, OutputError
 from reactor_trio.interface import (
     InputField,
     InputState,
@@ -295,3 +295,26 @@ async def test_the_copies_turn_is_given_back_when_its_batch_finds_no_room(autoju
         await batches.command("set_level", level=1)
         await trio.sleep(20)
         assert len(steps_of(server.model.log, single)) == pytest.approx(200, abs=4)
+
+
+async def test_a_generator_that_takes_its_time_to_close_holds_nobody_up(autojump_clock):
+    """Its last yield was wrong, so its turn was not over."""
+
+    class Lingers(Shared):
+        async def inference(self):
+            try:
+                while True:
+                    self.log.append((current_session(), trio.current_time()))
+                    yield picture(0) if self.state.level != 9 else np.zeros(3)
+            finally:
+                await trio.sleep(3)
+
+    async with open_server(Lingers, step_cost=0.1) as server, AsyncExitStack() as stack:
+        wrong, goes_on = await connect_all(server, stack, 2)
+        await trio.sleep(5)
+        with pytest.raises(OutputError):
+            await wrong.command("set_level", level=9)
+            await wrong.take(1000)
+        assert trio.current_time() > 8
+        times = np.array([*steps_of(server.model.log, goes_on), trio.current_time()])
+        assert np.diff(times[times > 4]).max() < 0.21

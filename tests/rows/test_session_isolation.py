@@ -164,6 +164,32 @@ async def test_code_that_load_gave_the_model_to_reaches_the_right_session(autoju
 
 
 @INLINE_AND_THREAD
+async def test_a_session_can_speak_to_another_by_its_model(autojump_clock, placement):
+    """As a game would that several play; who is meant is whose model it is, not who calls."""
+
+    class Lobby(World):
+        def load(self, config):
+            super().load(config)
+            self.players = []
+
+        @connected
+        def begin(self):
+            self.players.append(self)
+
+        @event
+        async def tell_all(self, text: str):
+            assert self.connected.is_set()
+            for number, player in enumerate(self.players):
+                await player.send(Said(f"{text} {number}"))
+
+    async with open_server(Lobby, step_cost=0.01, **placement) as server, AsyncExitStack() as stack:
+        first, second = await connect_all(server, stack, 2)
+        await first.command("tell_all", text="hello")
+        assert (await first.next_message()).data == {"text": "hello 0"}
+        assert (await second.next_message()).data == {"text": "hello 1"}
+
+
+@INLINE_AND_THREAD
 async def test_input_frames_and_rates_are_each_ones_own(autojump_clock, placement):
     async with open_server(World, step_cost=0.01, **placement) as server, AsyncExitStack() as stack:
         first, second = await connect_all(server, stack, 2)
@@ -320,6 +346,10 @@ class Loop(ReactorModel):
     def set_level(self, level: int):
         self.level = level
 
+    @event
+    def rate(self) -> float:
+        return self.output_buffer.fps
+
     @disconnected
     def reset(self):
         del self.level
@@ -344,6 +374,7 @@ async def test_each_seat_of_a_run_loop_has_its_own_run_and_they_take_turns(autoj
                 await client.command("set_level", level=number)
             await trio.sleep(30)
             for number, client in enumerate(clients, 1):
+                assert await client.command("rate") == pytest.approx(10 / 3, rel=0.05)
                 begins = [time for session, time in server.model.log[3:] if session == client.session_id]
                 assert len(begins) == pytest.approx(100, abs=3)
                 frames = await client.take(90)
@@ -392,4 +423,4 @@ async def test_frames_that_a_task_of_run_emits_take_no_turns_and_hang_nobody(aut
         clients = await connect_all(server, stack, 2)
         await trio.sleep(20)
         for client in clients:
-            assert len(await client.take(100, within=1)) == 100
+            assert set(shown((await client.take(100, within=1))[50:])) == {1, 2}
