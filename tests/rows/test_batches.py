@@ -11,7 +11,7 @@ from row_models import Picture, picture, shown
 
 from reactor_trio.errors import DeclarationError, OutputError
 from reactor_trio.interface import Idle, InputState, ModelMessage, ReactorPipeline, disconnected, event
-from reactor_trio.testing import open_server, open_session
+from reactor_trio.testing import PipelineExecutor, open_server, open_session
 
 INLINE_AND_THREAD = pytest.mark.parametrize("placement", [{}, {"thread": True}], ids=["inline", "thread"])
 
@@ -277,3 +277,13 @@ def test_where_it_cannot_be_is_refused():
         class Loop(ReactorModel):
             def batch_inference(self, sessions):
                 return []
+
+
+def test_it_is_stepped_by_hand_as_a_batch_of_one():
+    with PipelineExecutor(Together) as executor:
+        executor.connect()
+        executor.send_event("set_level", level=7)
+        assert next(executor).output.main_video[0, 0, 0] == 7
+        executor.send_event("set_level", level=77)
+        with pytest.raises(ValueError, match="this one fails"):
+            next(executor)

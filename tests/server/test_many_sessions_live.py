@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import trio
@@ -47,15 +49,15 @@ class Batched(World):
 @pytest.mark.parametrize("model", [World, Batched])
 async def test_each_of_four_clients_has_its_own(model):
     async with trio.open_nursery() as nursery:
-        serving = await nursery.start(lambda task_status: serve(model, port=0, settings=Settings(queue=0), task_status=task_status))
+        serving = await nursery.start(partial(serve, model, port=0, settings=Settings(queue=0)))
         url = f"ws://127.0.0.1:{serving.port}/ws"
-        together, done = trio.Event(), []
+        together, ready = trio.Event(), trio.Semaphore(0)
 
         async def one(level):
             async with connect(url, video=["raw"]) as client:
                 await client.command("set_level", level=level)
                 assert await client.command("ask") == level
-                done.append(level)
+                ready.release()
                 await together.wait()
                 async for message in client.messages():
                     assert message.data == {"level": level}
@@ -71,8 +73,8 @@ async def test_each_of_four_clients_has_its_own(model):
             async with trio.open_nursery() as clients:
                 for level in range(1, 5):
                     clients.start_soon(one, level)
-                while len(done) < 4:
-                    await trio.sleep(0.01)
+                for _ in range(4):
+                    await ready.acquire()
                 with pytest.raises(ConnectionRefused):
                     async with connect(url, video=["raw"]):
                         pass

@@ -11,7 +11,7 @@ when all have left it is cancelled.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import trio
@@ -129,7 +129,7 @@ class Batches(Turns):
         serve_session(None)
         try:
             with self._scope:
-                results = await self._call([turn.model for turn in members])
+                results = await call_batch(self._model, [turn.model for turn in members])
                 await self.time.spend(self._count)
         except trio.Cancelled:
             raise
@@ -144,16 +144,17 @@ class Batches(Turns):
             for turn, result in zip(members, results, strict=True):
                 turn.finish(result, began)
 
-    async def _call(self, models: list[Model | None]) -> list[Any]:
-        results = self._model.batch_inference(models)  # type: ignore[attr-defined]
-        if inspect.isawaitable(results):
-            results = await results
-        where = f"{type(self._model).__qualname__}.batch_inference"
-        if not isinstance(results, (list, tuple)):
-            given = type(results).__name__
-            raise OutputError(f"{where}: expected a list with one output for each session, got {given}")
-        if len(results) != len(models):
-            raise OutputError(
-                f"{where}: expected {len(models)} outputs, one for each session in their order, got {len(results)}"
-            )
-        return list(results)
+
+async def call_batch(model: Model, models: Sequence[Model | None]) -> list[Any]:
+    """One call of `model.batch_inference`: an output for each of `models`. Raises OutputError for what is no such list."""
+    results = model.batch_inference(models)  # type: ignore[attr-defined]
+    if inspect.isawaitable(results):
+        results = await results
+    where = f"{type(model).__qualname__}.batch_inference"
+    if not isinstance(results, (list, tuple)):
+        given = type(results).__name__
+        raise OutputError(f"{where}: expected a list with one output for each session, got {given}")
+    if len(results) != len(models):
+        wrong = f"expected {len(models)} outputs, one for each session in their order, got {len(results)}"
+        raise OutputError(f"{where}: {wrong}")
+    return list(results)

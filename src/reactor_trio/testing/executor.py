@@ -36,6 +36,7 @@ from reactor_trio.media import chunk_from_output
 from reactor_trio.model_host import SessionOver, strip
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import decode_client_text
+from reactor_trio.session.batches import call_batch
 from reactor_trio.session.drivers import open_generator
 from reactor_trio.testing.executor_loop import ExecutorLoop
 from reactor_trio.testing.executor_port import ExecutorPort
@@ -201,7 +202,7 @@ class PipelineExecutor:
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(loaded):
             await loaded
-        if not is_generator_function(model.inference):  # type: ignore[attr-defined]
+        if not self._declaration.batched and not is_generator_function(model.inference):  # type: ignore[attr-defined]
             raise DeclarationError(f"{cls.__qualname__}.inference must be a generator or an async generator")
         return model
 
@@ -226,10 +227,9 @@ class PipelineExecutor:
         return self._taken()
 
     async def _step(self) -> StepResult:
-        steps = self._steps = self._steps or open_generator(self.model)
         began = trio.current_time()
         try:
-            value = next(steps, _END) if isinstance(steps, Generator) else await anext(steps, _END)
+            value = await self._resume()
         except BaseException:
             self._steps = None
             raise
@@ -243,6 +243,16 @@ class PipelineExecutor:
         if not isinstance(value, Output):
             value = outputs[0](**{outputs[0].__reactor_tracks__[0].name: value})
         return StepResult(value, seconds, self._taken())
+
+    async def _resume(self) -> Any:
+        """What the next yield gave, or a batch of one."""
+        if self._declaration.batched:
+            (value,) = await call_batch(self.model, [self.model])
+            if isinstance(value, Exception):
+                raise value
+            return value
+        steps = self._steps = self._steps or open_generator(self.model)
+        return next(steps, _END) if isinstance(steps, Generator) else await anext(steps, _END)
 
     async def _disconnect(self) -> list[ModelMessage]:
         self._port.connected.change(False)
