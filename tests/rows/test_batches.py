@@ -9,7 +9,8 @@ import pytest
 import trio
 from row_models import Picture, picture, shown
 
-from reactor_trio.errors import DeclarationError, OutputError
+from reactor_trio.errors import DeclarationError, OutputError, ReactorError
+from reactor_trio.headless import rendered
 from reactor_trio.interface import Idle, InputState, ModelMessage, ReactorPipeline, disconnected, event
 from reactor_trio.testing import PipelineExecutor, open_server, open_session
 
@@ -287,3 +288,10 @@ def test_it_is_stepped_by_hand_as_a_batch_of_one():
         executor.send_event("set_level", level=77)
         with pytest.raises(ValueError, match="this one fails"):
             next(executor)
+
+
+def test_a_film_of_it_is_made_of_batches_of_one():
+    frames = [next(iter(bundle.tracks.values())) for bundle in rendered(Together, frames=3)]
+    assert [int(frame[0, 0, 0]) for frame in frames] == [0, 0, 0]
+    with pytest.raises(ReactorError, match=r"batch_inference\(\) of this model never ends"):
+        rendered(Together)

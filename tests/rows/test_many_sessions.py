@@ -16,7 +16,6 @@ from reactor_trio.interface import (
     ModelMessage,
     ReactorPipeline,
     VideoModel,
-    connected,
     event,
 )
 from reactor_trio.session.identity import current_session
@@ -135,19 +134,19 @@ async def test_equal_steps_take_turns_and_each_is_shown_evenly(autojump_clock, p
 
 
 class Slow(ReactorPipeline):
-    """A step takes `config["costs"]` seconds, by the order of the sessions."""
+    """A step takes as many seconds as its client said."""
 
     output: Picture
     fps = 60
     max_sessions = 8
 
     def load(self, config):
-        self.costs = iter(config["costs"])
         self.used = {}
+        self.cost = 0.0
 
-    @connected
-    def arrive(self):
-        self.cost = next(self.costs)
+    @event
+    def takes(self, cost: float):
+        self.cost = cost
 
     @event
     def rate(self, fps: float):
@@ -164,9 +163,11 @@ class Slow(ReactorPipeline):
 async def test_unequal_steps_get_the_same_time(autojump_clock, placement):
     costs = (0.03, 0.1, 0.05)
     async with open_server(
-        Slow, config={"costs": costs}, step_cost=lambda _step: Slow.next_cost, **placement
+        Slow, step_cost=lambda _step: Slow.next_cost, **placement
     ) as server, AsyncExitStack() as stack:
         clients = await connect_all(server, stack, 3)
+        for client, cost in zip(clients, costs, strict=True):
+            await client.command("takes", cost=cost)
         await trio.sleep(40)
         shares = {cost: cost * steps / 40 for cost, steps in server.model.used.items()}
         assert all(abs(share - 1 / 3) < 0.02 for share in shares.values()), shares
@@ -194,9 +195,11 @@ async def test_who_comes_is_served_at_once_and_who_leaves_leaves_the_time_to_the
 @INLINE_AND_THREAD
 async def test_a_session_that_rests_keeps_its_rate_beside_one_that_never_does(autojump_clock, placement):
     async with open_server(
-        Slow, config={"costs": [0.01, 0.04]}, step_cost=lambda _step: Slow.next_cost, fps=10, **placement
+        Slow, step_cost=lambda _step: Slow.next_cost, fps=10, **placement
     ) as server, AsyncExitStack() as stack:
         light, heavy = await connect_all(server, stack, 2)
+        await light.command("takes", cost=0.01)
+        await heavy.command("takes", cost=0.04)
         await heavy.command("rate", fps=60)
         await trio.sleep(60)
         assert server.model.used[0.01] == pytest.approx(600, abs=12)

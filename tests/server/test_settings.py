@@ -80,9 +80,7 @@ def test_eight_ticket_keys_are_taken():
     assert len(auth.ticket_keys) == 8
 
 
-def test_unsupported_values_are_refused_in_the_constructor_too():
-    with pytest.raises(ManifestError, match=r"runtime\.resume_window"):
-        Settings(resume_window=2)
+def test_values_that_do_not_go_together_are_refused_in_the_constructor_too():
     with pytest.raises(ManifestError, match=r"runtime\.limits\.silence"):
         Settings(limits=LimitSettings(silence=1.0))
 

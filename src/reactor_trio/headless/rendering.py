@@ -93,6 +93,7 @@ class Rendering:
     ) -> None:
         #: the model instance; its code runs on another thread
         self.model = loaded.model
+        self._seats = loaded.seats
         self.declaration = loaded.declaration
         self.name = name
         #: frames that the model gave up itself, by reason
@@ -111,11 +112,12 @@ class Rendering:
         self._error: BaseException | None = None
         reached = partial(host.post_io, self._reached)
         clock = self._clock = FilmClock(ROOM, self._frames, self._most, reached)
-        fixed = fixed_rate(type(loaded.model)) or loaded.port.declared_fps
+        seat = loaded.seats.take()
+        fixed = fixed_rate(type(loaded.model)) or seat.port.declared_fps
         cadence = FilmBlockCadence if loaded.declaration.kind == "blocking" else FilmCadence
         self._half = UnpacedHalf(
             Feed(commands, clock), clock, time, host, once=frames is None and seconds is None, session_id="rendering",
-            model=loaded.model, port=loaded.port, declaration=loaded.declaration, session=self, playout=self,
+            model=seat.model, port=seat.port, declaration=loaded.declaration, session=self, playout=self,
             mailbox=Mailbox(host.post_io, asleep=True), client=(1, trio.current_time()),
             cadence=cadence(fixed, loaded.max_fps),
         )  # fmt: skip
@@ -256,7 +258,7 @@ class Rendering:
 
     async def _watch(self, loop: ModelLoop) -> None:
         """The model's own loop, whose end is the rendering's."""
-        what, cause = await loop.until_ended(self.model, self.declaration)
+        what, cause = await loop.until_ended(self._seats)
         failure = ModelFailed(f"{self.name}: {what}")
         failure.__cause__ = cause
         self._error = self._error or failure
@@ -302,7 +304,7 @@ async def render(
     name, find_model, weights = _source(model)
     if isinstance(model, Manifest):
         config, settings = model.config if config is None else config, settings or model.settings
-    settings = settings or Settings()
+    settings = msgspec.structs.replace(settings or Settings(), max_sessions=1)
     if fps is not None:
         settings = msgspec.structs.replace(settings, fps=fps, max_fps=max(fps, settings.max_fps or Model.max_fps))
     _check_limits(frames, seconds)
@@ -314,13 +316,13 @@ async def render(
         async with open_model_host(time) as host:
             try:
                 loaded = await _load(host, find_model, name, dict(config or {}), settings)
-                if loaded.declaration.kind == "run_loop" and frames is None and seconds is None:
-                    raise ReactorError(f"{name}: run() of this model never ends: say how many frames or seconds to make")
+                if (endless := _endless(loaded.declaration)) and frames is None and seconds is None:
+                    raise ReactorError(f"{name}: {endless} of this model never ends: say how many frames or seconds to make")
                 commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
                 rendering = Rendering(host, time, loaded, name, commands, frames, seconds, on_message)
                 loop = ModelLoop(host)
                 async with trio.open_nursery() as nursery:
-                    if loaded.declaration.kind == "run_loop":
+                    if _endless(loaded.declaration):
                         nursery.start_soon(rendering._watch, loop)
                     nursery.start_soon(rendering._run)
                     try:
@@ -337,6 +339,11 @@ async def render(
                 failure = failure or error
     if failure is not None:
         raise failure
+
+
+def _endless(declaration: Declaration) -> str:
+    """What of a model goes on by itself."""
+    return "run()" if declaration.kind == "run_loop" else "batch_inference()" if declaration.batched else ""
 
 
 def rendered(model: type[Model] | Manifest, **options: Any) -> list[RenderedBundle]:
