@@ -97,7 +97,7 @@ def test_runtime_overrides_go_over_the_manifests(project):
         ("modl: a:B\nmodel: a:B\n", "reactor.yaml: modl: unknown key; did you mean model?"),
         ("model: a:B\nruntime: {prot: 1}\n", "reactor.yaml: runtime.prot: unknown key; did you mean runtime.port?"),
         ("model: a:B\nruntime: 3\n", "reactor.yaml: runtime: expected a mapping, got int"),
-        ("model: a:B\nruntime: {resume_window: 2}\n", "reactor.yaml: runtime.resume_window: 2.0 is not supported"),
+        ("model: a:B\nruntime: {max_sessions: 0}\n", "reactor.yaml: runtime.max_sessions: Expected int >= 1"),
         ("model: a:B\nname: x\nname: y\n", "reactor.yaml:3:1: the key 'name' stands twice"),
         ("- a\n", "reactor.yaml: expected a mapping, got list"),
         ("model: [a\n", "reactor.yaml:2:1: "),
