@@ -7,7 +7,7 @@ import trio
 
 from reactor_trio.errors import CommandError
 from reactor_trio.session import SESSION_OVER, CommandRecord, Flood
-from reactor_trio.session.model_half import Answer
+from reactor_trio.session.answer import Answer
 from reactor_trio.session.unanswered import Unanswered
 
 

@@ -10,12 +10,12 @@
 from reactor_trio.headless.film import Summary as Summary
 from reactor_trio.headless.film import render_to as render_to
 from reactor_trio.headless.film import write as write
+from reactor_trio.headless.opening import render as render
+from reactor_trio.headless.opening import rendered as rendered
 from reactor_trio.headless.recorded import Recording as Recording
 from reactor_trio.headless.recorded import read_recording as read_recording
 from reactor_trio.headless.rendering import RenderedBundle as RenderedBundle
 from reactor_trio.headless.rendering import Rendering as Rendering
-from reactor_trio.headless.rendering import render as render
-from reactor_trio.headless.rendering import rendered as rendered
 from reactor_trio.headless.replay import Replay as Replay
 from reactor_trio.headless.replay import Verification as Verification
 from reactor_trio.headless.replay import replay as replay

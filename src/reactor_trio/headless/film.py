@@ -20,7 +20,8 @@ import numpy.typing as npt
 import trio
 
 from reactor_trio.errors import ReactorError
-from reactor_trio.headless.rendering import RenderedBundle, Rendering, render, run_blocking
+from reactor_trio.headless.opening import render, run_blocking
+from reactor_trio.headless.rendering import RenderedBundle, Rendering
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.protocol import Packet, TrackInfo

@@ -141,7 +141,7 @@ class UnpacedHalf(ModelHalf):
     @property
     def next_step(self) -> int:
         """Number of the step that sees what is applied now."""
-        return self._block if self.kind == "blocking" else self.step
+        return self.blocks.number if self.kind == "blocking" else self.step
 
     # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reactor_trio.headless.opening import render
 from reactor_trio.headless.recorded import Fingerprint, Recording, read_recording
-from reactor_trio.headless.rendering import RenderedBundle, Rendering, render
+from reactor_trio.headless.rendering import RenderedBundle, Rendering
 from reactor_trio.headless.uploads import Uploads
 from reactor_trio.interface.model import Model
 from reactor_trio.recording import config_digest, frame_digest

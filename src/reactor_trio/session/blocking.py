@@ -147,15 +147,15 @@ class SessionContext:
             type_ = PLAIN_MESSAGE
         if type_.startswith("reactor."):
             raise ValueError(f"send(): a type that starts with 'reactor.' is the runtime's own: {type_!r}")
-        self._cross(self._half.tell_soon, type_, data)
+        self._cross(self._half.blocks.tell, type_, data)
 
     def disable_monitoring(self) -> None:
         """The model pauses on purpose."""
-        self._cross(self._half.monitor, False)
+        self._cross(self._half.blocks.monitor, False)
 
     def enable_monitoring(self) -> None:
         """The model works again."""
-        self._cross(self._half.monitor, True)
+        self._cross(self._half.blocks.monitor, True)
 
     def get_track(self, name: str | None = None) -> OutTrack | InTrack:
         """A track of the model."""
@@ -189,10 +189,10 @@ class SessionContext:
     def _push(self, chunk: Chunk | None) -> None:
         own = threading.current_thread() is self._thread.thread
         if own:
-            self._half.block_ends()
-        self._cross(self._half.push, chunk)
+            self._half.blocks.ends()
+        self._cross(self._half.blocks.push, chunk)
         if own:
-            self._half.block_begins()
+            self._half.blocks.begins()
 
     def _cross(self, function: Callable[..., Any], *args: Any) -> None:
         with suppress(trio.RunFinishedError):  # a thread that outlived the server

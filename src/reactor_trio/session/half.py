@@ -16,8 +16,9 @@ from reactor_trio.interface.model import Model
 from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
 from reactor_trio.protocol import EndReason
+from reactor_trio.session.answer import SessionSide
 from reactor_trio.session.mailbox import Mailbox
-from reactor_trio.session.model_half import ModelHalf, SessionSide
+from reactor_trio.session.model_half import ModelHalf
 from reactor_trio.session.outflow import PlayoutSide
 from reactor_trio.session.pending import Command
 from reactor_trio.session.port import Port

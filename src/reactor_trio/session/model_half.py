@@ -19,9 +19,8 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any
 
-import msgspec
 import trio
 
 from reactor_trio.errors import BufferClosed, CommandError
@@ -33,9 +32,11 @@ from reactor_trio.media import Chunk, Origin
 from reactor_trio.model_host import ModelHost, SessionOver, current_call, strip, with_twin
 from reactor_trio.pacing import Cadence, Lookahead
 from reactor_trio.protocol import sendable
+from reactor_trio.session.answer import FILE_UPLOADED, Answer, SessionSide
 from reactor_trio.session.author_calls import AuthorCalls
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.blocking import BlockingDriver
+from reactor_trio.session.blocks import Blocks
 from reactor_trio.session.device_time import until_made
 from reactor_trio.session.drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
 from reactor_trio.session.mailbox import Mailbox
@@ -44,30 +45,6 @@ from reactor_trio.session.pending import Command, Pending, PendingCommand, Shari
 from reactor_trio.session.port import Port, serve_session
 
 log = logging.getLogger("reactor_trio.model")
-
-#: Name of the command that is no client's: a file is complete. No event can have it.
-FILE_UPLOADED: Final = "file_uploaded"
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What became of a command: applied, to be seen first by step `step`, or refused with `code`."""
-
-    numbers: tuple[int, ...]
-    step: int
-    reply: Any = None
-    code: str | None = None
-    message: str = ""
-
-
-class SessionSide(Protocol):
-    """The other half, on the I/O loop; each method is heard from the mailbox and must not raise."""
-
-    def answered(self, answer: Answer) -> None:
-        """Commands were applied or refused."""
-
-    def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
-        """A message for every client, or for one."""
-
 
 class ModelHalf:
     """The model's side of one session.
@@ -133,13 +110,8 @@ class ModelHalf:
         self._mailbox = mailbox
         self._close_timeout = close_timeout
         self._disconnected = False
-        # What a blocking model computes is not known until it is pushed: the number of its block, and the command it may
-        # have seen for certain.
-        self._block = 0
-        self._block_command: int | None = None
-        self._block_waited: float | None = None
-        #: the block that its session thread computes next, while that waits in a push; None while it computes
-        self._next_block: int | None = None
+        #: what a blocking model computes
+        self.blocks = Blocks(self)
         self._newest_at = 0.0
         self._waited: float | None = None
         self._turn_waited = 0.0  # by a run loop, before the step that runs now
@@ -264,38 +236,6 @@ class ModelHalf:
         """Wait until devices have computed the chunk: the seconds that this took, and the stated cost of the step if any."""
         return await until_made(chunk), await self.host.time.spend(step)
 
-    async def push(self, chunk: Chunk | None) -> None:
-        """A blocking model emitted a block, or black (None)."""
-        if self._next_block is not None:
-            self._next_block = self.step
-        if chunk is not None:
-            await until_made(chunk)
-        await self.host.time.spend(self._block)
-        origin = Origin(self._block, self._block_command, self._block_waited)
-        if chunk is None:
-            await self.outflow.push_black(origin)
-        elif chunk.length:
-            await self.outflow.push(chunk, origin)
-        self._block, self.step = self.step, self.step + 1
-
-    def block_ends(self) -> None:
-        """On the session's thread: it computes nothing until `block_begins`, so the next block sees what is applied now."""
-        self._next_block = self.step
-
-    def block_begins(self) -> None:
-        """On the session's thread: what it computes from now on sees every command that has been applied."""
-        self._next_block = None
-        self._block_command, self._block_waited = self.newest_command, self.command_waited()
-
-    async def tell_soon(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
-        """A message of a blocking model to all clients."""
-        if not self.closed:
-            self.tell(type, data, None)
-
-    async def monitor(self, enabled: bool) -> None:
-        """A blocking model pauses, or works again."""
-        self.outflow.monitor(enabled)
-
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A message to all clients, or to one."""
         self._mailbox.send(self._session.tell, type, data, client)
@@ -407,7 +347,7 @@ class ModelHalf:
                 self.newest_command, self._newest_at, self._waited = command.id, command.at, None
                 if self.kind != "pipeline":
                     self.command_waited()  # what a run loop or a blocking model computes now may see it already
-            next_block = self._next_block
+            next_block = self.blocks.next
             answer = Answer(numbers, self.step if next_block is None else next_block, reply)
         self._mailbox.send(self._session.answered, answer)
 

@@ -23,10 +23,10 @@ from reactor_trio.interface.input import InputFrame
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import Ceiling
 from reactor_trio.protocol import EndReason, sendable
+from reactor_trio.session.answer import FILE_UPLOADED, Answer
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.intake import Intake, Preparation
 from reactor_trio.session.lifetime import Lifetime
-from reactor_trio.session.model_half import FILE_UPLOADED, Answer
 from reactor_trio.session.moderation import moderations
 from reactor_trio.session.pending import Command
 from reactor_trio.session.playout import Playout

@@ -17,8 +17,8 @@ import msgspec
 import trio
 
 from reactor_trio.errors import CommandError
+from reactor_trio.session.answer import Answer
 from reactor_trio.session.attachment import Flood, Journal
-from reactor_trio.session.model_half import Answer
 
 #: Code of a command that the session did not come to, for the record.
 SESSION_OVER: Final = "session_over"
