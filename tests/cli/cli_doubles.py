@@ -80,7 +80,7 @@ def reactor(*arguments, behaviour=None, stdout=subprocess.PIPE, path="", **named
     program = ["-m", "reactor_trio"] if behaviour is None else [__file__, behaviour]
     return subprocess.run(
         [sys.executable, *program, *map(str, arguments)], env=os.environ | {"PYTHONPATH": f"{path}:{SOURCE}"},
-        stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False, **named,
+        stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, check=False, **named,
     )  # fmt: skip
 
 

@@ -149,7 +149,7 @@ for found in check_limits(64, 64):
 def test_limits_of_the_system(name, soft, told):
     done = subprocess.run(
         [sys.executable, "-c", LIMITED.format(name=name, soft=soft)], env=os.environ | {"PYTHONPATH": SOURCE},
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert done.stdout.endswith(told) if told.endswith("\n") else told in done.stdout
 

@@ -71,7 +71,7 @@ def serve_one_session(project, *options, stderr=subprocess.PIPE) -> tuple[str, s
             url = next(line.split()[-1] for line in process.stdout if " is ready: " in line)
             sid = trio.run(watch, url)
             process.send_signal(signal.SIGTERM)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=120)
             assert process.returncode == 0
         finally:
             if process.poll() is None:

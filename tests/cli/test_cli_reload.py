@@ -35,7 +35,7 @@ def reloading(project, behaviour):
         finally:
             if process.poll() is None:
                 process.terminate()  # it takes the server along; a kill would leave that behind
-                process.wait(30)
+                process.wait(120)
 
 
 def until(lines, wanted):

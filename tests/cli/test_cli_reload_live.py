@@ -36,7 +36,7 @@ def reloading(project):
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-                process.communicate(timeout=30)
+                process.communicate(timeout=120)
 
 
 def until(process, words):
@@ -50,7 +50,7 @@ def until(process, words):
 
 def health(url):
     try:
-        with urllib.request.urlopen(f"{url}health", timeout=30) as answer:
+        with urllib.request.urlopen(f"{url}health", timeout=120) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -59,8 +59,8 @@ def health(url):
 
 @contextmanager
 def hello(url):
-    with connect(f"{url.replace('http', 'ws')}ws?video=none", open_timeout=30) as socket:
-        assert json.loads(socket.recv(timeout=30))["type"] == "reactor.welcome"
+    with connect(f"{url.replace('http', 'ws')}ws?video=none", open_timeout=120) as socket:
+        assert json.loads(socket.recv(timeout=120))["type"] == "reactor.welcome"
         yield socket
 
 
@@ -69,7 +69,7 @@ def end_of(socket):
     last = None
     try:
         while True:
-            last = socket.recv(timeout=30)
+            last = socket.recv(timeout=120)
     except websockets.ConnectionClosed as closed:
         return json.loads(last), closed.rcvd.code
 
@@ -98,7 +98,7 @@ def test_clients_come_back_on_the_same_port_and_broken_code_is_told(project):
         assert not any("Traceback" in line for line in told)
         status, body = health(url)
         assert (status, body["status"], body["reason"]) == (503, "failed", line.removeprefix("reactor: ").strip())
-        with urllib.request.urlopen(url, timeout=30) as page:
+        with urllib.request.urlopen(url, timeout=120) as page:
             assert b"<html" in page.read()
         with pytest.raises(websockets.InvalidStatus) as refused:
             with hello(url):
@@ -126,4 +126,4 @@ def test_clients_come_back_on_the_same_port_and_broken_code_is_told(project):
             process.send_signal(signal.SIGINT)
             bye, code = end_of(socket)
             assert (bye["data"]["reason"], code) == ("draining", 1001)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0

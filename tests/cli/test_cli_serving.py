@@ -28,6 +28,7 @@ def running(project, *arguments):
     with started("run", "--path", project, "--port", "0", *arguments) as process:
         url = next((line.split()[-1] for line in process.stdout if " is ready: " in line), None)
         assert url is not None, process.stderr.read()
+        get(f"{url}health")
         yield process, url
 
 
@@ -46,7 +47,7 @@ def started(*arguments):
 
 
 def get(url: str) -> dict:
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=120) as answer:
         return json.load(answer)
 
 
@@ -58,7 +59,7 @@ def test_init_run_look_and_stop(project, signum):
         assert health["status"] == "ok"
         assert health["encoders"]["jpeg"] == "simplejpeg"
         process.send_signal(signum)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
         assert (process.returncode, out, err) == (0, "draining demo; a second signal ends at once\n", "")
 
 
@@ -66,7 +67,7 @@ def test_the_schema_command_prints_what_the_server_answers(project):
     with running(project) as (process, url):
         assert json.loads(reactor("schema", "--path", project).stdout) == get(f"{url}schema")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 def test_t128_a_drain_ends_the_session_of_a_connected_client(project):
@@ -76,8 +77,8 @@ def test_t128_a_drain_ends_the_session_of_a_connected_client(project):
             assert client.stdout.readline().startswith("set_brightness: ")
             assert client.stdout.readline().startswith("main_video: ")
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
-            out, err = client.communicate(timeout=30)
+            assert process.wait(120) == 0
+            out, err = client.communicate(timeout=120)
             assert (client.returncode, out.splitlines()[-1], err) == (0, "the session ended: draining", "")
 
 
@@ -95,7 +96,7 @@ def test_a_drain_with_notice_lets_the_session_go_on_and_says_so(project):
         assert json.load(answer.value)["reason"].startswith("sessions may go on for ")
         assert client.stdout.readline().startswith("main_video: "), "it goes on"
         client.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=120)
         assert process.returncode == 0, "when the last session is over it waits no longer"
         assert out.splitlines()[-1] == "draining demo, 1 session may go on for 600 s; a second signal ends at once"
 
@@ -150,7 +151,7 @@ def test_json_logs_are_json_lines_with_the_models_name(project):
     (project / "pipeline.py").write_text(noise + source)
     with running(project, "--json-logs") as (process, _):
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
     lines = [json.loads(line) for line in err.splitlines()]
     assert {line["model"] for line in lines} == {"demo"}
     assert ("mine", "hello") in [(line["logger"], line["message"]) for line in lines]

@@ -41,5 +41,5 @@ refused(lambda: decoder.decode({"codec": "vp8"}, memoryview(b"x")))
 
 
 def test_without_pyav():
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

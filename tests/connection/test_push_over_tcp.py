@@ -10,7 +10,7 @@ from reactor_trio import RuntimeHost
 from reactor_trio.client import connect
 from reactor_trio.interface import Audio, Input, Output, ReactorPipeline, ReadMode, Video
 
-PATIENCE = 30
+PATIENCE = 120.0
 
 
 class Main(Output):

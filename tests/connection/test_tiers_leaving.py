@@ -76,7 +76,7 @@ async def test_with_real_worker_threads_an_encoder_is_closed_after_its_last_fram
     assert not stage.encoders[0].closed  # it encodes
     go_on.set()
     await trio.testing.wait_all_tasks_blocked(0.01)
-    with trio.fail_after(10):
+    with trio.fail_after(120):
         while stage.tiers.leftovers():
             await trio.testing.wait_all_tasks_blocked(0.01)
     assert stage.encoders[0].frames == [0]

@@ -42,7 +42,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
     unit = tmp_path / "reactor.service"
     unit.write_text(UNIT.replace("/opt/reactor/venv/bin/reactor", str(program)))
     question = [SYSTEMD, "verify", "--man=no", str(unit)]
-    done = subprocess.run(question, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(question, capture_output=True, text=True, timeout=120, check=False)
     # What other units of this machine are warned of is not ours.
     told = [line for line in done.stderr.splitlines() if "reactor" in line]
     assert (done.returncode, told) == (0, [])
@@ -52,7 +52,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
 def test_systemd_finds_the_unit_well_closed():
     most = f"--threshold={MOST_EXPOSURE * 10:.0f}"
     question = [SYSTEMD, "security", "--offline=true", most, "--no-pager", str(DEPLOY / "reactor.service")]
-    done = subprocess.run(question, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(question, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout[-200:] + done.stderr
 
 

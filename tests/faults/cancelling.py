@@ -17,7 +17,7 @@ from types import ModuleType
 import trio
 
 #: seconds of virtual time after which something hangs
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 #: tasks by the module of their function: the server's; those of the far side and of the kit
 _OURS = ("reactor_trio.", "trio_websocket.")

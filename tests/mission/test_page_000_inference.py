@@ -196,7 +196,7 @@ async def test_page_000_a_forward_that_blocks_holds_nothing_else_up(autojump_clo
 
     def hold():
         token.run_sync_soon(entered.set)
-        assert release.wait(60)
+        assert release.wait(120)
 
     async with open_server(model, step_cost=0.25, thread=True) as server:
         server.model.pipe.hold = hold

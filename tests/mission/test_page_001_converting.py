@@ -132,7 +132,7 @@ def test_page_001_block_7_reactor_run(project):
             url = next(line.split()[-1] for line in process.stdout if line.startswith("my-model is ready: "))
             assert trio.run(first_frame, url) == ("my-model", [len("a sunny meadow")])
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+            assert process.wait(120) == 0
         finally:
             if process.poll() is None:
                 process.kill()

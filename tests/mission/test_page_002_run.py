@@ -300,14 +300,14 @@ async def test_page_002_a_forward_that_blocks_holds_nothing_else_up(model_of):
 
     def hold():
         token.run_sync_soon(entered.set)
-        assert release.wait(60)
+        assert release.wait(120)
 
     def pipe(batch):
         pipes.append(__import__(model.__module__).Pipe(batch))
         pipes[0].hold = hold
         return pipes[0]
 
-    with trio.fail_after(60):
+    with trio.fail_after(120):
         async with trio.open_nursery() as nursery:
             serving: Serving = await nursery.start(lambda task_status: serve(
                 model, host="127.0.0.1", port=0, config={"pipe": pipe}, task_status=task_status

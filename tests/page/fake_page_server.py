@@ -25,7 +25,7 @@ from websockets.sync.server import ServerConnection, serve
 
 from reactor_trio.protocol import close_code
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 POLICY = "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss:"
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
@@ -225,7 +225,7 @@ def fake_server() -> Iterator[FakeServer]:
     fake = FakeServer()
     server = serve(
         fake.handle, "127.0.0.1", 0, process_request=fake.respond, subprotocols=["reactor.v1"], compression=None,  # type: ignore[list-item]
-        open_timeout=5, close_timeout=1,
+        open_timeout=120, close_timeout=1,
     )  # fmt: skip
     port = server.socket.getsockname()[1]
     fake.url = f"http://127.0.0.1:{port}/"

@@ -158,7 +158,7 @@ def test_while_one_frame_is_drawn_only_the_newest_waits(server: FakeServer, page
     expect(page.locator("#figure-gaps")).to_have_text("1")
     expect(page.locator("#figure-drops")).to_have_text("3")
     # What a message says is true of all before: 1 and 3 were dealt with before 0 was.
-    said = [peer.feedback.get(timeout=10)["data"] for _ in range(2)]
+    said = [peer.feedback.get(timeout=120)["data"] for _ in range(2)]
     assert [(data["track"], data["seq"]) for data in said] == [(0, 3), (0, 4)]
     assert all(data["held_us"] > 0 for data in said)
 
@@ -356,7 +356,7 @@ def test_a_viewer_gets_no_controls(server: FakeServer, page: Page) -> None:
     page.keyboard.press("w")
     peer.say("reactor.bye", {"reason": "done", "message": None})
     peer.socket.close(1001)
-    assert peer.inbox.get(timeout=10) is None
+    assert peer.inbox.get(timeout=120) is None
 
 
 def test_text_from_the_server_is_never_markup(server: FakeServer, page: Page) -> None:

@@ -191,7 +191,7 @@ def test_an_upload_can_be_cancelled_and_ends_with_the_session(server: FakeServer
         expect(page.locator(".drop")).to_have_text("Choose a file or drop it here")
         expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
     assert failed == ["POST", "POST"]
-    assert peer.inbox.get(timeout=10) is None
+    assert peer.inbox.get(timeout=120) is None
 
 
 # Pointer

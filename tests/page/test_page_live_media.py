@@ -213,7 +213,7 @@ def test_the_camera_is_encoded_by_the_browser_where_it_can(url: str, page: Page,
     page.wait_for_function(IS_INVERTED_CAMERA)
     page.wait_for_function(MOVES)
     words = rf"sending [1-9]\d* fps of {codec}" if codec else r"sending [1-9]\d* fps(, |$)"
-    expect(page.locator(SENDING)).to_have_text(re.compile(words), timeout=30_000)
+    expect(page.locator(SENDING)).to_have_text(re.compile(words), timeout=120_000)
     # Another size begins a new stream in the same track.
     page.locator("[data-input=camera]").get_by_label("Size").select_option("320×240")
     page.wait_for_function("() => document.querySelector('canvas[data-track=main_video]').width === 320")

@@ -51,7 +51,7 @@ def wrong(page: Page) -> int:
 
 def dealt(peer: Peer) -> int:
     """The frame that the page says next that it has dealt with."""
-    return int(peer.feedback.get(timeout=10)["data"]["seq"])
+    return int(peer.feedback.get(timeout=120)["data"]["seq"])
 
 
 def payload(codec: str, stream: Stream | None, number: int, size: tuple[int, int]) -> tuple[bytes, bool]:

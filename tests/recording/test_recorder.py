@@ -259,7 +259,7 @@ def in_a_process(tmp_path, code, **options):
     )
     environment = os.environ | {"PYTHONPATH": str(Path(reactor_trio.__file__).parents[1])}
     return subprocess.run(
-        [sys.executable, "-c", head + code], env=environment, capture_output=True, text=True, timeout=60, check=False,
+        [sys.executable, "-c", head + code], env=environment, capture_output=True, text=True, timeout=120, check=False,
         **options,
     )  # fmt: skip
 

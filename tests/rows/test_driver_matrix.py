@@ -239,7 +239,7 @@ async def test_the_same_over_a_real_socket(kind):
     async with trio.open_nursery() as nursery:
         serving = await nursery.start(lambda task_status: serve(kind, port=0, task_status=task_status))
         for _ in range(2):
-            with trio.fail_after(30):
+            with trio.fail_after(120):
                 async with connect(f"ws://127.0.0.1:{serving.port}/ws", video=["raw"]) as client:
                     frames = client.frames()
                     assert shown([await anext(frames)]) == [0]

@@ -95,7 +95,7 @@ ASKED = {
 async def test_no_answer_lets_a_browser_pass_the_address_on():
     """Which may have a token in it: refusals, the handshake and the last word to who is turned away included."""
     settings = Settings(port=0, auth=AuthSettings(token=TOKEN), limits=LimitSettings(connections=1))
-    with trio.fail_after(30):
+    with trio.fail_after(120):
         async with trio.open_nursery() as nursery:
             serving = await nursery.start(lambda task_status: serve(Model, settings=settings, task_status=task_status))
             await serving.runtime.prepared.wait()

@@ -204,7 +204,7 @@ class Model(ReactorPipeline):
 
 
 def serial(files: Files, port: int) -> int:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as tcp:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as tcp:
         with files.trust.wrap_socket(tcp, server_hostname="127.0.0.1") as tls:
             return int(tls.getpeercert()["serialNumber"], 16)
 

@@ -36,7 +36,7 @@ class Model(ReactorModel):
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments], env=os.environ | {"PYTHONPATH": str(SOURCE)},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
 

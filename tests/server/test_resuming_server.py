@@ -145,7 +145,7 @@ async def test_over_sockets_that_are_reset_nothing_is_lost():
     drain = trio.Event()
     async with trio.open_nursery() as nursery:
         settings = Settings(resume_window=10, port=0)
-        with trio.fail_after(30):
+        with trio.fail_after(120):
             serving = await nursery.start(partial(_serve, settings, drain))
             await come_back(serving.url, 10)
             while serving.runtime.sessions:

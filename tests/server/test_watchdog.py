@@ -6,7 +6,9 @@ import subprocess
 import sys
 import threading
 
+import pytest
 import trio
+import trio.testing
 
 from reactor_trio.server.watchdog import Watchdog
 
@@ -21,7 +23,7 @@ def test_a_loop_that_gives_no_beat_ends_the_process() -> None:
         "        time.sleep(30)\n"
         "trio.run(main)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 70
     assert "reactor: the I/O loop gave no sign of life for" in ended.stderr
     assert "in main" in ended.stderr  # where it hangs
@@ -39,18 +41,39 @@ def test_a_process_that_does_not_go_is_ended() -> None:
         "        await trio.sleep(30)\n"
         "trio.run(main)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stderr.splitlines()[0]) == (70, "reactor: a step does not end")
 
 
-async def test_a_loop_that_beats_is_left_alone_and_the_thread_goes_with_it() -> None:
+def test_a_loop_that_beats_is_left_alone_and_one_that_stops_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread's own code, on a clock that a look at the stop event moves on by its wait."""
     reasons: list[str] = []
+    watchdog = Watchdog(1.0, reasons.append)
+    now, beats = 100.0, True
+
+    class Stop:
+        def wait(self, seconds: float) -> bool:
+            nonlocal now
+            now += seconds
+            if beats:
+                watchdog._beat = now - 0.9
+            return now > 200
+
+    monkeypatch.setattr("reactor_trio.server.watchdog.time.monotonic", lambda: now)
+    monkeypatch.setattr(watchdog, "_stop", Stop())
+    watchdog._watch()
+    assert (now > 200, reasons) == (True, [])
+    now, beats, watchdog._beat = 100.0, False, 100.0
+    watchdog._watch()
+    assert reasons == ["the I/O loop gave no sign of life for 1.5 s"]
+
+
+async def test_the_thread_goes_with_its_task() -> None:
     before = set(threading.enumerate())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Watchdog(0.1, reasons.append).run)
-        await trio.sleep(0.5)
+        nursery.start_soon(Watchdog(600).run)
+        await trio.testing.wait_all_tasks_blocked()
         (thread,) = set(threading.enumerate()) - before
         nursery.cancel_scope.cancel()
-    thread.join(5)
+    thread.join(120)
     assert not thread.is_alive()
-    assert reasons == []

@@ -180,7 +180,7 @@ def soak(
         ended = _ended(server, before)
         end = _at_rest(server, fresh, ledger)
         server.process.terminate()
-        exit_code = server.process.wait(30)
+        exit_code = server.process.wait(120)
         all_raised, asked = (
             len(re.findall(what, server.log, re.MULTILINE)) for what in (r"^Traceback", r"^RuntimeError: asked to")
         )

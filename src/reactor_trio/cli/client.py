@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import signal
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,7 @@ def client(
     recording = None if record is None else str(record)
     try:
         anyio.run(
+            _until_signal,
             partial(
                 watch, target, record=recording, send=commands, seconds=seconds, token=token,
                 report=terminal.say if view is None else view.report,
@@ -81,6 +83,20 @@ def client(
                 raise UsageError(f"{target}: cannot connect: {leaf.strerror or leaf}; does the server run?") from error
         raise
     return OK
+
+
+async def _until_signal(function: Callable[[], Awaitable[None]]) -> None:
+    """Await it, or cancel it when a signal asks this process to go: an interrupt that is raised may be so anywhere."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with anyio.create_task_group() as tasks:
+
+            async def leave() -> None:
+                async for _ in signals:
+                    tasks.cancel_scope.cancel()
+
+            tasks.start_soon(leave)
+            await function()
+            tasks.cancel_scope.cancel()
 
 
 def _live_view(terminal: Terminal, picture: bool) -> LiveView:
