@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import reactor_trio
 
 SOURCE = str(Path(reactor_trio.__file__).parent.parent)
@@ -49,6 +51,7 @@ MyOutput()
 '''
 
 
+@pytest.mark.soak  # the checker reads numpy anew: 10 s and more
 def test_page_003_s_state_is_known_to_the_type_checker(tmp_path: Path) -> None:
     model = tmp_path / "pipeline.py"
     model.write_text(PAGE_003)

@@ -106,7 +106,7 @@ def test_who_rests_saves_nothing_up():
     assert sorted(went) == [0] * 5 + [1] * 5
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(milliseconds, min_size=2, max_size=8))
 def test_shares_of_time_become_equal(costs: list[float]) -> None:
     count = int(400 * len(costs) * max(costs) / min(costs) / 4) + 400

@@ -206,7 +206,9 @@ window.VideoDecoder = class {
 LADDER = [["avc1", "no-preference"], ["avc1", "prefer-software"], ["vp8", "prefer-software"]]
 
 
-@pytest.mark.parametrize(("held", "codec"), [(1, "h264"), (2, "vp8"), (3, "jpeg")])
+@pytest.mark.parametrize(
+    ("held", "codec"), [(1, "h264"), pytest.param(2, "vp8", marks=pytest.mark.soak), (3, "jpeg")]
+)
 def test_decoders_that_hold_frames_back_are_left_until_one_plays(serve: Serve, page: Page, held: int, codec: str) -> None:
     page.add_init_script(NO_WORKER + HOLDING.replace("HELD", str(held)))
     live(page, serve(640, 480, 30))

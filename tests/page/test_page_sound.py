@@ -143,7 +143,7 @@ def offsets(seen: dict[str, list[float]]) -> list[float]:
     return [flash - min(seen["beeps"], key=lambda beep: abs(flash - beep)) for flash in seen["flashes"]]
 
 
-@pytest.mark.parametrize("codec", ["jpeg", "raw"])
+@pytest.mark.parametrize("codec", ["jpeg", pytest.param("raw", marks=pytest.mark.soak)])  # 13 s each
 def test_flash_and_beep_of_one_time_come_together(url: str, probed: Page, codec: str) -> None:
     open_page(probed, f"{url}?video={codec}")
     turn_on(probed)

@@ -190,7 +190,7 @@ models = pytest.mark.parametrize("model", [Sync, Async, Loop])
 costs = pytest.mark.parametrize("cost", [0.25, 0.0])
 
 
-RUNS = {"inline": 100, "thread": 40, "websocket": 40}
+RUNS = {"inline": 40, "thread": 15, "websocket": 15}
 
 
 @costs
