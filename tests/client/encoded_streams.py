@@ -8,6 +8,8 @@ import av
 import numpy as np
 from av.video.reformatter import ColorRange, Colorspace
 
+from reactor_trio.media.scheduling import ordinary_scheduling
+
 _ENCODERS = {
     "h264": (
         "libx264",
@@ -55,6 +57,8 @@ def encoded(codec, pictures, keys=(0,), matrix="smpte170m", full_range=False):
     if codec != "av1":
         context.bit_rate = 2_000_000
     context.options = options
+    with ordinary_scheduling():
+        context.open()
     packets = []
     for number, picture in enumerate(pictures):
         frame = av.VideoFrame.from_ndarray(picture, "rgb24")

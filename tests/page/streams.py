@@ -11,6 +11,8 @@ import cv2
 import numpy as np
 from av.video.frame import PictureType
 
+from reactor_trio.media.scheduling import ordinary_scheduling
+
 #: Colours of the patches, red, green, blue: saturated ones show a wrong matrix first.
 COLOURS = [
     (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255), (255, 0, 255), (200, 30, 60), (128, 128, 128),
@@ -68,6 +70,8 @@ class Stream:
         self._context.gop_size = 10_000  # type: ignore[attr-defined]
         self._context.thread_count = 1
         self._context.options = options
+        with ordinary_scheduling():
+            self._context.open()
 
     def encode(self, number: int, key: bool = False) -> tuple[bytes, bool]:
         """The packet of the test picture of this number, and whether it is a keyframe."""

@@ -12,6 +12,7 @@ import av
 import numpy as np
 import simplejpeg
 
+from reactor_trio.media.scheduling import ordinary_scheduling
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo
 
 MICROSECONDS = Fraction(1, 1_000_000)
@@ -59,6 +60,8 @@ def _encoded(codec: str, numbers: Sequence[int], width: int, height: int) -> lis
     encoder.width, encoder.height, encoder.pix_fmt = width, height, "yuv420p"
     encoder.time_base, encoder.framerate, encoder.thread_count = MICROSECONDS, Fraction(30), 1
     encoder.options = options
+    with ordinary_scheduling():
+        encoder.open()
     packets = []
     for at, number in enumerate(numbers):
         frame = av.VideoFrame.from_ndarray(picture(number, width, height), "rgb24")

@@ -16,6 +16,7 @@ from reactor_trio.media.bitrates import Opening, Plan, Target, full_bitrate
 from reactor_trio.media.conversion import Converter, Size, coded_size, scaled_size
 from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle, to_host
+from reactor_trio.media.scheduling import ordinary_scheduling
 from reactor_trio.media.settings import CodecSettings
 from reactor_trio.protocol import Color, TrackInfo
 
@@ -177,7 +178,8 @@ class StreamEncoder(Encoder):
         context.bit_rate = opening.bitrate
         _tag(context, self.color)
         context.options = self.options(opening)
-        context.open()
+        with ordinary_scheduling():
+            context.open()
         self._context = context
 
 
