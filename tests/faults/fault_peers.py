@@ -27,7 +27,7 @@ from reactor_trio.protocol import Packet, decode_packet
 
 SOURCE = str(Path(reactor_trio.__file__).parents[1])
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
-#: Seconds that nothing here waits longer than: a process whose code is read from a busy disk may stand still for half of it.
+#: Seconds that nothing here waits longer than.
 PATIENCE = 120.0
 
 

@@ -63,7 +63,7 @@ def page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
     context.add_init_script(READ_BACK)
-    page.set_default_timeout(90_000)  # pages of memory come from a disk that may be slow
+    page.set_default_timeout(90_000)  # a machine may be slow
     page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: troubles.append(str(error)))
     yield page
