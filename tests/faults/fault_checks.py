@@ -59,13 +59,15 @@ class Model(ReactorPipeline):
 
     @event
     def counts(self):
+        at_rest = gc.get_freeze_count() > 0  # the last that a server does after its start
         gc.collect()
-        tasks = [task for task in gc.get_objects() if isinstance(task, trio.lowlevel.Task)]
+        # Not before: to look at a tuple that another thread's import is making breaks that import (SystemError).
+        tasks = [task for task in gc.get_objects() if isinstance(task, trio.lowlevel.Task)] if at_rest else []
         return {
             "open": self.entered - self.left,
             "tasks": sum(task.coro.cr_frame is not None for task in tasks),
             "threads": sorted(thread.name for thread in threading.enumerate() if not thread.name.startswith("Trio")),
-            "at_rest": gc.get_freeze_count() > 0,  # the last that a server does after its start
+            "at_rest": at_rest,
         }
 '''
 

@@ -271,6 +271,8 @@ def reactor_run(
                 server.wait_ready()
             yield server
         except BaseException:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)  # it may be about to say why it goes
             if process.poll() is None:
                 process.send_signal(signal.SIGABRT)  # where each of its threads is goes to the log
             print(f"the server ended with {process.wait(PATIENCE)}; its log ends so:\n{log.read_text()[-8000:]}")
