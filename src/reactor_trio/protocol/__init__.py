@@ -11,6 +11,7 @@ from reactor_trio.protocol.reasons import EndReason as EndReason
 from reactor_trio.protocol.reasons import close_code as close_code
 from reactor_trio.protocol.text import PROTOCOL as PROTOCOL
 from reactor_trio.protocol.text import SUBPROTOCOL as SUBPROTOCOL
+from reactor_trio.protocol.text import Admitted as Admitted
 from reactor_trio.protocol.text import ClientText as ClientText
 from reactor_trio.protocol.text import Color as Color
 from reactor_trio.protocol.text import NotFiniteError as NotFiniteError

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS
-from reactor_trio.protocol.text import SUBPROTOCOL, TrackInfo, Welcome
+from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, TrackInfo, Welcome
 
 ASYNCAPI_VERSION = "3.0.0"
 
@@ -60,6 +60,7 @@ class _Keyframe(msgspec.Struct):
 #: the runtime's own messages: type, what it says, and its data
 _FROM_SERVER: tuple[tuple[str, str, type], ...] = (
     ("reactor.queued", "The client waits for a place; sent again when its position changes.", _Queued),
+    ("reactor.admitted", "The last message of a gate: where the session is, and the ticket to show there.", Admitted),
     ("reactor.welcome", "The first message of a session.", Welcome),
     ("reactor.ack", "A command was applied; the model's step `step` is the first that sees it.", _Ack),
     ("reactor.error", "A command or message was refused and changed nothing.", _Error),

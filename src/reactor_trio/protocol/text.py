@@ -120,6 +120,22 @@ class Welcome(msgspec.Struct):
     missed: int = 0
 
 
+class Admitted(msgspec.Struct):
+    """Data of `reactor.admitted`, the last message of a gate: where the session is.
+
+    Attributes:
+        url: the WebSocket address to connect to, without a query.
+        ticket: what to show there, as `token`; good for one connection.
+        session_id: of the session that is reserved.
+        claim_within: seconds from now in which to connect; then the place is somebody else's.
+    """
+
+    url: str
+    ticket: str
+    session_id: str
+    claim_within: float
+
+
 _encoder = msgspec.json.Encoder()
 _client_text = msgspec.json.Decoder(ClientText)
 _server_text = msgspec.json.Decoder(ServerText)
