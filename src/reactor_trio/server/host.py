@@ -26,11 +26,19 @@ class RuntimeHost:
 
     Args:
         model: a model class or a manifest.
+        ended: told, on the server's thread, when the server is gone, and by which exception, if by one.
         options: what `serve` takes, but `drain` and `task_status`. The port is a free one unless given.
     """
 
-    def __init__(self, model: type[Model] | Manifest, **options: Any) -> None:
+    def __init__(
+        self,
+        model: type[Model] | Manifest,
+        *,
+        ended: Callable[[BaseException | None], object] = lambda _error: None,
+        **options: Any,
+    ) -> None:
         self._model = model
+        self._ended = ended
         self._options = {"port": 0, **options}
         self._ready = threading.Event()
         self._serving: Serving | None = None
@@ -43,6 +51,11 @@ class RuntimeHost:
     def url(self) -> str:
         """The viewer page. Raises ReactorError before `start`."""
         return self._started().url
+
+    @property
+    def serving(self) -> Serving:
+        """The server, to be touched on its own loop alone (`post`). Raises ReactorError before `start`."""
+        return self._started()
 
     def start(self, timeout: float | None = None) -> str:
         """Load the model and serve it; returns the URL once it is ready.
@@ -108,6 +121,7 @@ class RuntimeHost:
     def _run(self) -> None:
         self._result = outcome.capture(trio.run, self._main)
         self._ready.set()
+        self._ended(self._result.error if isinstance(self._result, outcome.Error) else None)
 
     async def _main(self) -> None:
         self._token, self._drain = trio.lowlevel.current_trio_token(), trio.Event()

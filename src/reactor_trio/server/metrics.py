@@ -103,6 +103,11 @@ class Buckets:
         self._counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 
+    @property
+    def count(self) -> int:
+        """Values counted."""
+        return sum(self._counts)
+
     def cumulative(self) -> list[tuple[str, float]]:
         """Upper bounds, and how many values were not above each."""
         bounds = (*map(str, self._bounds), "+Inf")
@@ -167,6 +172,16 @@ class Metrics:
             self._intervals.add(interval)
         if step is not None:
             self._steps.add(step)
+
+    @property
+    def frames_handed(self) -> int:
+        """Frames shown until now, one for each track."""
+        return self._handed
+
+    @property
+    def steps(self) -> tuple[float, int]:
+        """Seconds of all steps whose frames were shown, and their number."""
+        return self._steps.sum, self._steps.count
 
     def encoded(self, codec: str, seconds: float) -> None:
         """A frame was encoded, which took so long, the wait for a worker thread included."""

@@ -204,6 +204,8 @@ class ReactorSite(Doorman):
                 return self.addresses.queue_full(request)
             case "full":
                 return busy("the server is full")
+            case "unclaimed":
+                raise Denied("expired", "this session is not reserved any more; ask the gate for another")
             case _:
                 return busy(self._why_not())
 
