@@ -38,6 +38,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol interface pacing admission media recording model_host session transport connection",
         "jwt msgspec numpy opentelemetry outcome prometheus_client trio yaml",
     ),
+    "gate": (
+        "errors protocol admission session transport server",
+        "msgspec prometheus_client trio",
+    ),
     "headless": (
         "errors protocol interface pacing media recording model_host session server",
         "av msgspec numpy outcome trio yaml",

@@ -43,7 +43,7 @@ _CONTENT_TYPES = {
 _PAGE_POLICY = (
     "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss:; base-uri 'none'; frame-ancestors 'self'"
 )
-_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Doorman:
@@ -138,7 +138,7 @@ class ReactorSite(Doorman):
             case "/metrics":
                 if self._look(request).ticket is not None:
                     raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
-                return Response(200, _METRICS_TYPE, self._runtime.metrics.exposition())
+                return Response(200, METRICS_TYPE, self._runtime.metrics.exposition())
         known = "/, /health, /ready, /schema, /metrics, /uploads and the WebSocket /ws"
         return Response.plain(404, f"not found; there are {known}")
 
