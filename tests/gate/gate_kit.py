@@ -116,12 +116,6 @@ class Replicas:
             if at == place:
                 scope.cancel()
 
-    async def describe(self) -> dict[str, Any]:
-        await trio.lowlevel.checkpoint()
-        schema = self._servers[0][0].runtime.schema
-        assert schema is not None
-        return schema
-
     async def silent(self, granted: Granted) -> None:
         await trio.lowlevel.checkpoint()
         self.looked_after.append(granted.replica)
@@ -224,8 +218,9 @@ async def open_gate(
         metrics, draining = GateMetrics(), trio.Event()
         lessor = Replicas(servers, claim_within)
         allocation = Allocation(lessor, most, metrics)
-        site = GateSite(allocation, settings or Settings(), "Still", HOST, metrics, draining)
-        site.schema = await lessor.describe()
+        schema = servers[0][0].runtime.schema
+        assert schema is not None
+        site = GateSite(allocation, settings or Settings(), schema, metrics, draining)
         async with trio.open_nursery() as nursery:
             scope = await nursery.start(_running, allocation)
             in_memory = [server for server, _key in servers]

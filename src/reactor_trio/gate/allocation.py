@@ -8,8 +8,8 @@ So the engine sees how many clients wait, which is what it scales by, and the or
 The line is an `Admission` whose slots are the leases that are granted; a lease that nobody wants any more is given back.
 
 A lease ends with its session, by the server's word. What happens to the gate, or to the socket on which a client waited,
-does not end it. A server that says nothing for three beats counts as lost: its slot is not counted any more, which lets nobody in
-twice, since the server itself counts whom it has.
+does not end it. A server that says nothing for three beats counts as lost: its slot is not counted any more, which lets
+nobody in twice, since the server itself counts whom it has.
 """
 
 from __future__ import annotations
@@ -66,9 +66,6 @@ class Allocation:
         lessor: gives leases.
         most: clients that may stand in line.
         metrics: told of what happens.
-
-    Attributes:
-        met: rung when a server grants a lease of which none was held.
     """
 
     def __init__(self, lessor: Lessor, most: int, metrics: GateMetrics) -> None:
@@ -80,7 +77,6 @@ class Allocation:
         self._free: list[_Lease] = []  # granted, for whoever is next
         self._held: dict[str, _Lease] = {}  # by the client that has it
         self._nursery: trio.Nursery | None = None
-        self.met = Bell()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Task: the scope of all leases; cancelled, those that are not claimed are given back."""
@@ -173,8 +169,6 @@ class Allocation:
         lease.scope.deadline = trio.current_time() + MISSED_BEATS * BEAT
 
     def _granted(self, lease: _Lease, granted: Granted) -> None:
-        if all(held.granted is None or held.granted.replica != granted.replica for held in self._held.values()):
-            self.met.ring()
         lease.granted = granted
         if lease in self._wanted:
             self._wanted.remove(lease)

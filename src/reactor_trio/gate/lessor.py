@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -46,9 +46,6 @@ class Lessor(Protocol):
         `tell` is called on the gate's loop: `Granted`, then `Claimed`, `Beat` each second, and last `Ended`. Cancelled
         before `Claimed`, the slot is given back; afterwards the session goes on. Raises LeaseLost.
         """
-
-    async def describe(self) -> dict[str, Any]:
-        """What `GET /schema` of a server answers; waits until there is one. Raises LeaseLost."""
 
     async def silent(self, granted: Granted) -> None:
         """The server of this lease has said nothing for long: see whether it must be ended. Never raises."""

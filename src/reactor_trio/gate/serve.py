@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import trio
 
 from reactor_trio.gate.allocation import Allocation
-from reactor_trio.gate.lessor import LeaseLost, Lessor
+from reactor_trio.gate.lessor import Lessor
 from reactor_trio.gate.metrics import GateMetrics
 from reactor_trio.gate.site import GateSite
 from reactor_trio.server.certificates import Certificates
 from reactor_trio.server.listening import Reception, warn_if_open
 from reactor_trio.server.settings import Settings
-
-#: Seconds between two looks for a server, while there is none.
-LOOK_AGAIN = 0.5
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -33,20 +31,18 @@ async def serve_gate(
     lessor: Lessor,
     settings: Settings,
     *,
-    name: str,
+    schema: dict[str, Any],
     most: int,
     listeners: Sequence[trio.SocketListener] | None = None,
     drain: trio.Event | None = None,
     task_status: trio.TaskStatus[Gate] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Give places away until `drain` is set, or until cancelled.
-
-    The port answers from the start, with 503 until a server is there.
+    """Give places away until `drain` is set, or until cancelled. While no server is there, clients wait in the line.
 
     Args:
         lessor: has the servers.
         settings: of them `host`, `port`, `auth`, `tls`, `limits`, `origins`, `hosts` and `proxies` hold for the gate.
-        name: the served model's.
+        schema: what `GET /schema` of a server answers.
         most: clients that may wait.
         listeners: sockets that listen already, instead of host and port; closed in the end.
         drain: set it to send away who waits, and return. Sessions go on, at their servers.
@@ -57,18 +53,17 @@ async def serve_gate(
     drain = trio.Event() if drain is None else drain
     metrics = GateMetrics()
     allocation = Allocation(lessor, most, metrics)
-    site = GateSite(allocation, settings, name, settings.host, metrics, drain)
+    site = GateSite(allocation, settings, schema, metrics, drain)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     try:
         async with trio.open_nursery() as nursery:
             warn_if_open(open_listeners, settings)
             await nursery.start(allocation.run)
             reception = Reception(
-                site, settings.limits.connections, metrics, lambda: site.schema is not None, drain, certificates
+                site, settings.limits.connections, metrics, lambda: not drain.is_set(), drain, certificates
             )
             async with trio.open_nursery() as connections:
                 nursery.start_soon(reception.run, open_listeners, connections)
-                nursery.start_soon(_describe, lessor, allocation, site)
                 bound = open_listeners[0].socket.getsockname()
                 task_status.started(Gate(bound[0], bound[1], site, allocation, metrics))
                 await drain.wait()
@@ -78,14 +73,3 @@ async def serve_gate(
     finally:
         for listener in open_listeners:
             listener.socket.close()
-
-
-async def _describe(lessor: Lessor, allocation: Allocation, site: GateSite) -> None:
-    """Clients are let in once a server is there; one that was not known before may have another schema."""
-    while True:
-        try:
-            site.schema = await lessor.describe()
-        except LeaseLost:
-            await trio.sleep(LOOK_AGAIN)
-        else:
-            await allocation.met.wait()

@@ -26,35 +26,35 @@ QUEUE_PATH = "/v1/queue"
 #: Seconds in which a place must come for who does not wait.
 PATIENCE = 1.0
 
+_GOING_DOWN = "the gate is going down"
+
 
 class GateSite(Doorman):
     """A `transport.Site` that gives places away.
 
     Args:
-        name: the served model's.
-        bound: the address it listens at.
+        schema: what `GET /schema` of a server answers.
         draining: set when the gate goes down.
 
     Attributes:
         addresses: what each address may have.
-        schema: what `GET /schema` answers, None until a server has been seen.
     """
 
     methods: Sequence[str] = ("GET", "HEAD", "POST")
     websockets: Sequence[str] = ("/ws", QUEUE_PATH)
 
     def __init__(
-        self, allocation: Allocation, settings: Settings, name: str, bound: str, metrics: GateMetrics, draining: trio.Event
+        self, allocation: Allocation, settings: Settings, schema: dict[str, Any], metrics: GateMetrics, draining: trio.Event
     ) -> None:
-        super().__init__(settings, bound)
+        super().__init__(settings, settings.host)
         self.addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
-        self.schema: dict[str, Any] | None = None
         self._allocation = allocation
-        self._name = name
+        self._schema = schema
+        self._name: str = schema["name"]
         self._metrics = metrics
         self._draining = draining
         self._tls = settings.tls is not None
-        self._access = Access(settings.auth, name)
+        self._access = Access(settings.auth, self._name)
         self._denials = DenialLog()
 
     # ---- plain requests -----------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class GateSite(Doorman):
                 return self._ready()
             case "/schema":
                 self._access.check(shown_token(request))
-                return self._schema(request)
+                return self._described(request)
             case "/metrics":
                 if self._access.check(shown_token(request)).ticket is not None:
                     raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
@@ -87,27 +87,25 @@ class GateSite(Doorman):
         return Response.plain(404, f"not found; a gate has {known}")
 
     def _health(self) -> Response:
-        status = "draining" if self._draining.is_set() else "loading" if self.schema is None else "ok"
+        status = "draining" if self._draining.is_set() else "ok"
         body = {"status": status, "model": self._name, "phase": "ready" if status == "ok" else status,
                 "sessions": self._allocation.places, "waiting": self._allocation.waiting, "gate": True}  # fmt: skip
         return json_response(200, body) if status == "ok" else json_response(503, body, {"retry-after": "1"})
 
     def _ready(self) -> Response:
-        if (reason := self._why_not()) is not None:
-            return not_ready("draining" if self._draining.is_set() else "loading", reason)
+        if self._draining.is_set():
+            return not_ready("draining", _GOING_DOWN)
         return json_response(200, {"status": "ready"})
 
-    def _schema(self, request: Request) -> Response:
+    def _described(self, request: Request) -> Response:
         form = request.query.get("format", "json")
         if form not in ("json", "asyncapi"):
             return Response.plain(400, f"format={form}: expected json (the default) or asyncapi")
-        if self.schema is None:
-            return busy("no replica has loaded the model yet")
         if form == "asyncapi":
             secure = request.header("x-forwarded-proto") == "https" or self._tls
             host = request.authority or request.host
-            return json_response(200, asyncapi_document(self.schema, host=host, secure=secure))
-        return json_response(200, self.schema)
+            return json_response(200, asyncapi_document(self._schema, host=host, secure=secure))
+        return json_response(200, self._schema)
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """`POST /v1/sessions`; what its body says is not read, its query is that of a session."""
@@ -134,8 +132,8 @@ class GateSite(Doorman):
         """Who may ask for a place; its ticket is used from now on."""
         if (too_much := self.addresses.refusal(request)) is not None:
             return too_much
-        if (reason := self._why_not()) is not None:
-            return busy(reason)
+        if self._draining.is_set():
+            return busy(_GOING_DOWN)
         if request.query.get("model", self._name) != self._name:
             return Response.plain(404, f"this gate serves {self._name}, not {request.query['model']}")
         if (role := request.query.get("role", "control")) != "control":
@@ -188,11 +186,6 @@ class GateSite(Doorman):
             return asking.place
         finally:
             self._allocation.leave(asking, told=told)
-
-    def _why_not(self) -> str | None:
-        if self._draining.is_set():
-            return "the gate is going down"
-        return "no replica has loaded the model yet" if self.schema is None else None
 
     def _deny(self, request: Request, denied: Denied) -> Response:
         self._metrics.denied(denied.reason)
