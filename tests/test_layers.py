@@ -42,6 +42,10 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol admission session transport server",
         "msgspec prometheus_client trio",
     ),
+    "replicas": (
+        "errors protocol interface admission gate server",
+        "msgspec outcome ray trio",
+    ),
     "headless": (
         "errors protocol interface pacing media recording model_host session server",
         "av msgspec numpy outcome trio yaml",
@@ -52,7 +56,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "anyio msgspec numpy trio",
     ),
     "cli": (
-        "errors protocol interface media server headless client",
+        "errors protocol interface media server replicas headless client",
         "anyio msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }
