@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from reactor_trio.client.client import Client
+from reactor_trio.connection import Coders
 from reactor_trio.connection.inbound import WAITING, Inbound
 from reactor_trio.interface import Audio, Input, InputFrame, Output, ReactorPipeline, Video
 from reactor_trio.interface.declaration import declaration_of
@@ -151,12 +152,12 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
     """Sound passes them."""
     gate, dropped, said, got = trio.Event(), [], [], []
 
-    async def worker(function, argument, /):
+    async def worker(function, argument, /, limit):
         await gate.wait()
         return function(argument)
 
     inbound = Inbound(
-        declaration_of(Model).tracks, worker,
+        declaration_of(Model).tracks, Coders(worker, 10),
         lambda place, reason, frames: dropped.append((place, reason, frames)), lambda *words: said.append(words),
     )  # fmt: skip
 

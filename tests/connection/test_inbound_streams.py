@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from reactor_trio.client.push_video import StreamEncoder
+from reactor_trio.connection import Coders
 from reactor_trio.connection.inbound import WAITING, Inbound
 from reactor_trio.interface import Input, Output, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
@@ -152,13 +153,14 @@ async def test_what_was_encoded_and_not_sent_is_followed_by_a_keyframe(autojump_
 async def test_a_picture_that_finds_the_queue_full_does_not_break_the_chain():
     gate, dropped, asked, got = trio.Event(), [], [], []
 
-    async def worker(function, argument, /):
+    async def worker(function, argument, /, limit):
         await gate.wait()
         return function(argument)
 
     inbound = Inbound(
-        declaration_of(Model).tracks, worker, lambda *what: dropped.append(what), lambda *words: None, asked.append
-    )
+        declaration_of(Model).tracks, Coders(worker, 10),
+        lambda *what: dropped.append(what), lambda *words: None, asked.append,
+    )  # fmt: skip
     made = packets("h264", range(60, 200, 10), keys=(0, 12))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(inbound.run)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import trio
 
-from reactor_trio.connection import Hello, Outbound, OutboundServices
+from reactor_trio.connection import Coders, Hello, Outbound, OutboundServices
 from reactor_trio.connection.transcript import Transcript
 from reactor_trio.media import CodecSettings
 
 
-async def nowhere(function, argument):
+async def nowhere(function, argument, limit):
     raise AssertionError("nothing is encoded here")
 
 
@@ -18,7 +18,7 @@ def way_out(transcript: Transcript) -> Outbound:
     def ignore(*_):
         return None
 
-    services = OutboundServices((), CodecSettings(), nowhere, 0.15, 5, ignore, ignore, ignore)
+    services = OutboundServices((), CodecSettings(), Coders(nowhere, 10), 0.15, 5, ignore, ignore, ignore)
     return Outbound(1, 0.0, Hello("control", ()), services, transcript)
 
 

@@ -57,7 +57,7 @@ async def test_with_real_worker_threads_an_encoder_is_closed_after_its_last_fram
     stage = Stage(nursery, monkeypatch)
     began, go_on = trio.Event(), trio.Event()
 
-    async def work(function: Any, argument: Any, /) -> Any:
+    async def work(function: Any, argument: Any, /, limit: float) -> Any:
         def blocking() -> Any:
             trio.from_thread.run_sync(began.set)
             trio.from_thread.run(go_on.wait)
@@ -66,7 +66,7 @@ async def test_with_real_worker_threads_an_encoder_is_closed_after_its_last_fram
         with trio.CancelScope(shield=True):  # a thread is not abandoned
             return await trio.to_thread.run_sync(blocking)
 
-    stage.tiers._worker = work
+    stage.coders._worker = work
     viewer = stage.watch()
     nursery.start_soon(stage.show)
     await began.wait()

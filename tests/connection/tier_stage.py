@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,10 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.connection import Outbound, OutboundServices, Tiers, outbound, tier, tiers
+from reactor_trio.connection import Coders, Outbound, OutboundServices, Tiers, outbound, tier, tiers
 from reactor_trio.connection.hello import Hello
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, Target
+from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, Overrun, Target
 from reactor_trio.pacing import Quality
 from reactor_trio.protocol import TrackInfo, decode_packet
 from reactor_trio.transport import MessageStream
@@ -174,11 +176,14 @@ class Stage:
         self.viewers: list[Viewer] = []
         self.value = 0
         self.size = 2
+        #: encoders at work that were not waited for any more; each goes on when it is called
+        self.left_behind: list[Callable[[], Any]] = []
         #: codec: how many frames its encoders encode before they fail, -1 for one that cannot even be opened
         self.broken: dict[str, float] = {}
         self._nursery = nursery
         self._last: tuple[Bundle, float] | None = None
-        self.tiers = Tiers(CodecSettings(), self.work, max_age)
+        self.coders = Coders(self.work, CodecSettings().timeout)
+        self.tiers = Tiers(CodecSettings(), self.coders, max_age)
         for module in (tier, tiers):
             monkeypatch.setattr(module, "full_bitrate", lambda *_: FULL)
         monkeypatch.setattr(tiers, "open_encoder", lambda spec, codec, settings: self.open_encoder(codec))
@@ -190,13 +195,16 @@ class Stage:
             raise OSError(f"no {codec} today")
         return ChainEncoder(codec, self.encoders, good_for)
 
-    async def work(self, function: Any, argument: Any, /) -> Any:
-        await trio.sleep(self.encoding_time)
-        return function(argument)
+    async def work(self, function: Any, argument: Any, /, limit: float = math.inf) -> Any:
+        with trio.move_on_after(limit):
+            await trio.sleep(self.encoding_time)
+            return function(argument)
+        self.left_behind.append(partial(function, argument))
+        raise Overrun
 
     def watch(self, *codecs: str) -> Viewer:
         services = OutboundServices(
-            (VIDEO,), CodecSettings(), self.work, self.max_age, 100,
+            (VIDEO,), CodecSettings(), self.coders, self.max_age, 100,
             lambda place, reason, count: self.drops.__setitem__(reason, self.drops.get(reason, 0) + count),
             lambda frames, size: None, lambda part, seconds: self.latencies.append((part, seconds)),
         )  # fmt: skip

@@ -22,6 +22,7 @@ import trio.testing
 from fuzz_tickets import JsonWebTokens
 from fuzzing import LONGEST, Run, Target, kind_of, mutated
 
+from reactor_trio.connection.coders import Coders
 from reactor_trio.connection.conversation import _Conversation
 from reactor_trio.connection.hello import Hello, HelloRefused, parse_hello
 from reactor_trio.connection.inbound import Inbound
@@ -202,7 +203,7 @@ class _Desk:
         services = OutboundServices(
             tracks=self.declaration.tracks,
             codec=CodecSettings(),
-            worker=_here,
+            coders=Coders(_here, 10),
             max_age=0.15,
             message_limit=1024,
             dropped=lambda *_: None,
@@ -210,20 +211,20 @@ class _Desk:
             latency=lambda *_: None,
         )
         outbound = Outbound(1, 0.0, hello, services)
-        outbound.join(Tiers(CodecSettings(), _here, 0.15))
+        outbound.join(Tiers(CodecSettings(), Coders(_here, 10), 0.15))
         return outbound
 
     def inbound(self, outbound: Outbound) -> Inbound:
         return Inbound(
             self.declaration.tracks,
-            _here,
+            Coders(_here, 10),
             lambda *_: None,
             lambda code, message: outbound.say("reactor.error", {"code": code, "message": message}),
             lambda track: outbound.say("reactor.keyframe", {"track": track}),
         )
 
 
-async def _here(function: Callable[[Any], Any], argument: Any, /) -> Any:
+async def _here(function: Callable[[Any], Any], argument: Any, /, limit: float) -> Any:
     await trio.lowlevel.checkpoint()
     return function(argument)
 

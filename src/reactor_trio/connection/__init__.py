@@ -1,5 +1,6 @@
 """One client's connection: what it asked for, the way of its commands in, the way of frames and messages out."""
 
+from reactor_trio.connection.coders import Coders as Coders
 from reactor_trio.connection.conversation import Desk as Desk
 from reactor_trio.connection.conversation import converse as converse
 from reactor_trio.connection.hello import Hello as Hello

@@ -10,21 +10,24 @@ which the client is asked.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy.typing as npt
 import trio
 
+from reactor_trio.connection.coders import Coders
 from reactor_trio.errors import ProtocolError
 from reactor_trio.interface.input import InputFrame
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import InputDecoder, Undecodable, Worker
+from reactor_trio.media import InputDecoder, Overrun, Undecodable
 from reactor_trio.media.decoders import STREAMS
 from reactor_trio.protocol import Packet, decode_packet
 from reactor_trio.session.bell import Bell
+
+log = logging.getLogger("reactor_trio.connection")
 
 #: pictures that may wait to be decoded
 WAITING = 8
@@ -41,7 +44,7 @@ class Inbound:
 
     Args:
         tracks: the model's tracks; their places are the indices on the wire.
-        worker: runs a decoder away from the loop.
+        coders: run the decoders.
         dropped: counts frames dropped: place, reason, number.
         refuse: tells the client that a packet was not used.
         ask: asks the client for a keyframe of the track of an index.
@@ -50,13 +53,13 @@ class Inbound:
     def __init__(
         self,
         tracks: tuple[TrackSpec, ...],
-        worker: Worker,
+        coders: Coders,
         dropped: Callable[[str, str, int], None],
         refuse: Callable[[str, str], None],
         ask: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._tracks = {index: track for index, track in enumerate(tracks) if track.direction == "in"}
-        self._worker = worker
+        self._coders = coders
         self._dropped = dropped
         self._refuse = refuse
         self._ask = ask
@@ -122,11 +125,15 @@ class Inbound:
                     self._ask_keyframe(packet.track)
                     await trio.lowlevel.checkpoint()
                     continue
+                codec = packet.meta.get("codec")
                 try:
-                    data = await self._worker(partial(decoder.decode, packet.meta), packet.payload)
-                except Undecodable as error:
+                    data = await self._coders.decode(decoder, packet.meta, packet.payload)
+                except (Undecodable, Overrun) as error:
+                    if isinstance(error, Overrun):
+                        log.error("%s: the %s decoder failed: %s", spec.name, codec, error)
+                        self._decoders[packet.track] = InputDecoder(spec)
                     self._not_used(packet.track, f"track {spec.name}: {error}")
-                    if packet.meta.get("codec") in STREAMS:
+                    if codec in STREAMS:
                         self._ask_keyframe(packet.track)
                 else:
                     deliver(spec.name, _frame(packet, data))

@@ -16,13 +16,14 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.connection.coders import Coders
 from reactor_trio.connection.hello import Hello
 from reactor_trio.connection.lane import CodedFrame, DueFrame, Lane
 from reactor_trio.connection.sound import Sound
 from reactor_trio.connection.tiers import Tiers
 from reactor_trio.connection.transcript import Transcript
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Bundle, CodecSettings, FrameHandle, Worker, choose_codecs
+from reactor_trio.media import Bundle, CodecSettings, FrameHandle, choose_codecs
 from reactor_trio.protocol import (
     KEYFRAME,
     EndReason,
@@ -50,7 +51,7 @@ class OutboundServices(msgspec.Struct, frozen=True):
     Attributes:
         tracks: the model's; their places are the indices on the wire.
         codec: how frames are encoded.
-        worker: runs an encoder away from the loop.
+        coders: run the encoders.
         max_age: seconds after its due time from which a frame is too old.
         message_limit: messages that may wait; more means that the client does not read.
         dropped: counts frames dropped: place, reason, number.
@@ -63,7 +64,7 @@ class OutboundServices(msgspec.Struct, frozen=True):
 
     tracks: tuple[TrackSpec, ...]
     codec: CodecSettings
-    worker: Worker
+    coders: Coders
     max_age: float
     message_limit: int
     dropped: Callable[[str, str, int], None]
@@ -138,7 +139,7 @@ class Outbound:
                 self._turns.append(self._lanes[spec.name])
             elif hello.audio:
                 self._sound[spec.name] = Sound(
-                    index, spec, hello.audio, services.codec, services.worker,
+                    index, spec, hello.audio, services.codec, services.coders,
                     lambda info: self.say("reactor.track", info), self._forsaken,
                 )  # fmt: skip
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from reactor_trio.connection.coders import Coders
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, Encoded, Encoder, FrameHandle, Worker, open_encoder, run_encoder
+from reactor_trio.media import CodecSettings, Encoded, Encoder, FrameHandle, open_encoder
 from reactor_trio.protocol import TrackInfo
 
 log = logging.getLogger("reactor_trio.connection")
@@ -18,7 +19,7 @@ class Sound:
     Args:
         codecs: what the viewer decodes, best first; at least one.
         settings: how frames are encoded.
-        worker: runs an encoder away from the loop.
+        coders: run the encoder.
         changed: told what the viewer must know before the next packet.
         forsaken: called when nothing that the viewer decodes can be encoded any more.
     """
@@ -29,7 +30,7 @@ class Sound:
         spec: TrackSpec,
         codecs: tuple[str, ...],
         settings: CodecSettings,
-        worker: Worker,
+        coders: Coders,
         changed: Callable[[TrackInfo], None],
         forsaken: Callable[[], None],
     ) -> None:
@@ -39,7 +40,7 @@ class Sound:
         self._spec = spec
         self._codecs = list(codecs)
         self._settings = settings
-        self._worker = worker
+        self._coders = coders
         self._changed = changed
         self._forsaken = forsaken
         self._encoder: Encoder | None = None
@@ -49,7 +50,7 @@ class Sound:
         """The payload for a block; None if no codec is left that can encode it."""
         while self._encoder is not None:
             try:
-                return await run_encoder(self._encoder, frame, self._worker)
+                return await self._coders.encode(self._encoder, frame)
             except Exception as error:  # whatever a codec says
                 self._blame(self._encoder.implementation, error)
             self.close()
@@ -61,15 +62,14 @@ class Sound:
     def close(self) -> None:
         """Nothing more is encoded."""
         encoder, self._encoder = self._encoder, None
-        if encoder is None:
-            return
-        try:
-            encoder.close()
-        except Exception:  # nothing depends on it any more
-            log.warning("closing the %s encoder %s failed", encoder.codec, encoder.implementation, exc_info=True)
+        if encoder is not None:
+            self._coders.close(encoder)
 
     def _open(self) -> None:
         while self._codecs:
+            if self._coders.hangs("encoder", self._codecs[0]):
+                del self._codecs[0]
+                continue
             try:
                 encoder = open_encoder(self._spec, self._codecs[0], self._settings)
             except Exception as error:  # whatever a codec says

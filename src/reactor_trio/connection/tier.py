@@ -8,23 +8,22 @@ A lane that cannot go on without a packet that stands alone asks for one (`refre
 so that one client cannot make everybody's pictures expensive; a newcomer's floor is lower, since it has no picture at all,
 but not twice within the floor. If the model is at rest, the picture that stands is encoded again.
 
-An encoder may fail, at any frame. Its tier is over then, and whoever made it decides what its lanes get instead.
+An encoder may fail, at any frame, or hang (`coders`). Its tier is over then, and whoever made it decides what its lanes get
+instead.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 
 import trio
 
+from reactor_trio.connection.coders import Coders
 from reactor_trio.connection.lane import CodedFrame, DueFrame, Lane, Level
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, Encoded, Encoder, Target, Worker, full_bitrate, run_encoder
+from reactor_trio.media import CodecSettings, Encoded, Encoder, Target, full_bitrate
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, packet_head
-
-log = logging.getLogger("reactor_trio.connection")
 
 #: seconds between two packets that stand alone: where one is asked for, and where a newcomer needs one
 KEYFRAME_FLOOR = 0.5
@@ -40,9 +39,10 @@ class Tier:
         index, spec: of the track.
         level: what to aim at first.
         settings: say what full quality is.
-        worker: runs the encoder away from the loop.
+        coders: run the encoder.
         max_age: seconds after its due time from which a frame is too old to be encoded.
-        failed: told that the encoder has raised an exception and is closed, and of the newest frame, which was not encoded.
+        failed: told that the encoder has raised an exception or hangs, and is let go, and of the newest frame, which was not
+            encoded.
         encoded: told of each frame encoded: codec, and seconds.
     """
 
@@ -53,7 +53,7 @@ class Tier:
         encoder: Encoder,
         level: Level,
         settings: CodecSettings,
-        worker: Worker,
+        coders: Coders,
         max_age: float,
         failed: Callable[[Tier, Exception, DueFrame], None],
         encoded: Callable[[str, float], None],
@@ -69,7 +69,7 @@ class Tier:
         self._spec = spec
         self._encoder = encoder
         self._settings = settings
-        self._worker = worker
+        self._coders = coders
         self._max_age = max_age
         self._failed = failed
         self._encoded = encoded
@@ -178,7 +178,7 @@ class Tier:
     async def encode(self) -> None:
         """Encode what waits, for every member. Cancelled while it waits for a worker, it leaves the frame to the others.
 
-        An exception of the encoder is for `failed`, and does not come out.
+        An exception of the encoder, or that it hangs, is for `failed`, and does not come out.
         """
         frame = self._frame or self._last
         assert frame is not None
@@ -189,7 +189,7 @@ class Tier:
         error: Exception | None = None
         try:
             self._prepare(frame, began)
-            coded = self._coded(frame, await run_encoder(self._encoder, frame.frame, self._worker), began)
+            coded = self._coded(frame, await self._coders.encode(self._encoder, frame.frame), began)
         except Exception as raised:  # whatever a codec, its driver or a device says
             error = raised
         finally:
@@ -287,13 +287,9 @@ class Tier:
             self._close()
 
     def _close(self) -> None:
-        if self.closed:
-            return
-        self.closed = True
-        try:
-            self._encoder.close()
-        except Exception:  # nothing depends on it any more
-            log.warning("closing the %s encoder %s failed", self.codec, self.implementation, exc_info=True)
+        if not self.closed:
+            self.closed = True
+            self._coders.close(self._encoder)
 
 
 def _stands_at(frame: DueFrame) -> float:

@@ -4,8 +4,8 @@ A member of a tier that cannot keep up is never waited for: its packets wait in 
 lower the others' quality. What its link carries is measured (`pacing.LinkControl`); a member alone on its tier takes the
 tier with it, one among several leaves for a lower tier, of which a track has at most three. Who has recovered goes back.
 
-A codec whose encoder has failed is not opened again in its session. The lanes that it served go on with the next codec that
-their viewers decode, from the frame that could not be encoded.
+A codec whose encoder has failed is not opened again in its session; one whose encoder hangs (`coders`) is opened in none.
+The lanes that it served go on with the next codec that their viewers decode, from the frame that could not be encoded.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 import trio
 
+from reactor_trio.connection.coders import Coders
 from reactor_trio.connection.lane import DueFrame, Lane, Level
 from reactor_trio.connection.tier import Tier
-from reactor_trio.media import CodecSettings, Worker, full_bitrate, open_encoder
+from reactor_trio.media import CodecSettings, full_bitrate, open_encoder
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -42,7 +43,7 @@ class Tiers:
 
     Args:
         settings: how frames are encoded.
-        worker: runs an encoder away from the loop.
+        coders: run the encoders.
         max_age: seconds after its due time from which a frame is too old to be encoded.
         encoded: told of each frame encoded: codec, and seconds.
     """
@@ -50,12 +51,12 @@ class Tiers:
     def __init__(
         self,
         settings: CodecSettings,
-        worker: Worker,
+        coders: Coders,
         max_age: float,
         encoded: Callable[[str, float], None] = lambda _codec, _seconds: None,
     ) -> None:
         self._settings = settings
-        self._worker = worker
+        self._coders = coders
         self._max_age = max_age
         self._encoded = encoded
         self._tiers: dict[str, list[Tier]] = {}
@@ -92,7 +93,7 @@ class Tiers:
 
     def usable(self, track: str, codecs: Sequence[str]) -> tuple[str, ...]:
         """Those of the codecs whose encoder has not failed."""
-        return tuple(codec for codec in codecs if (track, codec) not in self._failed)
+        return tuple(codec for codec in codecs if not self._fails(track, codec))
 
     def count(self, track: str) -> int:
         """How many tiers a track has."""
@@ -177,7 +178,7 @@ class Tiers:
     def _open(self, lane: Lane, codec: str) -> Tier | None:
         """A new tier; None if its codec cannot be encoded in this session."""
         track = lane.spec.name
-        if (track, codec) in self._failed:
+        if self._fails(track, codec):
             return None
         try:
             encoder = open_encoder(lane.spec, codec, self._settings)
@@ -185,7 +186,7 @@ class Tiers:
             self._blame(track, codec, "not opened", error)
             return None
         tier = Tier(
-            lane.index, lane.spec, encoder, lane.wanted, self._settings, self._worker, self._max_age, self._replace,
+            lane.index, lane.spec, encoder, lane.wanted, self._settings, self._coders, self._max_age, self._replace,
             self._encoded,
         )
         self._tiers[track].append(tier)
@@ -205,6 +206,9 @@ class Tiers:
                 continue
             self.offer(lane, frame)
             lane.wake()
+
+    def _fails(self, track: str, codec: str) -> bool:
+        return (track, codec) in self._failed or self._coders.hangs("encoder", codec)
 
     def _blame(self, track: str, codec: str, implementation: str, error: Exception) -> None:
         self._failed.add((track, codec))

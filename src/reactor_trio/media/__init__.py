@@ -24,5 +24,5 @@ from reactor_trio.media.frames import chunk_from_output as chunk_from_output
 from reactor_trio.media.frames import keep_frames_in as keep_frames_in
 from reactor_trio.media.frames import to_host as to_host
 from reactor_trio.media.settings import CodecSettings as CodecSettings
+from reactor_trio.media.workers import Overrun as Overrun
 from reactor_trio.media.workers import Worker as Worker
-from reactor_trio.media.workers import run_encoder as run_encoder

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import trio
 
-from reactor_trio.connection import Hello, Inbound, Outbound, OutboundServices, Stay
+from reactor_trio.connection import Coders, Hello, Inbound, Outbound, OutboundServices, Stay
 from reactor_trio.connection.transcript import Transcript
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Worker
 from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.tracing import Tracing
@@ -23,7 +22,7 @@ class Clients:
 
     Args:
         tracks: the model's tracks.
-        worker: runs encoders and decoders away from the loop.
+        coders: run encoders and decoders.
         tracing: is told what becomes of commands, None if nobody follows them.
         left: rung when one has left.
     """
@@ -33,14 +32,14 @@ class Clients:
         tracks: tuple[TrackSpec, ...],
         settings: Settings,
         metrics: Metrics,
-        worker: Worker,
+        coders: Coders,
         tracing: Tracing | None,
         left: Bell,
     ) -> None:
         #: seconds after which a frame is too old; a client that holds the model back is sent every one
         self.max_age = math.inf if settings.slow_client == "hold" else settings.max_age
         self._tracks = tracks
-        self._worker = worker
+        self._coders = coders
         self._dropped = metrics.dropped
         self._left = left
         self._numbers = itertools.count(1)
@@ -48,7 +47,7 @@ class Clients:
         limits = settings.limits
         self._kept = (limits.resume_messages, limits.resume_bytes) if settings.resume_window else (0, 0)
         self._services = OutboundServices(
-            tracks=tracks, codec=settings.codec, worker=worker, max_age=self.max_age,
+            tracks=tracks, codec=settings.codec, coders=coders, max_age=self.max_age,
             message_limit=settings.limits.unanswered_commands,
             dropped=metrics.dropped, sent=metrics.sent, latency=metrics.latency,
             encoded=metrics.encoded, traced=None if tracing is None else tracing.pictured,
@@ -78,7 +77,7 @@ class Clients:
     def inbound(self, outbound: Outbound) -> Inbound:
         """The way in of the client that `outbound` leads to."""
         return Inbound(
-            self._tracks, self._worker, self._dropped,
+            self._tracks, self._coders, self._dropped,
             lambda code, message: outbound.say("reactor.error", {"code": code, "message": message}),
             lambda track: outbound.say("reactor.keyframe", {"track": track}),
         )  # fmt: skip

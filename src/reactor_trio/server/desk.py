@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from reactor_trio.connection import Hello, Inbound, Outbound, Stay, Tiers
+from reactor_trio.connection import Coders, Hello, Inbound, Outbound, Stay, Tiers
 from reactor_trio.connection.stay import Place as AnyPlace
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Worker, input_codecs
@@ -80,6 +80,7 @@ class FrontDesk:
         left: rung when a client has left or a session is over.
         recordings: the folder for recordings, None if nothing is recorded.
         stays: the sessions with their controlling clients; its `run` is a task of the server.
+        coders: encoders and decoders at work.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class FrontDesk:
         self.left = Bell()
         self.recordings: Path | None = None
         self._house = house
-        self._worker = worker
+        self.coders = Coders(worker, house.settings.codec.timeout)
         self._disk = disk
         self._after_session = after_session
         self._clients: Clients | None = None
@@ -102,7 +103,7 @@ class FrontDesk:
         if self._clients is None:
             house = self._house
             self._clients = Clients(
-                house.declaration.tracks, house.settings, house.metrics, self._worker, house.tracing, self.left
+                house.declaration.tracks, house.settings, house.metrics, self.coders, house.tracing, self.left
             )
         return self._clients
 
@@ -170,7 +171,7 @@ class FrontDesk:
         """A new session; whoever opened it runs it."""
         length = outbound.hello.claims.session_length
         session = Session(sid, self._house.services, (outbound.number, outbound.joined_at), self._session_over, length)
-        tiers = Tiers(self._house.settings.codec, self._worker, self.clients.max_age, self._house.metrics.encoded)
+        tiers = Tiers(self._house.settings.codec, self.coders, self.clients.max_age, self._house.metrics.encoded)
         stage = self.sessions.begin(session, tiers)
         self._show_queue()
         if self.recordings is not None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import trio
@@ -24,11 +24,9 @@ from reactor_trio.server.placement import LocalPlacement, Placement
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings, address_of
 from reactor_trio.server.site import ReactorSite
+from reactor_trio.server.threads import worker_threads
 from reactor_trio.server.tracing import open_tracing
 from reactor_trio.session import Check
-
-A = TypeVar("A")
-R = TypeVar("R")
 
 
 class Serving(msgspec.Struct, frozen=True):
@@ -101,10 +99,7 @@ async def serve(
     tell = on_phase or (lambda _phase: None)
     certificates = None if settings.tls is None else Certificates(settings.tls)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
-    limiter = trio.CapacityLimiter(os.cpu_count() or 1)
-
-    async def worker(function: Callable[[A], R], argument: A, /) -> R:
-        return await trio.to_thread.run_sync(function, argument, limiter=limiter)
+    worker = worker_threads(os.cpu_count() or 1)
 
     def find_moderation() -> Check | None:
         hook = find_hook()
@@ -120,7 +115,7 @@ async def serve(
                     placement, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell, tracing=tracing,
                     after_session=FreeMemory(trim=trimmer()).after_session,
                 )  # fmt: skip
-                async with trio.open_nursery() as nursery:
+                async with runtime.desk.coders.closing(), trio.open_nursery() as nursery:
                     bound = open_listeners[0].socket.getsockname()
                     serving = Serving(bound[0], bound[1], runtime, certificates)
                     accepting = trio.CancelScope()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -342,7 +343,7 @@ def _vanishing(transport: MemoryTransport | LinkTransport) -> Callable[[], Await
     return vanish
 
 
-async def _here(function: Callable[[A], R], argument: A, /) -> R:
+async def _here(function: Callable[[A], R], argument: A, /, limit: float = math.inf) -> R:
     """A worker thread would run beside the virtual clock; encoding and decoding take no time here."""
     await trio.lowlevel.checkpoint()
     return function(argument)

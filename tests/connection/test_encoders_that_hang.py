@@ -1,0 +1,299 @@
+"""Encoders and decoders that never return: their viewers go on, the server too, and what may not be touched is not."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import simplejpeg
+import trio
+import trio.testing
+from tier_stage import ChainEncoder, Stage
+
+from reactor_trio.connection import Coders, Inbound, sound
+from reactor_trio.connection.sound import Sound
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media import CodecSettings, Encoded, Overrun
+from reactor_trio.media.encoders import PcmEncoder
+from reactor_trio.protocol import Packet, TrackInfo, packet_head
+from reactor_trio.server.threads import worker_threads
+
+LIMIT = CodecSettings().timeout
+
+
+async def never(function: Any, argument: Any, /, limit: float) -> Any:
+    """A worker none of whose functions returns."""
+    await trio.sleep(limit)
+    raise Overrun
+
+
+async def let_hang(stage: Stage, seconds: float = LIMIT) -> None:
+    """What is encoded from now on hangs, what is encoded after the limit does not."""
+    stage.encoding_time = math.inf
+    stage._nursery.start_soon(stage.show)
+    await trio.sleep(seconds / 2)
+    stage.encoding_time = 0.0
+    await trio.sleep(seconds)
+
+
+async def test_an_encoder_that_hangs_gives_way_to_the_next_codec(
+    stage: Stage, autojump_clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    viewer, other = stage.watch("h264", "vp8"), stage.watch("h264", "jpeg")
+    await stage.show(2)
+    await let_hang(stage)
+    assert viewer.packets == [(0.0, True, 0, 0), (0.125, False, 0, 1), (0.25 + LIMIT, True, 1, 2)]
+    assert other.packets == [(0.0, True, 0, 0), (0.125, False, 0, 1), (0.25 + LIMIT, True, 2, 2)]
+    assert viewer.codecs == ["h264", "vp8"]
+    assert stage.drops == {}  # the frame that hung is encoded by the next one
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert record.getMessage() == (
+        "main_video: the h264 encoder (of the test) failed and is not used again in this session: Overrun: it has not "
+        "returned in 10 s and is left behind; until it returns this server uses no other h264 encoder"
+    )
+
+
+async def test_an_encoder_that_hangs_is_left_alone_until_it_returns(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch("h264", "vp8")
+    await let_hang(stage)
+    await stage.leave(viewer)
+    assert stage.tiers.leftovers() == []
+    assert [encoder.closed for encoder in stage.encoders] == [False, True]
+    (go_on,) = stage.left_behind
+    go_on()
+    assert stage.encoders[0].frames == [0]
+    assert stage.encoders[0].closed
+
+
+async def test_what_hung_is_dropped_if_a_newer_frame_waits(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch("h264", "vp8")
+    stage.encoding_time = math.inf
+    await stage.show(3)
+    stage.encoding_time = 0.0
+    await trio.sleep(LIMIT)
+    assert viewer.packets == [(LIMIT, True, 1, 2)]
+    assert stage.drops == {"superseded": 1, "encoder_failed": 1}
+
+
+async def test_a_viewer_without_another_codec_is_told_goodbye(stage: Stage, autojump_clock: Any) -> None:
+    viewer = stage.watch("h264")
+    await let_hang(stage)
+    assert viewer.outbound.end_reason == "replica_failed"
+    assert stage.drops == {"encoder_failed": 1}
+
+
+async def test_a_codec_is_not_used_by_other_sessions_while_it_hangs(
+    autojump_clock: Any, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung, other = Stage(nursery, monkeypatch), Stage(nursery, monkeypatch)
+    other.tiers._coders = hung.coders
+    there_before = other.watch("h264", "vp8")
+    hung.watch("h264", "vp8")
+    await let_hang(hung)
+    newcomer = other.watch("vp8", "h264")
+    assert other.tiers.usable("main_video", ["h264", "vp8"]) == ("vp8",)
+    assert not newcomer.outbound.choose_video(["h264"])
+    await other.show()
+    assert (there_before.lane.codec, newcomer.lane.codec) == ("h264", "vp8")  # what works goes on
+    await other.leave(there_before)
+    await other.leave(newcomer)
+    poor = other.watch("h264")
+    await other.show()
+    assert poor.outbound.end_reason == "replica_failed"
+    hung.left_behind[0]()
+    assert other.tiers.usable("main_video", ["h264"]) == ("h264",)
+    assert hung.tiers.usable("main_video", ["h264"]) == ()  # in its own session it has failed
+    again = other.watch("h264")
+    await other.show()
+    assert again.lane.codec == "h264"
+    assert len(again.packets) == 1
+
+
+# ---- with real threads, in virtual time: it passes while they block -------------------------------------------------
+
+
+class Blocked(ChainEncoder):
+    """Returns when it is let go."""
+
+    def __init__(self, codec: str, log: list[ChainEncoder]) -> None:
+        super().__init__(codec, log)
+        self.go_on, self.was_closed = threading.Event(), threading.Event()
+
+    def encode(self, frame: Any) -> Encoded:
+        assert self.go_on.wait(120)
+        return super().encode(frame)
+
+    def close(self) -> None:
+        super().close()
+        self.was_closed.set()
+
+
+async def test_a_thread_that_hangs_is_left_behind_and_closes_what_it_held(
+    stage: Stage, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.coders._worker = worker_threads(1)
+    blocked = Blocked("h264", stage.encoders)
+    here = ChainEncoder("jpeg", stage.encoders)
+    here.blocking = False  # type: ignore[misc]
+    monkeypatch.setattr(stage, "open_encoder", {"h264": blocked, "jpeg": here}.__getitem__)
+    viewer = stage.watch("h264", "jpeg")
+    try:
+        stage._nursery.start_soon(stage.show)
+        await trio.sleep(LIMIT + 1)
+        assert viewer.packets == [(LIMIT, True, 1, 0)]
+        assert stage.coders.hangs("encoder", "h264")
+        await stage.leave(viewer)
+        assert not blocked.closed
+    finally:
+        blocked.go_on.set()
+    assert blocked.was_closed.wait(120)
+    assert blocked.frames == [0]
+    assert not stage.coders.hangs("encoder", "h264")
+
+
+async def test_the_place_of_a_thread_that_hangs_is_given_to_others(autojump_clock: Any) -> None:
+    work, go_on = worker_threads(1), threading.Event()
+    try:
+        for _ in range(3):
+            with pytest.raises(Overrun):
+                await work(go_on.wait, 120, 10)
+        assert trio.current_time() == 30
+        assert await work(len, "ab") == 2
+    finally:
+        go_on.set()
+
+
+async def test_who_leaves_waits_for_a_thread_until_the_limit_at_most(autojump_clock: Any) -> None:
+    work, go_on = worker_threads(1), threading.Event()
+    try:
+        with trio.move_on_after(1) as scope:
+            with pytest.raises(Overrun):
+                await work(go_on.wait, 120, 10)
+            await trio.lowlevel.checkpoint()
+        assert scope.cancelled_caught
+        assert trio.current_time() == 10
+    finally:
+        go_on.set()
+
+
+async def test_a_wait_for_a_thread_does_not_count(autojump_clock: Any) -> None:
+    work, go_on = worker_threads(1), threading.Event()
+    overran: list[tuple[int, float]] = []
+
+    async def overrun(number: int) -> None:
+        with pytest.raises(Overrun):
+            await work(go_on.wait, 120, 10)
+        overran.append((number, trio.current_time()))
+
+    try:
+        async with trio.open_nursery() as nursery:
+            for number in range(3):
+                nursery.start_soon(overrun, number)
+                await trio.testing.wait_all_tasks_blocked()
+    finally:
+        go_on.set()
+    assert overran == [(0, 10), (1, 20), (2, 30)]
+
+
+async def test_closing_leaves_the_loop_and_may_hang(autojump_clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+    go_on, began, closed_by = threading.Event(), threading.Event(), []
+
+    class Closing(ChainEncoder):
+        def close(self) -> None:
+            closed_by.append(threading.current_thread())
+            began.set()
+            assert go_on.wait(120)
+
+    coders, encoder = Coders(worker_threads(1), 10), Closing("av1", [])
+    try:
+        async with coders.closing():
+            coders.close(encoder)
+            assert trio.current_time() == 0
+        assert trio.current_time() == 10
+        assert coders.hangs("encoder", "av1")
+    finally:
+        go_on.set()
+    assert began.wait(120)
+    assert len(closed_by) == 1
+    assert closed_by[0] is not threading.current_thread()
+    assert caplog.messages[0].startswith("closing the av1 encoder (of the test): it has not returned in 10 s")
+
+
+async def test_what_is_closed_last_is_closed_although_the_server_is_cancelled() -> None:
+    coders, encoder = Coders(worker_threads(1), 120), ChainEncoder("av1", [])
+    with trio.CancelScope() as scope:
+        async with coders.closing():
+            coders.close(encoder)
+            scope.cancel()
+    assert encoder.closed
+
+
+# ---- sound, and what clients send -----------------------------------------------------------------------------------
+
+
+async def test_sound_that_hangs_goes_on_with_the_next_codec(autojump_clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Opus(PcmEncoder):
+        codec = "opus"
+        blocking = True
+
+        def close(self) -> None:
+            raise AssertionError("it encodes")
+
+    changed: list[TrackInfo] = []
+    spec = TrackSpec("voice", "audio", sample_rate=48_000)
+    coders = Coders(never, 10)
+    monkeypatch.setattr(sound, "open_encoder", lambda spec, codec, settings: Opus() if codec == "opus" else PcmEncoder())
+    track = Sound(0, spec, ("opus", "pcm_s16le"), CodecSettings(), coders, changed.append, lambda: None)
+    encoded = await track.encode(np.zeros((1, 4), np.int16))
+    assert trio.current_time() == 10
+    assert encoded is not None
+    assert bytes(encoded.payload) == bytes(8)
+    assert [info.codec for info in changed] == ["pcm_s16le"]
+    other = Sound(0, spec, ("opus", "pcm_s16le"), CodecSettings(), coders, changed.append, lambda: None)
+    assert other.info.codec == "pcm_s16le"
+
+
+async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+    work, go_on = worker_threads(1), threading.Event()
+    dropped: list[Any] = []
+    said: list[tuple[str, str]] = []
+    got: list[Any] = []
+
+    async def worker(function: Any, argument: Any, /, limit: float) -> Any:
+        if trio.current_time() < 10:  # the first one hangs
+            return await work(lambda _: go_on.wait(120), argument, limit)
+        await trio.lowlevel.checkpoint()
+        return function(argument)
+
+    def packet(payload: bytes, **meta: Any) -> bytes:
+        return packet_head(Packet(0, 0, 0, 0, None, 0, meta, memoryview(payload))) + payload
+
+    spec = TrackSpec("camera", "video", "in")
+    coders = Coders(worker, 10)
+    inbound = Inbound((spec,), coders, lambda *what: dropped.append(what), lambda *words: said.append(words))
+    picture, first = np.zeros((2, 2, 3), np.uint8), inbound._decoders[0]
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(inbound.run)
+            for _ in range(2):
+                inbound.take(packet(simplejpeg.encode_jpeg(picture), codec="jpeg"), lambda *frame: got.append(frame))
+            await trio.sleep(12)
+            assert [text.partition(": ")[2] for _, text in said] == [
+                "track camera: it has not returned in 10 s and is left behind; until it returns this server uses no other "
+                "jpeg decoder"
+            ]
+            assert inbound._decoders[0] is not first  # which its thread still works on
+            inbound.take(packet(picture.tobytes(), codec="raw", width=2, height=2), lambda *frame: got.append(frame))
+            inbound.take(packet(simplejpeg.encode_jpeg(picture), codec="jpeg"), lambda *frame: got.append(frame))
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(got) == 1
+            assert said[-1][1].endswith("the server's jpeg decoder hangs; send another codec")
+            assert dropped == [("input", "refused", 1)] * 3
+            nursery.cancel_scope.cancel()
+    finally:
+        go_on.set()
+    assert caplog.text.count("camera: the jpeg decoder failed") == 1
