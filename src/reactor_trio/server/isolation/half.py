@@ -13,7 +13,7 @@ from reactor_trio.media import Bundle, Origin
 from reactor_trio.protocol import EndReason
 from reactor_trio.server.isolation import words
 from reactor_trio.server.isolation.failure import error_of
-from reactor_trio.server.isolation.shared import SeenFrames, SharedFrames
+from reactor_trio.server.isolation.shared import FrameExchange
 from reactor_trio.session import Answer, PlayoutSide, SessionSide
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.pending import Command
@@ -25,8 +25,7 @@ class RemoteHalf:
     Args:
         client: number and joining time of the controlling client.
         say: sends a word; nothing happens if the process is gone.
-        shown: where frames of clients lie for the other process.
-        seen: where its own lie.
+        frames: where those of clients lie for the other process, and its own.
         over: told when the model has let go of the session.
     """
 
@@ -35,8 +34,7 @@ class RemoteHalf:
         session_id: str,
         client: tuple[int, float],
         say: Callable[[object], None],
-        shown: SharedFrames,
-        seen: SeenFrames,
+        frames: FrameExchange,
         over: Callable[[str], object],
     ) -> None:
         self.mailbox = Mailbox(_at_once, asleep=True)
@@ -46,8 +44,7 @@ class RemoteHalf:
         self._early: list[object] = []
         self._say: Callable[[object], object] = self._early.append
         self._say_now = say
-        self._shown_frames = shown
-        self._seen_frames = seen
+        self._frames = frames
         self._over = over
         self._began = False
         self._ended = trio.Event()
@@ -114,7 +111,7 @@ class RemoteHalf:
 
     def take_input(self, track: str, frame: InputFrame) -> None:
         """See `Half`."""
-        self._say(words.Media(self._id, track, self._shown_frames.show(frame.data), frame.pts))
+        self._say(words.Media(self._id, track, self._frames.show(frame.data), frame.pts))
 
     def limit(self, fps: float) -> None:
         """See `Half`."""
@@ -135,7 +132,7 @@ class RemoteHalf:
         match word:
             case words.Put():
                 bundle = Bundle(
-                    tracks={name: self._seen_frames.see(plane) for name, plane in word.tracks.items()},
+                    tracks={name: self._frames.see(plane) for name, plane in word.tracks.items()},
                     seqs=word.seqs, duration=word.duration, paced=word.paced, origin=Origin(*word.origin), made=word.made,
                 )  # fmt: skip
                 self.mailbox.leave(self._playout.put, bundle, word.epoch, word.ready)

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import msgspec
 import trio
 
-from reactor_trio.errors import ReactorError
 from reactor_trio.server.isolation.words import Segment
 from reactor_trio.session.bell import Bell
 
@@ -24,10 +23,6 @@ _encoder = msgspec.msgpack.Encoder()
 _CHUNK = 256 * 1024
 #: descriptors in one message, at most what Linux takes in one (SCM_MAX_FD)
 _MOST_DESCRIPTORS = 253
-
-
-class LinkBroken(ReactorError):
-    """The other process is gone."""
 
 
 class Link(Protocol):

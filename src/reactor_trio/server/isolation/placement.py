@@ -23,7 +23,7 @@ from reactor_trio.server.isolation.failure import error_of
 from reactor_trio.server.isolation.half import RemoteHalf
 from reactor_trio.server.isolation.link import Link
 from reactor_trio.server.isolation.process import ModelProcess, OpenProcess, forward_log
-from reactor_trio.server.isolation.shared import SeenFrames, SharedFrames
+from reactor_trio.server.isolation.shared import FrameExchange
 from reactor_trio.server.placement import Dropped, Ending, Placed
 from reactor_trio.server.settings import Settings
 from reactor_trio.session import Check
@@ -113,8 +113,7 @@ class _Served:
         self.process = process
         self._link: Link = process.link
         self._dropped = dropped
-        self._frames = SharedFrames(self._link.send)
-        self._seen = SeenFrames(self._link.send)
+        self._frames = FrameExchange(self._link.send)
         self._halves: dict[str, RemoteHalf] = {}
         self._answer: words.Loaded | words.NotLoaded | None = None
         self._answered, self._finished, self._gone = trio.Event(), trio.Event(), trio.Event()
@@ -145,14 +144,14 @@ class _Served:
         match self._answer:
             case None:
                 raise ModelFailed(f"{name}: its process {self.process.exit()} while the model was loaded")
-            case words.NotLoaded(failure, _unusable):
+            case words.NotLoaded(failure):
                 raise ModelFailed(f"{name}: load() raised {failure.kind}: {failure.text}") from error_of(failure)
             case words.Loaded(max_sessions):
                 return max_sessions
 
     def open_half(self, session_id: str, client: tuple[int, float]) -> RemoteHalf:
         """See `Placed`."""
-        half = RemoteHalf(session_id, client, self._link.send, self._frames, self._seen, self._forget)
+        half = RemoteHalf(session_id, client, self._link.send, self._frames, self._forget)
         if self._gone.is_set():
             half.lost()
         else:
@@ -192,13 +191,8 @@ class _Served:
 
     def _hear(self, word: Any, descriptor: int | None) -> None:
         match word:
-            case words.Segment():
-                assert descriptor is not None
-                self._seen.add(word, descriptor)
-            case words.Gone(number):
-                self._seen.gone(number)
-            case words.Returned(numbers):
-                self._frames.returned(numbers)
+            case words.Segment() | words.Gone() | words.Returned():
+                self._frames.hear(word, descriptor)
             case words.Pong(number):
                 self._ponged = number
                 self._pong.set()
@@ -227,7 +221,6 @@ class _Served:
         for half in list(self._halves.values()):
             half.lost()
         self._link.close()
-        self._seen.close()
         self._frames.close()
 
     def _forget(self, session_id: str) -> None:

@@ -4,7 +4,7 @@ Who makes frames has `SharedFrames`: it gives memory for a frame before it is fi
 yield costs is made there and nowhere else. The memory lies in *segments* (`memfd_create`: no name, so nothing is left of it
 when both processes are gone), one for each accepted array, used again when nobody looks at it. The other side has
 `SeenFrames`: it maps each segment once, and gives arrays that lie in it. When the last view of one is gone, wherever that
-is, it says so.
+is, it says so. Each process makes frames and sees those of the other: `FrameExchange` is both.
 
 A segment is free when this side has let go of the array and the other side has returned it as often as it was shown.
 """
@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
-from reactor_trio.server.isolation.words import Gone, Plane, Returned, Segment
+from reactor_trio.server.isolation.words import Gone, Memory, Plane, Returned, Segment
 
 #: bytes of a frame that is worth a segment; a smaller one goes inline
 WORTH_SHARING = 16 * 1024
@@ -215,6 +215,43 @@ class SeenFrames:
     def _tell(self) -> None:
         numbers, self._unseen = list(self._unseen), deque()
         self._send(Returned(numbers))
+
+
+class FrameExchange:
+    """The frames that one process shows the other, and those that it sees. Made on the loop that talks to it.
+
+    Args:
+        send: says a word to the other process, with its descriptor.
+        mine: where frames of this one lie, if that was arranged already.
+    """
+
+    def __init__(self, send: Callable[..., None], mine: SharedFrames | None = None) -> None:
+        self._mine = mine or SharedFrames(send)
+        self._seen = SeenFrames(send)
+
+    def show(self, frame: npt.NDArray[Any]) -> Plane:
+        """How the other process finds a frame of this one."""
+        return self._mine.show(frame)
+
+    def see(self, plane: Plane) -> npt.NDArray[Any]:
+        """A frame of the other process, read-only. Raises KeyError or ValueError for one that cannot be."""
+        return self._seen.see(plane)
+
+    def hear(self, word: Memory, descriptor: int | None) -> None:
+        """The other process says something of memory; the descriptor of a segment is closed."""
+        match word:
+            case Segment():
+                assert descriptor is not None
+                self._seen.add(word, descriptor)
+            case Gone(number):
+                self._seen.gone(number)
+            case Returned(numbers):
+                self._mine.returned(numbers)
+
+    def close(self) -> None:
+        """Nothing more is shown or seen; arrays that somebody still has stay as they are."""
+        self._seen.close()
+        self._mine.close()
 
 
 def _array(owner: ctypes.Array[ctypes.c_char], shape: tuple[int, ...], kind: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -15,6 +15,12 @@ class _Word(msgspec.Struct, frozen=True, array_like=True, tag_field="word"):
     """One word."""
 
 
+class _SessionWord(_Word, frozen=True):
+    """One word of the session with this id."""
+
+    session: str
+
+
 class Plane(msgspec.Struct, frozen=True, array_like=True):
     """One frame's values: in `segment` from `offset` on, or `inline`."""
 
@@ -65,6 +71,9 @@ class Returned(_Word, frozen=True, tag=3):
     numbers: list[int]
 
 
+Memory: TypeAlias = Segment | Gone | Returned
+
+
 # ---- to the model's process ----------------------------------------------------------------------------------------------
 
 
@@ -82,24 +91,20 @@ class Load(_Word, frozen=True, tag=10):
     given: bytes
 
 
-class Begin(_Word, frozen=True, tag=11):
+class Begin(_SessionWord, frozen=True, tag=11):
     """A session begins; its controlling client by number and joining time."""
 
-    session: str
     client: int
     joined_at: float
 
 
-class Over(_Word, frozen=True, tag=12):
+class Over(_SessionWord, frozen=True, tag=12):
     """A session is over: the model is to let go of it."""
 
-    session: str
 
-
-class Said(_Word, frozen=True, tag=13):
+class Said(_SessionWord, frozen=True, tag=13):
     """A command has come, with its arguments as the client sent them, or a file has (`files` holds it)."""
 
-    session: str
     number: int
     client: int
     name: str
@@ -109,42 +114,37 @@ class Said(_Word, frozen=True, tag=13):
     at: float
 
 
-class Media(_Word, frozen=True, tag=14):
+class Media(_SessionWord, frozen=True, tag=14):
     """A frame of an input track has come."""
 
-    session: str
     track: str
     plane: Plane
     pts: float
 
 
-class Pause(_Word, frozen=True, tag=43):
+class Pause(_SessionWord, frozen=True, tag=43):
     """See `Half.pause`."""
 
-    session: str
     paused: bool
 
 
-class Limit(_Word, frozen=True, tag=15):
+class Limit(_SessionWord, frozen=True, tag=15):
     """See `Half.limit`."""
 
-    session: str
     fps: float
 
 
-class Handed(_Word, frozen=True, tag=16):
+class Handed(_SessionWord, frozen=True, tag=16):
     """See `Half.handed`."""
 
-    session: str
     until: float
     epoch: int
     wake: bool
 
 
-class Shown(_Word, frozen=True, tag=17):
+class Shown(_SessionWord, frozen=True, tag=17):
     """See `Half.shown`."""
 
-    session: str
     until: float
 
 
@@ -154,10 +154,8 @@ class Ping(_Word, frozen=True, tag=18):
     number: int
 
 
-class ShowStack(_Word, frozen=True, tag=19):
+class ShowStack(_SessionWord, frozen=True, tag=19):
     """Write to the log where the model's code is."""
-
-    session: str
 
 
 class Stop(_Word, frozen=True, tag=20):
@@ -174,16 +172,14 @@ class Loaded(_Word, frozen=True, tag=30):
 
 
 class NotLoaded(_Word, frozen=True, tag=31):
-    """It is not; `unusable`: what the class declares cannot be served."""
+    """It is not."""
 
     failure: Failure
-    unusable: bool
 
 
-class Put(_Word, frozen=True, tag=32):
+class Put(_SessionWord, frozen=True, tag=32):
     """See `PlayoutSide.put`."""
 
-    session: str
     tracks: dict[str, Plane]
     seqs: dict[str, int]
     duration: float
@@ -194,17 +190,15 @@ class Put(_Word, frozen=True, tag=32):
     ready: float
 
 
-class Flush(_Word, frozen=True, tag=33):
+class Flush(_SessionWord, frozen=True, tag=33):
     """See `PlayoutSide.flush`."""
 
-    session: str
     epoch: int
 
 
-class Retime(_Word, frozen=True, tag=34):
+class Retime(_SessionWord, frozen=True, tag=34):
     """See `PlayoutSide.retime`."""
 
-    session: str
     interval: float
 
 
@@ -217,10 +211,9 @@ class Dropped(_Word, frozen=True, tag=35):
     frames: int
 
 
-class Answered(_Word, frozen=True, tag=36):
+class Answered(_SessionWord, frozen=True, tag=36):
     """See `SessionSide.answered`."""
 
-    session: str
     numbers: tuple[int, ...]
     step: int
     reply: bytes
@@ -228,19 +221,17 @@ class Answered(_Word, frozen=True, tag=36):
     message: str
 
 
-class Told(_Word, frozen=True, tag=37):
+class Told(_SessionWord, frozen=True, tag=37):
     """See `SessionSide.tell`; `type` is the message's."""
 
-    session: str
     type: str
     data: bytes
     client: int | None
 
 
-class Ended(_Word, frozen=True, tag=38):
+class Ended(_SessionWord, frozen=True, tag=38):
     """The model has let go of a session; `left`: what it still holds all the same, in words."""
 
-    session: str
     failure: Failure | None
     left: str
 
@@ -276,9 +267,9 @@ class Logged(_Word, frozen=True, tag=41):
 
 
 ToModel: TypeAlias = (
-    Segment | Gone | Returned | Load | Begin | Over | Said | Media | Limit | Pause | Handed | Shown | Ping | ShowStack | Stop
+    Memory | Load | Begin | Over | Said | Media | Limit | Pause | Handed | Shown | Ping | ShowStack | Stop
 )
 FromModel: TypeAlias = (
-    Segment | Gone | Returned | Loaded | NotLoaded | Put | Flush | Retime | Dropped | Answered | Told | Ended | RunEnded
-    | Broken | Pong | Logged
+    Memory | Loaded | NotLoaded | Put | Flush | Retime | Dropped | Answered | Told | Ended
+    | RunEnded | Broken | Pong | Logged
 )

@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 import trio
 
-from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input import InputFrame
 from reactor_trio.interface.model import Model
@@ -27,7 +26,7 @@ from reactor_trio.model_host import ModelHost
 from reactor_trio.server.isolation import words
 from reactor_trio.server.isolation.failure import ends_process, failure_of
 from reactor_trio.server.isolation.link import Link
-from reactor_trio.server.isolation.shared import SeenFrames, SharedFrames
+from reactor_trio.server.isolation.shared import FrameExchange, SharedFrames
 from reactor_trio.server.loading import LoadedModel, load_model
 from reactor_trio.server.model_loop import ModelLoop
 from reactor_trio.server.settings import Settings
@@ -61,14 +60,14 @@ async def work(
     """Do what the server says until it says no more, on a loop beside that of `host`.
 
     Args:
-        frames: where accepted frames are kept, if that was arranged already.
+        frames: where accepted frames lie, if that was arranged already.
         find: gives the class that `Load` names; called on the model thread.
         unpack: what `pack` packed.
         loaded: told of the model.
     """
     async with trio.open_nursery() as nursery:
         nursery.start_soon(link.run)
-        worker = _Worker(link, host, nursery, frames or SharedFrames(link.send), find, unpack, loaded)
+        worker = _Worker(link, host, nursery, FrameExchange(link.send, frames), find, unpack, loaded)
         try:
             await worker.run()
         finally:
@@ -82,7 +81,7 @@ class _Worker:
         link: Link,
         host: ModelHost,
         nursery: trio.Nursery,
-        frames: SharedFrames,
+        frames: FrameExchange,
         find: Callable[[str], type[Model]],
         unpack: Callable[[bytes], Given],
         loaded: Callable[[LoadedModel], object],
@@ -94,7 +93,6 @@ class _Worker:
         self._tell_loaded = loaded
         self._host = host
         self._nursery = nursery
-        self._seen = SeenFrames(link.send)
         self._loop = ModelLoop(host)
         self._loaded: LoadedModel | None = None
         self._hold = False
@@ -111,13 +109,8 @@ class _Worker:
                 self._running.cancel()
             case words.Load():
                 self._nursery.start_soon(self._load, word)
-            case words.Segment():
-                assert descriptor is not None
-                self._seen.add(word, descriptor)
-            case words.Gone(number):
-                self._seen.gone(number)
-            case words.Returned(numbers):
-                self.frames.returned(numbers)
+            case words.Segment() | words.Gone() | words.Returned():
+                self.frames.hear(word, descriptor)
             case words.Ping(number):
                 self._host.post(self._host.post_io, self.link.send, words.Pong(number))
             case words.Begin(session, client, joined_at):
@@ -126,10 +119,9 @@ class _Worker:
                 log.error("session %s: it is here:\n%s", session, self._host.stack())
             case _:
                 if (stand := self._sessions.get(word.session)) is not None:
-                    stand.hear(word, self._seen)
+                    stand.hear(word)
 
     def close(self) -> None:
-        self._seen.close()
         self.frames.close()
 
     async def _load(self, load: words.Load) -> None:
@@ -143,7 +135,7 @@ class _Worker:
             except trio.Cancelled:
                 raise
             except BaseException as error:
-                self.link.send(words.NotLoaded(failure_of(error), isinstance(error, DeclarationError)))
+                self.link.send(words.NotLoaded(failure_of(error)))
                 return
             self._tell_loaded(self._loaded)
             self.link.send(words.Loaded(self._loaded.max_sessions))
@@ -198,14 +190,15 @@ class _Stand:
             self.half.close()
         return error
 
-    def hear(self, word: Any, seen: SeenFrames) -> None:
+    def hear(self, word: Any) -> None:
         match word:
             case words.Over():
                 self._over.cancel()
             case words.Said():
                 self.half.command(self._command(word))
             case words.Media(_, track, plane, pts):
-                self.half.take_input(track, InputFrame(seen.see(plane).copy(), pts))  # which is the author's to change
+                seen = self._worker.frames.see(plane)
+                self.half.take_input(track, InputFrame(seen.copy(), pts))  # which is the author's to change
             case words.Pause(_, paused):
                 self.half.pause(paused)
             case words.Limit(_, fps):
