@@ -15,43 +15,14 @@ from typing import Any, NamedTuple
 
 import anyio
 import anyio.to_thread
-import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+from adder import Adder
 from cut_link import CutLink, cut_link, port_of
 
 from reactor_trio.client import Client, connect
-from reactor_trio.interface import InputState, ModelMessage, Output, ReactorPipeline, Video, event
 from reactor_trio.server.host import RuntimeHost
 from reactor_trio.server.settings import LimitSettings, Settings
-
-
-class Total(InputState):
-    total: int = 0
-
-
-class Picture(Output):
-    main_video: Video
-
-
-class Counted(ModelMessage):
-    count: int
-    number: int
-
-
-class Adder(ReactorPipeline):
-    state: Total
-    fps = 10
-
-    @event
-    async def add(self, number: int) -> int:
-        self.state.total += 1
-        await self.send(Counted(count=self.state.total, number=number))
-        return self.state.total
-
-    def inference(self):
-        while True:
-            yield Picture(main_video=np.full((16, 16, 3), self.state.total % 256, np.uint8))
 
 
 class Figures(NamedTuple):

@@ -16,8 +16,9 @@ from reactor_trio.server.host import RuntimeHost
 from reactor_trio.server.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+from adder import Adder
 from cut_link import cut_link, port_of
-from link_drops import Adder, drive
+from link_drops import drive
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,41 +13,15 @@ from playwright.sync_api import Page, expect
 from real_server import real_server
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
+import adder
 from cut_link import CutLink, cut_link, port_of
-
-MODEL = '''
-import numpy as np
-from reactor_trio import InputState, ModelMessage, Output, ReactorPipeline, Video, event
-
-class Total(InputState):
-    total: int = 0
-
-class Picture(Output):
-    main_video: Video
-
-class Counted(ModelMessage):
-    count: int
-
-class Adder(ReactorPipeline):
-    state: Total
-    fps = 30
-
-    @event
-    async def add(self):
-        self.state.total += 1
-        await self.send(Counted(count=self.state.total))
-
-    def inference(self):
-        while True:
-            yield Picture(main_video=np.full((64, 64, 3), 40 + 30 * self.state.total, np.uint8))
-'''
 
 
 @pytest.fixture(scope="module")
 def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CutLink]:
     """The way to `reactor run`, which drains and exits with 0 when the tests are done."""
     folder = tmp_path_factory.mktemp("project")
-    (folder / "adder.py").write_text(MODEL)
+    shutil.copy(adder.__file__, folder)
     (folder / "reactor.yaml").write_text("model: adder:Adder\nname: adder\nruntime:\n  resume_window: 20\n")
     with real_server(folder) as url, cut_link(port_of(url)) as link:
         yield link

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from reactor_trio.headless import RenderedBundle, Verification, read_recording, replay
 from reactor_trio.interface.model import Model
+
+_on_this_loop = partial(replay, thread=False)
 
 
 async def assert_replays(
@@ -36,12 +39,13 @@ async def assert_replays(
     verification = Verification(known, frames)
     if not known.verifiable:
         raise AssertionError(str(verification))
-    bundles, warnings = await _replayed(recording, model, config, uploads, frames)
+    async with _on_this_loop(recording, model, config=config, uploads=uploads, frames=frames) as replaying:
+        bundles = [bundle async for bundle in replaying.rendering]
     for bundle in bundles:
         verification.compare(bundle)
     verification.close()
     if not verification.equal:
-        raise AssertionError("\n".join([f"{recording}: {verification}", *warnings]))
+        raise AssertionError("\n".join([f"{recording}: {verification}", *replaying.warnings]))
     return bundles
 
 
@@ -57,13 +61,5 @@ async def replayed_frames(
 
     Raises ScriptError if the recording cannot be read or a command is refused now, ModelFailed if model code raises.
     """
-    bundles, _ = await _replayed(recording, model, config, uploads, frames)
-    return bundles
-
-
-async def _replayed(
-    recording: str | Path, model: type[Model], config: Mapping[str, Any] | None, uploads: str | Path | None,
-    frames: int | None,
-) -> tuple[list[RenderedBundle], list[str]]:  # fmt: skip
-    async with replay(recording, model, config=config, uploads=uploads, frames=frames, thread=False) as replaying:
-        return [bundle async for bundle in replaying.rendering], replaying.warnings
+    async with _on_this_loop(recording, model, config=config, uploads=uploads, frames=frames) as replaying:
+        return [bundle async for bundle in replaying.rendering]
