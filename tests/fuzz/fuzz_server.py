@@ -26,7 +26,8 @@ from reactor_trio.connection.coders import Coders
 from reactor_trio.connection.conversation import _Conversation
 from reactor_trio.connection.hello import Hello, HelloRefused, parse_hello
 from reactor_trio.connection.inbound import Inbound
-from reactor_trio.connection.outbound import Outbound, OutboundServices
+from reactor_trio.connection.outbound import Outbound
+from reactor_trio.connection.services import OutboundServices
 from reactor_trio.connection.tiers import Tiers
 from reactor_trio.interface import (
     Audio,

@@ -8,6 +8,6 @@ from reactor_trio.connection.hello import HelloRefused as HelloRefused
 from reactor_trio.connection.hello import parse_hello as parse_hello
 from reactor_trio.connection.inbound import Inbound as Inbound
 from reactor_trio.connection.outbound import Outbound as Outbound
-from reactor_trio.connection.outbound import OutboundServices as OutboundServices
+from reactor_trio.connection.services import OutboundServices as OutboundServices
 from reactor_trio.connection.stay import Stay as Stay
 from reactor_trio.connection.tiers import Tiers as Tiers

@@ -2,87 +2,36 @@
 
 One task sends. Before each frame it sends every message that waits, so a message said before a frame arrives before it. When
 it can send a frame of a video track it encodes it, or takes what another viewer's task has encoded (`tiers`): what was
-replaced until that moment is dropped unencoded and counted. Audio waits in a short queue of its own and is not dropped with
-a picture.
+replaced until that moment is dropped unencoded and counted. Sound waits in a short queue of its own (`sound`) and is not
+dropped with a picture.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import trio
 
-from reactor_trio.connection.coders import Coders
 from reactor_trio.connection.hello import Hello
 from reactor_trio.connection.lane import CodedFrame, DueFrame, Lane
-from reactor_trio.connection.sound import Sound
+from reactor_trio.connection.services import OutboundServices
+from reactor_trio.connection.sound import Sound, SoundQueue
 from reactor_trio.connection.tiers import Tiers
 from reactor_trio.connection.transcript import Transcript
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Bundle, CodecSettings, FrameHandle, choose_codecs
-from reactor_trio.protocol import (
-    KEYFRAME,
-    EndReason,
-    Packet,
-    TrackInfo,
-    Welcome,
-    close_code,
-    packet_head,
-)
+from reactor_trio.media import Bundle, choose_codecs
+from reactor_trio.protocol import EndReason, TrackInfo, Welcome, close_code
 from reactor_trio.session.bell import Bell
 from reactor_trio.transport import MessageStream
-
-#: blocks of audio that may wait for a slow socket, some seconds of it
-AUDIO_BLOCKS = 128
 
 
 class _Close(msgspec.Struct, frozen=True):
     code: int
     reason: str
-
-
-class OutboundServices(msgspec.Struct, frozen=True):
-    """What the ways out need of their server.
-
-    Attributes:
-        tracks: the model's; their places are the indices on the wire.
-        codec: how frames are encoded.
-        coders: run the encoders.
-        max_age: seconds after its due time from which a frame is too old.
-        message_limit: messages that may wait; more means that the client does not read.
-        dropped: counts frames dropped: place, reason, number.
-        sent: counts what was sent: frames, bytes.
-        latency: told of parts of the time from a command to its picture: which, and seconds.
-        encoded: told of each block of sound encoded: codec, and seconds.
-        traced: told of each picture written, if somebody follows commands: the client's number, the picture, and when its
-            writing began and ended.
-    """
-
-    tracks: tuple[TrackSpec, ...]
-    codec: CodecSettings
-    coders: Coders
-    max_age: float
-    message_limit: int
-    dropped: Callable[[str, str, int], None]
-    sent: Callable[[int, int], None]
-    latency: Callable[[str, float], None]
-    encoded: Callable[[str, float], None] = lambda _codec, _seconds: None
-    traced: Callable[[int, CodedFrame, float, float], None] | None = None
-
-
-class _Block(msgspec.Struct, frozen=True):
-    """A block of audio that waits."""
-
-    track: Sound
-    frame: FrameHandle
-    seq: int
-    pts: float
-    step: int
-    command: int | None
 
 
 class Outbound:
@@ -123,8 +72,7 @@ class Outbound:
         #: the same lanes; the one that was served last comes last
         self._turns: deque[Lane] = deque()
         self._standing: dict[str, DueFrame] = {}
-        self._audio: deque[_Block] = deque()
-        self._sound: dict[str, Sound] = {}
+        self._sound = SoundQueue(services.dropped, services.encoded)
         self._inputs: list[TrackInfo] = []
         for index, spec in enumerate(services.tracks):
             if spec.direction == "in":
@@ -138,10 +86,10 @@ class Outbound:
                 )  # fmt: skip
                 self._turns.append(self._lanes[spec.name])
             elif hello.audio:
-                self._sound[spec.name] = Sound(
+                self._sound.add(Sound(
                     index, spec, hello.audio, services.codec, services.coders,
                     lambda info: self.say("reactor.track", info), self._forsaken,
-                )  # fmt: skip
+                ))  # fmt: skip
 
     def join(self, tiers: Tiers) -> None:
         """Be served by the tiers of a session, before it is attached to that."""
@@ -155,7 +103,7 @@ class Outbound:
     @property
     def track_infos(self) -> list[TrackInfo]:
         """What the client is told of its tracks, in the order of their indices."""
-        outputs = [lane.info for lane in self._lanes.values()] + [track.info for track in self._sound.values()]
+        outputs = [lane.info for lane in self._lanes.values()] + self._sound.infos
         return sorted(outputs + self._inputs, key=lambda info: info.index)
 
     # ---- Attachment ---------------------------------------------------------------------------------------------------
@@ -170,11 +118,8 @@ class Outbound:
                 self._standing[name] = due
                 assert self._tiers is not None
                 outpaced.append(self._tiers.offer(lane, due))
-            elif (track := self._sound.get(name)) is not None:
-                if len(self._audio) >= AUDIO_BLOCKS:
-                    self._audio.popleft()
-                    self._services.dropped("lane", "audio_overflow", 1)
-                self._audio.append(_Block(track, frame, seq, pts, origin.step, origin.command))
+            else:
+                self._sound.put(name, frame, seq, pts, origin)
         self._bell.ring()
         return any(outpaced)
 
@@ -234,11 +179,7 @@ class Outbound:
                 self._services.dropped("lane", "client_left", lost)
             if self._tiers is not None:
                 self._tiers.leave(lane)
-        if self._audio:
-            self._services.dropped("lane", "client_left", len(self._audio))
-            self._audio.clear()
-        for track in self._sound.values():
-            track.close()
+        self._sound.close()
         self._standing.clear()
         self._free.ring()
 
@@ -304,8 +245,8 @@ class Outbound:
             now = trio.current_time()
             if self._texts:
                 open_ = await self._send_texts(stream)
-            elif self._audio:
-                open_ = await self._send_audio(stream, self._audio.popleft())
+            elif self._sound.waits:
+                open_ = await self._send_sound(stream)
             elif (lane := self._lane_with_packet(now)) is not None:
                 open_ = await self._send_video(stream, lane, lane.take())
             elif (lane := self._lane_to_encode(now)) is not None:
@@ -367,23 +308,18 @@ class Outbound:
                 self._services.dropped("lane", "client_left", 1)
         return True
 
-    async def _send_audio(self, stream: MessageStream, block: _Block) -> bool:
-        track, sent, reason, began = block.track, False, "client_left", trio.current_time()
+    async def _send_sound(self, stream: MessageStream) -> bool:
+        sent, reason = False, "client_left"
         try:
-            encoded = await track.encode(block.frame)
-            if encoded is None:
+            coded = await self._sound.encode_next()
+            if coded is None:
                 reason = "encoder_failed"
                 return True
-            self._services.encoded(track.info.codec or "", trio.current_time() - began)
             if not await self._send_texts(stream):
                 return False
-            packet = Packet(
-                track.index, block.seq, max(0, round(block.pts * 1e6) + encoded.pts_shift_us),
-                KEYFRAME if encoded.keyframe else 0, block.command, block.step, dict(encoded.meta), encoded.payload,
-            )  # fmt: skip
-            head = packet_head(packet)
-            await stream.send_packet(head, encoded.payload)
-            self._services.sent(1, len(head) + encoded.payload.nbytes)
+            head, payload = coded
+            await stream.send_packet(head, payload)
+            self._services.sent(1, len(head) + payload.nbytes)
             sent = True
         finally:
             if not sent:
