@@ -1,0 +1,155 @@
+"""What is promised when something fails (`docs/scaling.md`), each on a real Ray on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.error
+import urllib.request
+from contextlib import suppress
+
+import pytest
+import trio
+from replica_kit import PATIENCE, Application, alive, ended, pictures
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect as connect_plainly
+
+from reactor_trio import ConnectionRefused, SessionEnded
+from reactor_trio.client import Client
+
+
+async def process_of(client: Client) -> int:
+    return int((await client.command("who"))["process"])
+
+
+async def end_it(client: Client, how: str) -> None:
+    process = await process_of(client)
+    match how:
+        case "killed":
+            os.kill(process, signal.SIGKILL)
+        case "stopped":
+            os.kill(process, signal.SIGSTOP)
+        case _:
+            with suppress(SessionEnded):
+                await client.command(how)
+
+
+@pytest.mark.parametrize("how", ["killed", "fault", "crash", "hang", "stopped"])
+async def test_a_replica_that_is_gone_costs_its_own_session_alone(application: Application, how: str) -> None:
+    async with application.client() as other, application.client() as client:
+        gone, stays = await process_of(client), await process_of(other)
+        assert gone != stays
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(end_it, client, how)
+            reason = await ended(client)
+            nursery.cancel_scope.cancel()
+        assert reason in ("lost", "replica_failed", "model_error")
+        with trio.fail_after(PATIENCE):
+            while alive(gone):
+                await trio.sleep(0.05)
+        await pictures(other)
+        async with application.client() as again:  # the other replica is taken, so this is a new one
+            assert await process_of(again) not in (gone, stays)
+            await pictures(again)
+        assert await process_of(other) == stays
+
+
+async def test_without_the_gate_sessions_go_on_and_it_comes_back(application: Application) -> None:
+    async with application.client() as client:
+        before = application.kill("gate")
+        await pictures(client, 30)
+        async with application.client() as another:
+            await pictures(another)
+        assert application.processes("gate") != [before]
+        # The slot of the session that the first gate gave is counted still.
+        assert await process_of(client) != before
+        async with application.client() as _:
+            pass
+
+
+async def test_the_slots_of_a_dead_gate_are_not_given_twice(application: Application) -> None:
+    async with application.client() as one, application.client() as two:
+        application.kill("gate")
+        with trio.fail_after(PATIENCE):
+            while not await trio.to_thread.run_sync(answers, application.url):
+                await trio.sleep(0.1)
+        assert await application.allocate() is None
+        await pictures(one)
+        await pictures(two)
+
+
+async def test_without_the_controller_nothing_is_noticed(application: Application) -> None:
+    async with application.client() as client:
+        before = application.kill("controller")
+        async with application.client() as another:
+            await pictures(another, 30)
+        await pictures(client)
+        with trio.fail_after(PATIENCE):
+            while application.processes("controller") in ([], [before]):
+                await trio.sleep(0.1)
+        await pictures(client)
+
+
+async def test_no_proxy_of_serve_runs_that_could_fail(application: Application) -> None:
+    from replica_kit import descendants, title
+
+    assert not [process for process in descendants(application.launcher.pid) if "Proxy" in title(process)]
+
+
+async def test_who_is_gone_without_a_word_leaves_its_slot(application: Application) -> None:
+    places = [await application.place() for _ in range(2)]
+    async with application.client(places[0]), application.client(places[1]) as client:
+        assert await application.allocate() is None
+        transport = client._transport
+        await transport._stream.aclose()  # type: ignore[attr-defined]
+        async with application.client() as next_one:
+            await pictures(next_one)
+
+
+async def test_when_all_are_busy_clients_wait_in_line_and_are_told(application: Application) -> None:
+    def wait(positions: list[int]) -> None:
+        with connect_plainly(application.url.replace("http", "ws") + "/v1/queue") as socket:
+            with suppress(ConnectionClosed):
+                while (message := json.loads(socket.recv()))["type"] == "reactor.queued":
+                    positions.append(message["data"]["position"])
+                positions.append(0)
+
+    one, two, first, second = await application.place(), await application.place(), [], []
+    async with trio.open_nursery() as nursery:
+        async with application.client(one), application.client(two):
+            for positions in (first, second):
+                nursery.start_soon(trio.to_thread.run_sync, wait, positions)
+                with trio.fail_after(PATIENCE):
+                    while not positions:
+                        await trio.sleep(0.01)
+            assert await application.allocate() is None
+    assert (first, second[0], second[-1]) == ([1, 0], 2, 0)
+
+
+async def test_a_ticket_is_good_once_at_its_replica_and_in_time(application: Application) -> None:
+    one, two = await application.place(), await application.place()
+    for place in ({**one, "ticket": two["ticket"]}, {**one, "ticket": one["ticket"][:-4] + "AAAA"}):
+        with pytest.raises(ConnectionRefused) as refused:
+            async with application.client(place):
+                pass
+        assert refused.value.status == 401
+    async with application.client(one):
+        with pytest.raises(ConnectionRefused, match="has been used"):
+            async with application.client(one):
+                pass
+    with trio.fail_after(PATIENCE):
+        while (await application.allocate()) is None:  # until that of `two` has run out
+            await trio.sleep(0.2)
+    with pytest.raises(ConnectionRefused) as refused:
+        async with application.client(two):
+            pass
+    assert refused.value.status == 401
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health") as response:
+            return response.status == 200
+    except (OSError, urllib.error.HTTPError):
+        return False
