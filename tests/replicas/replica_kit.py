@@ -10,7 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -70,10 +70,15 @@ class Application:
 
     async def place(self) -> dict[str, Any]:
         """A place, as soon as there is one."""
-        with trio.fail_after(PATIENCE):
-            while (place := await self.allocate()) is None:
-                await trio.sleep(0.2)
-        return place
+        found: list[dict[str, Any]] = []
+
+        async def look() -> bool:
+            if (place := await self.allocate()) is not None:
+                found.append(place)
+            return bool(found)
+
+        await until(look)
+        return found[0]
 
     @asynccontextmanager
     async def client(self, place: dict[str, Any] | None = None) -> AsyncIterator[Client]:
@@ -84,17 +89,26 @@ class Application:
 
     async def whole(self, replicas: int) -> None:
         """Return when so many replicas serve, nobody is served, and the gate gives places."""
-        with trio.fail_after(PATIENCE):
-            while True:
-                processes = {kind: self.processes(kind) for kind in TITLES}
-                if len(processes["replica"]) == replicas and len(processes["gate"]) == len(processes["controller"]) == 1:
-                    places = [place for _ in range(replicas) if (place := await self.allocate()) is not None]
-                    for place in places:
-                        async with self.client(place) as client:
-                            await client.command("who")
-                    if len({place["url"] for place in places}) == replicas:
-                        return
-                await trio.sleep(0.2)
+
+        async def is_whole() -> bool:
+            if [len(self.processes(kind)) for kind in ("replica", "gate", "controller")] != [replicas, 1, 1]:
+                return False
+            places = [place for _ in range(replicas) if (place := await self.allocate()) is not None]
+            for place in places:
+                async with self.client(place) as client:
+                    await client.command("who")
+            return len({place["url"] for place in places}) == replicas
+
+        await until(is_whole)
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Return when it holds; it is looked at again and again, since another process makes it so."""
+    with trio.fail_after(PATIENCE):
+        while True:
+            if await condition():
+                return
+            await trio.sleep(0.05)
 
 
 async def pictures(client: Client, count: int = 3) -> None:

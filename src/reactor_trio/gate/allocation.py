@@ -121,6 +121,10 @@ class Allocation:
             lease.scope.cancel()
         self._count()
 
+    def resize(self, most: int) -> None:
+        """So many clients may stand in line from now on; who does may stay."""
+        self._line.queue_limit = most
+
     def drain(self) -> None:
         """Nobody gets a place any more; who waits is sent away, sessions go on."""
         self._tell(self._line.drain())

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from ray import serve
 
 from reactor_trio.replicas.facts import facts_of
@@ -21,6 +22,8 @@ from reactor_trio.replicas.replica import Replica
 GRACE = 60.0
 #: Seconds between two health checks, and for each; after three that fail a replica is replaced.
 HEALTH_PERIOD, HEALTH_TIMEOUT = 1.0, 3.0
+#: Seconds over which Serve takes the mean of sessions and waiting clients.
+LOOK_BACK = 2.0
 
 
 #: What Serve itself logs.
@@ -31,10 +34,11 @@ def build(values: Mapping[str, Any]) -> Any:
     """The application of the options in `values`. Raises ManifestError for what is wrong with them, or with the project."""
     options = parse_options(values)
     facts = facts_of(options)
-    plain = msgspec.to_builtins(options)
+    # What Serve is told of a class is its version: where that changes, all its replicas are replaced.
+    plain = msgspec.to_builtins(replace(options, replicas=1, autoscaling=None))
     most = facts.slots * (options.autoscaling.max if options.autoscaling else options.replicas)
     replicas = serve.deployment(Replica, name="replica", **_replica_options(options, facts.slots)).bind(plain)
-    return serve.deployment(GateServer, name="gate", **_gate_options(options)).bind(plain, facts.schema, most, replicas)
+    return serve.deployment(GateServer, name="gate", **_gate_options(options, most)).bind(plain, facts.schema, replicas)
 
 
 def _replica_options(options: Options, slots: int) -> dict[str, Any]:
@@ -44,7 +48,7 @@ def _replica_options(options: Options, slots: int) -> dict[str, Any]:
         how_many = {"autoscaling_config": {
             "min_replicas": scaling.min, "max_replicas": scaling.max, "target_ongoing_requests": slots,
             "upscale_delay_s": scaling.upscale_delay, "downscale_delay_s": scaling.downscale_delay,
-            "look_back_period_s": min(10.0, max(1.0, scaling.upscale_delay)),
+            "look_back_period_s": LOOK_BACK, "metrics_interval_s": LOOK_BACK / 2,
         }}  # fmt: skip
     return {
         **how_many, **_common(options.max_session), "max_ongoing_requests": slots, "max_queued_requests": -1,
@@ -52,10 +56,10 @@ def _replica_options(options: Options, slots: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _gate_options(options: Options) -> dict[str, Any]:
+def _gate_options(options: Options, most: int) -> dict[str, Any]:
     where = {} if options.gate_resource is None else {"resources": {options.gate_resource: 0.1}}
     return {
-        "num_replicas": 1, **_common(0.0), "max_ongoing_requests": 100,
+        "num_replicas": 1, **_common(0.0), "max_ongoing_requests": 100, "user_config": {"places": most},
         "ray_actor_options": {"num_cpus": 0, **where},
     }  # fmt: skip
 

@@ -32,8 +32,10 @@ ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 #: And where it runs for us alone: it takes 127.0.0.1 for this node's address, as on systems where it knows no clusters, and
-#: its servers want a token.
-LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
+#: its servers want a token, and end soon after the one that started them.
+LOCAL = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
+}  # fmt: skip
 
 
 @contextmanager

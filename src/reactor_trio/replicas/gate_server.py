@@ -27,16 +27,16 @@ class GateServer:
     Args:
         values: the application's options.
         schema: of the model.
-        most: places that there can be at all; so many clients and the manifest's `queue` more may be in its line.
         replicas: the deployment that gives leases.
     """
 
-    async def __init__(self, values: Mapping[str, Any], schema: dict[str, Any], most: int, replicas: Any) -> None:  # type: ignore[misc]
+    async def __init__(self, values: Mapping[str, Any], schema: dict[str, Any], replicas: Any) -> None:  # type: ignore[misc]
         log_to_stderr()
         narrow()
         options = parse_options(values)
         settings = manifest_of(options, port=options.gate_port, host=options.gate_host).settings
         lessor = ServeLessor(replicas, asyncio.get_running_loop())
+        self._queue = settings.queue
         started = threading.Event()
         failure: list[BaseException] = []
 
@@ -46,10 +46,10 @@ class GateServer:
                 listener = _listen(settings.host, settings.port)
                 self._gate: Gate = await nursery.start(
                     lambda task_status: serve_gate(
-                        lessor, settings, schema=schema, most=most + settings.queue, listeners=[listener],
-                        task_status=task_status,
+                        lessor, settings, schema=schema, most=self._queue, listeners=[listener], task_status=task_status
                     )
-                )  # fmt: skip
+                )
+                self._token = trio.lowlevel.current_trio_token()
                 started.set()
 
         def run() -> None:
@@ -65,6 +65,10 @@ class GateServer:
         await asyncio.to_thread(started.wait)
         if failure:
             raise failure[0]
+
+    def reconfigure(self, config: Mapping[str, int]) -> None:
+        """There are so many `places` in all from now on: so many clients more than the manifest's `queue` may be in the line."""
+        self._token.run_sync_soon(self._gate.allocation.resize, config["places"] + self._queue)
 
     def address(self) -> tuple[str, int]:
         """Host and port where it listens."""

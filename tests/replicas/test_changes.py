@@ -1,0 +1,141 @@
+"""Draining, an update, fewer and more replicas: sessions end by themselves, or are told in time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import trio
+from replica_kit import HERE, PATIENCE, Application, alive, descendants, ended, free_port, pictures, running, title, until
+
+from reactor_trio.client import Client
+
+
+async def version_of(client: Client) -> tuple[int, int]:
+    who = await client.command("who")
+    return int(who["process"]), int(who["version"])
+
+
+async def changed(application: Application, **options: object) -> None:
+    assert await trio.to_thread.run_sync(application.command, f"update {json.dumps(options)}") == "updated"
+
+
+async def test_an_update_lets_sessions_end_and_gives_newcomers_the_new_version() -> None:
+    with running(replicas=2, max_session=PATIENCE) as application:
+        await application.whole(2)
+        async with trio.open_nursery() as nursery:
+            async with application.client() as client:
+                before = await version_of(client)
+                assert before[1] == 1
+                nursery.start_soon(changed_to, application, {"overrides": ["version=2"]})
+
+                async def draining() -> bool:
+                    await pictures(client, 1)
+                    return client.ending is not None
+
+                await until(draining)
+                assert client.ending is not None
+                assert client.ending.reason == "draining"
+
+                async def the_new_one_is_there() -> bool:
+                    async with application.client() as newcomer:
+                        return (await version_of(newcomer))[1] == 2
+
+                await until(the_new_one_is_there)
+                assert await version_of(client) == before
+
+
+async def changed_to(application: Application, options: dict[str, object]) -> None:
+    await changed(application, **options)
+
+
+async def test_fewer_replicas_cut_nobody_off_and_more_let_more_in() -> None:
+    with running(replicas=2, max_session=3.0) as application:
+        await application.whole(2)
+        async with application.client() as one, application.client() as two:
+            clients = {(await version_of(client))[0]: client for client in (one, two)}
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(changed_to, application, {"replicas": 1})
+
+                async def one_is_told() -> bool:
+                    await pictures(one, 1)
+                    return any(client.ending is not None for client in clients.values())
+
+                await until(one_is_told)
+            (told,) = (process for process, client in clients.items() if client.ending is not None)
+            assert await ended(clients.pop(told)) == "draining"
+            (stays,) = clients.values()
+            await pictures(stays)
+
+            async def is_gone() -> bool:
+                await trio.lowlevel.checkpoint()
+                return not alive(told)
+
+            await until(is_gone)
+            assert await application.allocate() is None
+            await changed(application, replicas=2)
+            async with application.client() as third:
+                assert (await version_of(third))[0] not in (told, *clients)
+
+
+def test_the_command_line_drains_and_leaves_nothing() -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(HERE / "model"), "--replicas", "2"]
+    command += ["--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            ready = until_line(process, "is ready")
+            assert ready == f"crashing:Crashing is ready, 2 replicas: http://127.0.0.1:{port}/"
+            trio.run(watch_until_drained, Application(process, port), process)
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
+
+
+def until_line(process: subprocess.Popen[str], words: str) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if words in line:
+            return line.strip()
+    raise AssertionError("it has ended")
+
+
+async def watch_until_drained(application: Application, process: subprocess.Popen[str]) -> None:
+    listening = await trio.run_process(["ss", "-Hltnp"], capture_stdout=True)
+    below = descendants(process.pid)
+    ours = [line for line in listening.stdout.decode().splitlines() if any(f"pid={one}," in line for one in below)]
+    assert ours
+    assert all(line.split()[3].startswith(("127.0.0.1:", "[::ffff:127.0.0.1]:", "[::1]:")) for line in ours), ours
+    async with application.client() as client:
+        await pictures(client)
+        process.send_signal(signal.SIGTERM)
+        assert await ended(client) == "draining"
+    await trio.to_thread.run_sync(process.wait, PATIENCE)
+    assert {one: title(one) for one in below if alive(one)} == {}
+
+
+def test_a_launcher_that_is_killed_takes_its_ray_along() -> None:
+    port = free_port()
+    values = {"path": str(HERE / "model"), "gate_port": port}
+    command = [sys.executable, str(HERE / "launcher.py"), json.dumps(values)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as launcher:
+        try:
+            until_line(launcher, "ready")
+            below = descendants(launcher.pid)
+            assert len(below) > 5
+            os.kill(launcher.pid, signal.SIGKILL)
+            launcher.wait(PATIENCE)
+            trio.run(until_all_gone, below)
+        finally:
+            launcher.kill()
+
+
+async def until_all_gone(processes: list[int]) -> None:
+    async def gone() -> bool:
+        await trio.lowlevel.checkpoint()
+        return not any(alive(process) for process in processes)
+
+    await until(gone)
