@@ -77,6 +77,9 @@ class StandInGate:
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
         return True
 
+    def shared_with(self, request: Request) -> str | None:
+        return None
+
     def take_body(self, request: Request) -> BodyTaker | None:
         raise Refused.because(405, "nothing is sent here")
 
