@@ -97,6 +97,8 @@ async def test_what_is_shared_with_another_origin_is_shared_with_the_one_request
     told = [(answer.status, answer.headers.get(shared)) for answer in found]
     yes = "https://friend.test"
     assert told == [(200, yes), (200, None), (200, yes), (200, None), (413, yes)]
+    found, _ = await probe(sized("/stream", 3, friend) + b"no request\r\n\r\n")
+    assert [(answer.status, answer.headers.get(shared)) for answer in found] == [(200, yes), (400, None)]
 
 
 async def test_pieces_are_small_however_large_the_body(autojump_clock):
