@@ -19,8 +19,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
 from reactor_trio.client import Client, Statistics, TrackStatistics, connect, headless, running
-from reactor_trio.client.connecting import session_url
 from reactor_trio.client.statistics import spread
+from reactor_trio.client.urls import session_url
 from reactor_trio.errors import ConnectionRefused, ReactorError, SessionEnded
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
@@ -103,7 +103,7 @@ def test_a_session_over_a_real_socket(backend):
     session = Session()
     with serving(session) as port:
         anyio.run(main, port, backend=backend)
-    assert session.query == {"video": ["raw"], "role": ["control"], "feedback": ["1"]}
+    assert session.query == {"video": ["raw"], "role": ["control"], "feedback": ["1"], "follow": ["1"]}
     assert session.pong_came
     assert session.closed_with == 1000
     seqs = [data["seq"] for type_, data in session.said if type_ == "reactor.feedback"]

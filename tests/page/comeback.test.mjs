@@ -177,7 +177,7 @@ test("a page that is loaded anew finds its session again", async () => {
   FakeSocket.last.say("reactor.welcome", WELCOME, { n: 1 });
   FakeSocket.last.say("progress", {}, { n: 8 });
   before.leave();
-  assert.deepEqual(memory.recall(), { resume: "r", after: 8 });
+  assert.deepEqual(memory.recall(), { resume: "r", after: 8, url: "ws://host/ws" });
 
   const sessions = [];
   const after = link();
@@ -185,7 +185,7 @@ test("a page that is loaded anew finds its session again", async () => {
   after.again();
   const socket = FakeSocket.last;
   socket.dispatchEvent(new Event("open"));
-  assert.equal(socket.url, "ws://host/ws?video=jpeg&resume=r&after=8");
+  assert.equal(socket.url, "ws://host/ws?video=jpeg&resume=r&after=8&follow=1");
   socket.say("reactor.welcome", { ...WELCOME, resumed: true, received: 3, missed: 0 }, { n: 1 });
   assert.equal(sessions[0].newest, 8);
   sessions[0].command("move").catch(() => {});
@@ -204,6 +204,89 @@ test("a browser that keeps nothing, or nonsense, begins anew", () => {
   refusing.keep({ welcome: WELCOME, newest: 1 });
   assert.equal(tab(new Map([["reactor-session /?a=1", "{"]])).recall(), null);
   assert.equal(tab(new Map([["reactor-session /?a=1", '{"resume": 1, "after": 2}']])).recall(), null);
+});
+
+const REPLICA = "ws://replica:20001/ws";
+const ADMITTED = { url: REPLICA, ticket: "t", session_id: "s1", claim_within: 5 };
+
+/** A page at a gate, with the token that the gate wants, whose session began at a replica. */
+function atReplica() {
+  const memory = tab();
+  const options = { WebSocket: FakeSocket, token: "mine" };
+  const link = new Link("http://gate/", options, memory);
+  const sessions = [];
+  link.addEventListener("connecting", ({ detail }) => sessions.push(detail));
+  link.again();
+  FakeSocket.last.dispatchEvent(new Event("open"));
+  FakeSocket.last.say("reactor.admitted", ADMITTED);
+  FakeSocket.last.dispatchEvent(new Event("open"));
+  FakeSocket.last.say("reactor.welcome", WELCOME, { n: 1 });
+  return { memory, link, sessions, again: () => new Link("http://gate/", options, memory) };
+}
+
+test("a session at a replica is come back to there, by its own token alone", async () => {
+  const { sessions: [session] } = atReplica();
+  const first = FakeSocket.last;
+  assert.equal(first.url, `${REPLICA}?video=jpeg&token=t`);
+  first.end(1006);
+  while (FakeSocket.last === first) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(FakeSocket.last.url, `${REPLICA}?video=jpeg&resume=r&after=1`);
+  FakeSocket.last.say("reactor.welcome", { ...WELCOME, resumed: true, received: 0, missed: 0 }, { n: 1 });
+  assert.equal(session.linked, true);
+  FakeSocket.last.say("reactor.bye", { reason: "done" });
+  FakeSocket.last.end(1001);
+});
+
+test("a page of a gate that is loaded anew finds its session at the replica", () => {
+  const { memory, again } = atReplica();
+  assert.deepEqual(memory.recall(), { resume: "r", after: 1, url: REPLICA });
+  const names = [];
+  const link = again();
+  link.addEventListener("connecting", ({ detail }) => {
+    for (const name of EVENTS) detail.addEventListener(name, () => names.push(name));
+  });
+  link.again();
+  assert.equal(FakeSocket.last.url, `${REPLICA}?video=jpeg&resume=r&after=1&follow=1`);
+  FakeSocket.last.dispatchEvent(new Event("open"));
+  FakeSocket.last.say("reactor.welcome", { ...WELCOME, resumed: true, received: 0, missed: 0 }, { n: 1 });
+  FakeSocket.last.say("reactor.bye", { reason: "done" });
+  FakeSocket.last.end(1001);
+  assert.deepEqual(names, ["welcome", "closed"]);
+  assert.equal(memory.recall(), null);
+});
+
+test("where the replica has it no more the page begins anew at the gate, and nowhere else", () => {
+  const gone = {
+    refused: (socket) => socket.end(1006),
+    fresh(socket) {
+      socket.say("reactor.welcome", { ...WELCOME, session_id: "s2" }, { n: 1 });
+      assert.equal(socket.closed, 1000);
+      socket.end(1000);
+    },
+    full(socket) {
+      socket.say("reactor.queued", { position: 1, total: 1 });
+      assert.equal(socket.closed, 1000);
+      socket.end(1000);
+    },
+    over(socket) {
+      socket.say("reactor.bye", { reason: "expired" });
+      socket.end(1001);
+    },
+  };
+  for (const [name, act] of Object.entries(gone)) {
+    const { memory, again } = atReplica();
+    const names = [];
+    const link = again();
+    link.addEventListener("connecting", ({ detail }) => {
+      names.push("connecting");
+      for (const event of ["queued", "welcome"]) detail.addEventListener(event, () => names.push(event));
+    });
+    link.again();
+    act(FakeSocket.last);
+    assert.equal(FakeSocket.last.url, "ws://gate/ws?video=jpeg&token=mine&follow=1", name);
+    assert.deepEqual(names, ["connecting", "connecting"], name);
+    assert.equal(memory.recall(), null);
+  }
 });
 
 test("a browser without a network does not wait until it notices", async () => {

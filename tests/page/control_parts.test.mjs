@@ -166,6 +166,8 @@ test("a quantile lies between its neighbours", () => {
 test("a link for viewers is the page's own with role and token", () => {
   assert.equal(viewerAddress("https://host/demo/", "s3"), "https://host/demo/?role=viewer#token=s3");
   assert.equal(viewerAddress("http://h:1/?model=m&token=mine&role=control#x", "a&b"), "http://h:1/?model=m&role=viewer#token=a%26b");
+  const replica = new URL("https://edge/r/10.0.0.7/20003/");
+  assert.equal(viewerAddress("https://gate/?video=raw#x", "s3", replica), "https://edge/r/10.0.0.7/20003/?video=raw&role=viewer#token=s3");
   assert.match(describeLink("http://127.0.0.1:8080/"), /this computer only/);
   assert.match(describeLink("http://[::1]:8080/"), /this computer only/);
   assert.doesNotMatch(describeLink("http://box.example/"), /this computer only/);

@@ -1,7 +1,7 @@
 // The wire protocol module under Node, with a socket that the test plays by hand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { connect, decodeMessagePack, decodePacket, encodeMessagePack, encodePacket } from "../../src/reactor_trio/page/protocol.js";
+import { connect, decodeMessagePack, decodePacket, encodeMessagePack, encodePacket, pageOf } from "../../src/reactor_trio/page/protocol.js";
 
 const bytes = (hex) => new Uint8Array(Buffer.from(hex.replaceAll(" ", ""), "hex"));
 const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -105,7 +105,7 @@ class FakeSocket extends EventTarget {
   }
 }
 
-const EVENTS = ["queued", "welcome", "track", "frame", "message", "sent", "error", "bye", "closed"];
+const EVENTS = ["queued", "admitted", "welcome", "track", "frame", "message", "sent", "error", "bye", "closed"];
 
 function begin(options = {}) {
   const session = connect({ url: "ws://host/ws", WebSocket: FakeSocket, ...options });
@@ -115,10 +115,10 @@ function begin(options = {}) {
 }
 
 test("the address says what is asked for, and nothing else", () => {
-  assert.equal(begin().socket.url, "ws://host/ws?video=jpeg");
+  assert.equal(begin().socket.url, "ws://host/ws?video=jpeg&follow=1");
   assert.equal(
     begin({ video: ["raw", "jpeg"], role: "viewer", model: "a b", token: "t&u" }).socket.url,
-    "ws://host/ws?video=raw%2Cjpeg&role=viewer&model=a+b&token=t%26u",
+    "ws://host/ws?video=raw%2Cjpeg&role=viewer&model=a+b&token=t%26u&follow=1",
   );
   assert.deepEqual(FakeSocket.last.protocols, ["reactor.v1"]);
   assert.equal(FakeSocket.last.binaryType, "arraybuffer");
@@ -195,4 +195,56 @@ test("what is no message or packet is an error event, and the next one is heard"
   await settled();
   assert.deepEqual(told.map(([type]) => type), ["error", "error", "error", "error", "error", "message"]);
   assert.ok(told.slice(0, 5).every(([, detail]) => detail.code === "protocol_error"));
+});
+
+const ADMITTED = { url: "wss://edge/r/10.0.0.7/20003/ws", ticket: "t1", session_id: "s", claim_within: 5 };
+
+test("a gate sends the session to a replica, which is shown its ticket and nothing of the gate's", () => {
+  const { session, socket: gate, told } = begin({ url: "wss://gate/ws", video: ["raw"], token: "mine", resume: "r", after: 3, model: "m" });
+  assert.equal(gate.url, "wss://gate/ws?video=raw&model=m&token=mine&resume=r&after=3&follow=1");
+  assert.equal(session.url, "wss://gate/ws");
+  gate.dispatchEvent(new Event("open"));
+  gate.say("reactor.queued", { position: 1, total: 1 });
+  gate.say("reactor.admitted", ADMITTED);
+  const replica = FakeSocket.last;
+  assert.equal(replica.url, "wss://edge/r/10.0.0.7/20003/ws?video=raw&model=m&token=t1");
+  assert.equal(gate.closed, 1000);
+  gate.end(1000);
+  replica.dispatchEvent(new Event("open"));
+  replica.say("reactor.welcome", { name: "m", tracks: [] }, { n: 1 });
+  session.command("reset").catch(() => {});
+  assert.deepEqual([gate.sent.length, replica.sent.length], [0, 1]);
+  assert.equal(session.url, ADMITTED.url);
+  assert.equal(pageOf(session.url).href, "https://edge/r/10.0.0.7/20003/");
+  assert.deepEqual(told.map(([name]) => name), ["queued", "admitted", "welcome", "sent"]);
+  assert.deepEqual(told[1][1], { url: ADMITTED.url });
+  replica.end(1000);
+  assert.equal(told.at(-1)[1].message, "");
+});
+
+test("a replica that lets nobody in ends the session in words", () => {
+  const { socket: gate, told } = begin();
+  gate.dispatchEvent(new Event("open"));
+  gate.say("reactor.admitted", ADMITTED);
+  FakeSocket.last.end(1006);
+  const message = "The server that has a place for this page could not be reached, or did not let it in.";
+  assert.deepEqual(told.at(-1)[1], { code: 1006, reason: null, message, opened: true, welcomed: false });
+});
+
+test("a server is sent on once, by a gate, to an address", () => {
+  const refused = (act, options) => {
+    const { socket, told } = begin(options);
+    act(socket);
+    assert.deepEqual(told.filter(([name]) => name === "error").map(([, { code }]) => code), ["protocol_error"]);
+    assert.equal(FakeSocket.last.closed, 4000);
+  };
+  refused((gate) => {
+    gate.say("reactor.admitted", ADMITTED);
+    FakeSocket.last.say("reactor.admitted", ADMITTED);
+  });
+  refused((server) => {
+    server.say("reactor.welcome", { tracks: [] });
+    server.say("reactor.admitted", ADMITTED);
+  });
+  refused((gate) => gate.say("reactor.admitted", { ...ADMITTED, url: "nowhere" }));
 });

@@ -56,22 +56,22 @@ ASKED = f"{VIDEO}&{AUDIO}"
 
 def test_it_asks_for_what_it_can_decode_and_the_subprotocol(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
-    assert peer.path == f"/ws?{ASKED}&feedback=1"
+    assert peer.path == f"/ws?{ASKED}&feedback=1&follow=1"
     assert peer.subprotocol == "reactor.v1"
 
 
 def test_its_own_query_is_passed_on(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server, "?video=hevc,raw,jpeg&role=viewer&model=fake&token=a%26b")
-    assert peer.path == f"/ws?video=raw%2Cjpeg&{AUDIO}&role=viewer&model=fake&token=a%26b&feedback=1"
+    assert peer.path == f"/ws?video=raw%2Cjpeg&{AUDIO}&role=viewer&model=fake&token=a%26b&feedback=1&follow=1"
 
 
 def test_it_can_do_without_sound(server: FakeServer, page: Page) -> None:
-    assert open_page(page, server, "?audio=none").path == f"/ws?{VIDEO}&audio=none&feedback=1"
+    assert open_page(page, server, "?audio=none").path == f"/ws?{VIDEO}&audio=none&feedback=1&follow=1"
 
 
 def test_it_works_behind_a_path_prefix(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server, "prefix/")
-    assert peer.path == f"/prefix/ws?{ASKED}&feedback=1"
+    assert peer.path == f"/prefix/ws?{ASKED}&feedback=1&follow=1"
     peer.welcome()
     state(page, "live")
 

@@ -151,7 +151,7 @@ def test_where_there_is_no_webcodecs_it_asks_for_jpeg(server: FakeServer, page: 
     page.goto(server.url.replace("127.0.0.1", "lan.test"))
     assert not page.evaluate("isSecureContext")
     peer = server.accept()
-    assert peer.path == "/ws?video=jpeg&audio=pcm_s16le&feedback=1"
+    assert peer.path == "/ws?video=jpeg&audio=pcm_s16le&feedback=1&follow=1"
     peer.welcome(tracks=[video()])
     peer.frame(0, picture(200, 30, 60))
     wait_for_colour(page, (200, 30, 60))
@@ -256,7 +256,7 @@ def test_a_decoder_that_holds_frames_back_is_left_step_by_step(server: FakeServe
     # It remembers: the next session begins with what works.
     peer.bye("done")
     page.get_by_role("button", name="Reconnect now").click()
-    assert server.accept().path == "/ws?video=jpeg&audio=opus%2Cpcm_s16le&feedback=1"
+    assert server.accept().path == "/ws?video=jpeg&audio=opus%2Cpcm_s16le&feedback=1&follow=1"
 
 
 def test_a_decoder_that_holds_back_a_single_frame_is_left_too(server: FakeServer, page: Page) -> None:

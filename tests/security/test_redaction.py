@@ -17,8 +17,8 @@ from fault_peers import SOURCE, Gone, RawClient, ask, frame, opening, reactor_ru
 
 import reactor_trio.server.site as site_module
 from reactor_trio import issue_ticket
-from reactor_trio.client.connecting import without_token
 from reactor_trio.client.handshake import open_websocket
+from reactor_trio.client.urls import without_token
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
 

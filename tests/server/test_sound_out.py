@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.client.connecting import session_url
+from reactor_trio.client.urls import session_url
 from reactor_trio.connection.sound import AUDIO_BLOCKS
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Audio, Output, ReactorPipeline, Video

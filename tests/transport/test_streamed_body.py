@@ -31,6 +31,8 @@ async def probe(raw: bytes, site: TinySite | None = None) -> tuple[list[Answer],
         return answers(data), trio.current_time()
 
 
+ASKING = ("Origin: https://friend.test", "Access-Control-Request-Method: POST")
+PREFLIGHT = post("/stream", *ASKING).replace(b"POST", b"OPTIONS", 1)
 PROBES = {
     "a_body": (sized("/stream", 1_000_000), [(200, b"1000000\n")], KEPT),
     "no_body": (post("/stream"), [(200, b"0\n")], KEPT),
@@ -53,6 +55,10 @@ PROBES = {
     "another_origin": (sized("/stream", 3, "Origin: http://evil.test"), [(403, None)], CLOSED),
     "two_origins": (sized("/stream", 3, *["Origin: http://localhost"] * 2), [(403, None)], CLOSED),
     "a_small_body_of_another_origin": (sized("/upload", 3, "Origin: http://evil.test"), [(403, None)], CLOSED),
+    "preflight": (PREFLIGHT + GET, [(200, None), (200, None)], KEPT),
+    "preflight_with_a_body": (PREFLIGHT[:-2] + b"Content-Length: 65537\r\n\r\n", [(413, None)], CLOSED),
+    "preflight_of_what_is_not_shared": (PREFLIGHT.replace(b"/stream", b"/upload"), [(405, None)], CLOSED),
+    "preflight_of_a_stranger": (PREFLIGHT.replace(b"friend", b"evil"), [(405, None)], CLOSED),
     "another_host": (post("/stream", "Content-Length: 3", host="evil.test") + b"abc", [(421, None)], CLOSED),
     "expecting": (post("/stream", "Content-Length: 3", "Expect: 100-continue"), [(100, None), (408, None)], 15),
     "expecting_in_vain": (post("/never", "Content-Length: 3", "Expect: 100-continue"), [(413, None)], CLOSED),
@@ -82,6 +88,17 @@ async def test_probe_in_pieces_of_one_byte(name, autojump_clock):
             await stream.send_all(bytes([byte]))
             await trio.testing.wait_all_tasks_blocked()
         assert [answer.status for answer in answers(await read_all(stream))] == [status for status, _ in expected]
+
+
+async def test_what_is_shared_with_another_origin_is_shared_with_the_one_request_only(autojump_clock):
+    friend, shared = "Origin: https://friend.test", "access-control-allow-origin"
+    raw = sized("/stream", 3, friend) + GET + PREFLIGHT + sized("/stream", 3) + sized("/never", 3, friend)
+    found, _ = await probe(raw)
+    told = [(answer.status, answer.headers.get(shared)) for answer in found]
+    yes = "https://friend.test"
+    assert told == [(200, yes), (200, None), (200, yes), (200, None), (413, yes)]
+    found, _ = await probe(sized("/stream", 3, friend) + b"no request\r\n\r\n")
+    assert [(answer.status, answer.headers.get(shared)) for answer in found] == [(200, yes), (400, None)]
 
 
 async def test_pieces_are_small_however_large_the_body(autojump_clock):

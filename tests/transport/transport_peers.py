@@ -54,7 +54,11 @@ class TinySite:
         return host in ("localhost", "127.0.0.1", "::1")
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
-        return origin is None or origin == f"http://{request.authority}"
+        return origin in (None, "https://friend.test", f"http://{request.authority}")
+
+    def shared_with(self, request: Request) -> str | None:
+        origin = request.header("origin")
+        return origin if origin == "https://friend.test" and request.path in ("/stream", "/never") else None
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """`/stream` counts its body; `/first` answers after the first piece, `/never` refuses before it."""

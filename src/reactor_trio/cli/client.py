@@ -41,8 +41,8 @@ def client(
 
     On a terminal with a live view, unless `plain`; elsewhere with a line a second.
     """
-    from reactor_trio.client.connecting import without_token
     from reactor_trio.client.headless import watch
+    from reactor_trio.client.urls import without_token
 
     live = not plain and terminal.draws
     if picture and not live:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from reactor_trio.client.comeback import Reopen
 from reactor_trio.client.conversation import Commanded, Conversation, Ending
 from reactor_trio.client.decoders import wanted
-from reactor_trio.client.line import Line
+from reactor_trio.client.line import Follow, Line
 from reactor_trio.client.outbox import Outbox
 from reactor_trio.client.push import Payload, Pushes, PushTrack, check_codec, checked_picture, encode_sound
 from reactor_trio.client.receiver import Answer, Receiver
@@ -46,6 +46,7 @@ class Client:
             it takes that back.
         post: how uploads travel; without it there are none.
         feedback: whether the server is told of each video frame that comes.
+        follow: makes the connection to where a gate sends this client; without it the server must not be a gate.
         reopen: makes another connection to this session when its link is lost; without it, or where the server keeps no
             session without its client, a lost link ends it.
         on_lost: called with the reason when the link is lost and the client begins to try again.
@@ -63,6 +64,7 @@ class Client:
         on_ending: Callable[[str, float | None], object] | None = None,
         post: Post | None = None,
         feedback: bool = False,
+        follow: Follow | None = None,
         reopen: Reopen | None = None,
         on_lost: Callable[[str], object] | None = None,
         on_resumed: Callable[[float], object] | None = None,
@@ -78,7 +80,7 @@ class Client:
         )  # fmt: skip
         self._line = Line(
             transport, self._receiver, self._outbox, teller,
-            reopen=reopen, on_lost=on_lost, on_resumed=on_resumed, returned=self._pushes.restart,
+            follow=follow, reopen=reopen, on_lost=on_lost, on_resumed=on_resumed, returned=self._pushes.restart,
         )  # fmt: skip
 
     @property

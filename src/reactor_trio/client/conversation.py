@@ -16,6 +16,7 @@ from reactor_trio.client.statistics import CommandMeter, LatencyMeter, Statistic
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import (
     PROTOCOL,
+    Admitted,
     Packet,
     ServerText,
     TrackInfo,
@@ -117,7 +118,17 @@ class Received(msgspec.Struct, frozen=True):
     received_at: float
 
 
-TextEvent = Queued | Welcomed | Answered | TrackChanged | KeyframeWanted | Ending | Bye | Message
+TextEvent = Queued | Admitted | Welcomed | Answered | TrackChanged | KeyframeWanted | Ending | Bye | Message
+
+
+#: messages that mean what they say
+_PLAIN: dict[str, type[KeyframeWanted | Queued | Admitted | Ending | Bye]] = {
+    "reactor.keyframe": KeyframeWanted,
+    "reactor.queued": Queued,
+    "reactor.admitted": Admitted,
+    "reactor.ending": Ending,
+    "reactor.bye": Bye,
+}
 
 
 class _Ack(msgspec.Struct):
@@ -192,8 +203,10 @@ class Conversation:
         if self._said_before(message):
             return None
         event = self._event(message, now)
-        if self.welcome is None and not isinstance(event, Queued | Bye):
+        if self.welcome is None and not isinstance(event, Queued | Admitted | Bye):
             raise ProtocolError(f"{message.type} came before reactor.welcome")
+        if self.welcome is not None and isinstance(event, Admitted):
+            raise ProtocolError("reactor.admitted came after reactor.welcome")
         return event
 
     def receive_return(self, text: str) -> Returned | Bye | None:
@@ -238,14 +251,8 @@ class Conversation:
                 return Answered(message.id, error=CommandError(error.code, error.message))
             case "reactor.track":
                 return TrackChanged(self._describe(_data(message, TrackInfo)))
-            case "reactor.keyframe":
-                return _data(message, KeyframeWanted)
-            case "reactor.queued":
-                return _data(message, Queued)
-            case "reactor.ending":
-                return _data(message, Ending)
-            case "reactor.bye":
-                return _data(message, Bye)
+            case plain if plain in _PLAIN:
+                return _data(message, _PLAIN[plain])
             case "reactor.welcome" if self.welcome is None:
                 self.welcome = self._welcomed(_data(message, Welcome))
                 self.newest = message.n or 0

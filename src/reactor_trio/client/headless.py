@@ -49,6 +49,9 @@ async def watch(
     queued = on_queued or (lambda at, total: report(f"queued: {at} of {total}"))
     watching = watching or partial(_watch, report=report)
 
+    def admitted(address: str) -> None:
+        report(f"admitted: {address}")
+
     def ending(reason: str, left: float | None) -> None:
         report(f"ending ({reason}): not any more" if left is None else f"ending ({reason}) in {left:.0f} s")
 
@@ -59,7 +62,8 @@ async def watch(
         report(f"resumed after {seconds:.1f} s")
 
     async with connect(
-        url, video=video, token=token, on_queued=queued, on_ending=ending, on_lost=lost, on_resumed=resumed
+        url, video=video, token=token, on_queued=queued, on_admitted=admitted, on_ending=ending,
+        on_lost=lost, on_resumed=resumed,
     ) as client:
         report(f"session {client.session_id}: {client.name} as {client.role}")
         if record is None:

@@ -1,5 +1,6 @@
 """The line to the server: one connection after another, while the session goes on.
 
+    begin     receive until the welcome; a gate says in its place where the session is, and the line goes there
     run -+- a connection stands: receive  -> the receiver
          |                       send     commands of the outbox
          |                       tell     feedback, keyframes
@@ -11,7 +12,7 @@ the session goes on, or why not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -22,9 +23,14 @@ from reactor_trio.client.receiver import Receiver
 from reactor_trio.client.telling import Teller
 from reactor_trio.client.transport import Transport, TransportClosed
 from reactor_trio.errors import ProtocolError
+from reactor_trio.protocol import Admitted
 
 #: What a close without a `reactor.bye` means; any other code is a lost link.
 _REASONS = {1000: "done", 1002: "protocol_error", 1007: "protocol_error", 1009: "too_big"}
+
+
+#: Another connection for a client that was told `reactor.admitted`. Raises as `connect` does, and ProtocolError.
+Follow = Callable[[Admitted], Awaitable[Transport]]
 
 
 class _Connection:
@@ -42,6 +48,7 @@ class Line:
         transport: the first; this object closes it, and those that follow.
         receiver: takes what comes, and knows how the session ended.
         outbox, teller: what goes.
+        follow: makes the connection to where a gate sends this client; without it none may.
         reopen: makes another connection; without it a lost link ends the session.
         on_lost: called with the reason when the link is lost, and is tried again.
         on_resumed: called with the seconds that it was away when the session goes on.
@@ -55,6 +62,7 @@ class Line:
         outbox: Outbox,
         teller: Teller,
         *,
+        follow: Follow | None = None,
         reopen: Reopen | None = None,
         on_lost: Callable[[str], object] | None = None,
         on_resumed: Callable[[float], object] | None = None,
@@ -64,6 +72,7 @@ class Line:
         self._receiver = receiver
         self._outbox = outbox
         self._teller = teller
+        self._follow = follow
         self._reopen = reopen
         self._on_lost = on_lost
         self._on_resumed = on_resumed
@@ -92,10 +101,16 @@ class Line:
         return self._lost_before + (0.0 if self._lost_at is None else anyio.current_time() - self._lost_at)
 
     async def begin(self) -> None:
-        """Receive until the session has begun. Raises SessionEnded if it ends before that."""
+        """Receive until the session has begun, here or where that leads.
+
+        Raises SessionEnded if it ends before that, and what `follow` raises.
+        """
         while not self._receiver.begun:
             if (closed := await self._receive()) is not None:
                 self._finish(closed)
+            if (admitted := self._receiver.admitted) is not None:
+                self._receiver.admitted = None
+                await self._go_to(admitted)
             self._receiver.check_alive()
 
     async def run(self) -> None:
@@ -142,6 +157,15 @@ class Line:
         self._trying.cancel()
         await self._connection.transport.aclose()
 
+    async def _go_to(self, admitted: Admitted) -> None:
+        await self._connection.transport.aclose()
+        try:
+            if self._follow is None:
+                raise ProtocolError("reactor.admitted: this client did not ask a gate")
+            self._connection = _Connection(await self._follow(admitted))
+        except ProtocolError as error:
+            self._finish_broken(error)
+
     # ---- one connection -----------------------------------------------------------------------------------------------
 
     async def _serve(self, connection: _Connection) -> None:
@@ -182,13 +206,16 @@ class Line:
         except TransportClosed as closed:
             return closed
         except ProtocolError as error:
-            self._receiver.finish("protocol_error", f"the server broke the protocol: {error}")
+            self._finish_broken(error)
             await transport.aclose(1002, str(error))
             return TransportClosed(1002, str(error))
         return None
 
     def _finish(self, closed: TransportClosed) -> None:
         self._receiver.finish(_reason(closed), f"{closed.reason or 'the connection closed'} (code {closed.code})")
+
+    def _finish_broken(self, error: ProtocolError) -> None:
+        self._receiver.finish("protocol_error", f"the server broke the protocol: {error}")
 
     # ---- between two --------------------------------------------------------------------------------------------------
 
@@ -217,7 +244,7 @@ class Line:
         except Gone as gone:
             self._receiver.finish(gone.reason, str(gone))
         except ProtocolError as error:
-            self._receiver.finish("protocol_error", f"the server broke the protocol: {error}")
+            self._finish_broken(error)
             await self._connection.transport.aclose(1002, str(error))
         self._count_lost()
         self._usable.set()

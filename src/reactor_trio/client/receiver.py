@@ -34,7 +34,7 @@ from reactor_trio.client.conversation import (
 from reactor_trio.client.outbox import Outbox
 from reactor_trio.client.telling import Teller
 from reactor_trio.errors import CommandError, ProtocolError, SessionEnded
-from reactor_trio.protocol import TrackInfo
+from reactor_trio.protocol import Admitted, TrackInfo
 
 MESSAGES_QUEUED = 1024
 
@@ -96,6 +96,8 @@ class Receiver:
         self.conversation = conversation
         #: place in the server's queue, from 1; None if there is none or no more
         self.position: int | None = None
+        #: where the session is to begin, if that is elsewhere; for who goes there
+        self.admitted: Admitted | None = None
         #: why and when the server will end the session, None if no end is in sight
         self.ending: tuple[str, float] | None = None
         #: who waits for an answer, by the command's number
@@ -169,9 +171,9 @@ class Receiver:
             self.tap(event)
         match event:
             case Queued(position, total):
-                self.position = position
-                if self._on_queued is not None:
-                    self._on_queued(position, total)
+                self._take_place(position, total)
+            case Admitted() as admitted:
+                self.admitted, self.position = admitted, None
             case Welcomed():
                 self.position = None
                 for track in self.conversation.tracks.values():
@@ -191,6 +193,11 @@ class Receiver:
                 self._take_ending(reason, seconds)
             case Bye(reason, message):
                 self._take_bye(reason, message)
+
+    def _take_place(self, position: int, total: int) -> None:
+        self.position = position
+        if self._on_queued is not None:
+            self._on_queued(position, total)
 
     def _take_bye(self, reason: str, message: str) -> None:
         # Of a connection only: the close follows, and tells that it is lost.

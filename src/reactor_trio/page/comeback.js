@@ -38,11 +38,12 @@ export class Memory {
     this.#storage = storage;
   }
 
-  /** {resume, after} of the session that was kept, or null. */
+  /** {resume, after, url} of the session that was kept, or null. */
   recall() {
     try {
-      const { resume, after } = JSON.parse(this.#storage()?.getItem(this.#key) ?? "{}");
-      return typeof resume === "string" && Number.isSafeInteger(after) ? { resume, after } : null;
+      const { resume, after, url } = JSON.parse(this.#storage()?.getItem(this.#key) ?? "{}");
+      const whole = typeof resume === "string" && Number.isSafeInteger(after) && typeof url === "string";
+      return whole ? { resume, after, url } : null;
     } catch {
       return null; // a browser may keep nothing for anybody
     }
@@ -52,7 +53,7 @@ export class Memory {
   keep(session) {
     const resume = session?.welcome?.resume_token;
     try {
-      if (resume) this.#storage()?.setItem(this.#key, JSON.stringify({ resume, after: session.newest }));
+      if (resume) this.#storage()?.setItem(this.#key, JSON.stringify({ resume, after: session.newest, url: session.url }));
       else this.#storage()?.removeItem(this.#key);
     } catch {
       // then the page begins a session of its own when it is loaded anew

@@ -6,6 +6,9 @@
  * server meant them, and coming back by ourselves would undo what it meant. While the server reloads its model, `/health`
  * is asked until it is well, and then the page connects at once. A session whose link was lost goes on where the server keeps
  * it, also after the page was loaded anew; else another begins.
+ *
+ * The server may be a gate, and the session at a replica of its. Coming back goes there, and shows the session's own token
+ * alone. Where that leads to no session, another one begins where the page is from: the gate knows which replicas there are.
  */
 import { comeBack } from "./comeback.js";
 import { connect, openSocket } from "./protocol.js";
@@ -98,6 +101,15 @@ export async function diagnose(base, { model, role, token }, fetch = globalThis.
   return { final: false, text: `Server not ready or busy${detail ? `: ${detail}` : ""}.` };
 }
 
+/** A replica to which no gate has sent this page may keep its old session, and must not begin another one. */
+function leaveUnlessResumed(session) {
+  for (const type of ["queued", "welcome"]) session.addEventListener(type, (event) => {
+    if (session.welcome?.resumed) return;
+    event.stopImmediatePropagation();
+    session.close();
+  });
+}
+
 /**
  * Events: `connecting` (detail: the new Session, before anything came from it), `reloading` (detail: {text}, again when
  * there is news of it; `connecting` follows) and `ended` (detail: {text, wait, tokenWanted}, with `wait` the milliseconds to
@@ -144,15 +156,24 @@ export class Link extends EventTarget {
 
   async #comeBack(session) {
     const open = () => {
-      const { welcome, newest } = session;
-      return openSocket({ url: this.#url(), ...this.#options, resume: welcome.resume_token, after: newest });
+      const { url, welcome, newest } = session;
+      return openSocket({ ...this.#options, url, token: this.#shownAt(url), resume: welcome.resume_token, after: newest });
     };
     const answer = await comeBack(session, open);
     if (answer !== "resumed") session.end(LOST[answer]);
   }
 
+  /** What is shown to the server at `url` besides a session's own token: what is the gate's is no replica's business. */
+  #shownAt(url) {
+    return url === this.#url() ? this.#options.token : undefined;
+  }
+
   #open() {
-    const session = (this.#session = connect({ url: this.#url(), ...this.#options, ...this.#memory.recall(), comesBack: true }));
+    const kept = this.#memory.recall();
+    const url = kept?.url ?? this.#url();
+    const elsewhere = url !== this.#url();
+    const session = (this.#session = connect({ ...this.#options, ...kept, url, token: this.#shownAt(url), comesBack: true }));
+    if (elsewhere) leaveUnlessResumed(session);
     let since = Infinity;
     session.addEventListener("welcome", () => {
       since = performance.now();
@@ -162,6 +183,10 @@ export class Link extends EventTarget {
     session.addEventListener("closed", async ({ detail }) => {
       this.#session = null;
       this.#memory.keep(null);
+      if (elsewhere && !session.welcome?.resumed) {
+        this.#open();
+        return;
+      }
       // One that dies right after its welcome counts as failed: a broken model is not asked twice a second for ever.
       if (performance.now() - since > SETTLED) this.#attempt = 0;
       if (detail.reason === "model_restarting") {

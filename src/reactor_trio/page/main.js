@@ -17,6 +17,7 @@ import { Link } from "./link.js";
 import { Look } from "./look.js";
 import { Picture, forget, startWorker } from "./picture.js";
 import { Pointer } from "./pointer.js";
+import { pageOf } from "./protocol.js";
 import { readCommands } from "./schema.js";
 import { Share } from "./share.js";
 import { Sound } from "./sound.js";
@@ -59,6 +60,7 @@ link.addEventListener("connecting", ({ detail: session }) => {
   session.addEventListener("queued", ({ detail: { position, total, reason } }) => {
     show("queued", "waiting", `Waiting, position ${position} of ${total}${reason ? `: ${reason}` : ""}`);
   });
+  session.addEventListener("admitted", () => show("connecting", "connecting", "Connecting …"));
   session.addEventListener("welcome", () => live(session));
   session.addEventListener("lost", () => {
     ending.hide();
@@ -144,10 +146,11 @@ function live(session) {
   lead.addEventListener("change", smooth);
   const [[main, mainPicture] = [null, null]] = pictures;
   tools.begin(name, mainPicture);
-  share.token = session.welcome.share_token ?? null;
+  const home = pageOf(session.url);
+  share.show(session.welcome.share_token ?? null, home);
   const sounding = sound.begin(session.tracks);
   for (const node of [$("sound"), ...document.querySelectorAll(".sounding")]) node.hidden = !sounding;
-  const uploads = new Uploads(new URL("uploads", document.baseURI), session.welcome.upload_token ?? null);
+  const uploads = new Uploads(new URL("uploads", home), session.welcome.upload_token ?? null);
   const bound = showControls(controlling ? schema.commands : [], uploads, (type, data) =>
     session.command(type, data).catch((error) => {
       figures.refused(error.id);
@@ -186,7 +189,7 @@ function live(session) {
     lead.removeEventListener("change", smooth);
     refresh();
     tools.end();
-    share.token = null;
+    share.show(null);
     for (const part of [inputs, uploads, ...bound]) part.close();
     for (const picture of pictures.values()) picture.close();
   });

@@ -22,6 +22,7 @@ const GIVEN_UP = 4000; // a page may not say 1001
 const MOST_KEPT = 1024;
 // Commands that go at once after a comeback, and then in a second: half of what a server takes unless it is told otherwise.
 const CATCH_UP = 100;
+const NOT_LET_IN = "The server that has a place for this page could not be reached, or did not let it in.";
 
 /** A command was refused and changed nothing; `code` is a word of the protocol or of the model's author. */
 export class CommandError extends Error {
@@ -38,21 +39,23 @@ export class CommandError extends Error {
  * sound ("opus", "pcm_s16le", "none"); `role` is "control" or "viewer"; `model` and `token` are
  * left out when empty; `feedback` says that the caller will send it, so that the server sends no more than is taken from the
  * first frame on. `resume` (the resume token of a session) and `after` (the number of its last message that came) go on with
- * that session, if it is still there. `comesBack` says that the caller does what `lost` asks for. The answer is a `Session` at
- * once; its events tell how the connection fares.
+ * that session, if it is still there. `comesBack` says that the caller does what `lost` asks for. `url` may be that of a gate: the
+ * session then begins at the replica where that has a place, which is shown the gate's ticket and not `token`. The answer is a
+ * `Session` at once; its events tell how the connection fares.
  */
 export function connect({ comesBack = false, ...options }) {
-  return new Session(openSocket(options), comesBack, options.after);
+  const follow = ({ url, ticket }) => openSocket({ ...options, url, token: ticket, resume: null, after: null });
+  return new Session(openSocket({ ...options, follow: true }), { ...options, comesBack, follow });
 }
 
 /** A WebSocket that asks for a session; the options are those of `connect`. */
 export function openSocket({
-  url, video = "jpeg", audio, role, model, token, resume, after, feedback = false, WebSocket = globalThis.WebSocket,
+  url, video = "jpeg", audio, role, model, token, resume, after, feedback = false, follow = false, WebSocket = globalThis.WebSocket,
 }) {
   const address = new URL(url);
   const query = {
     video: String(video), audio: audio && String(audio), role, model, token, resume, after: resume && String(after),
-    feedback: feedback && "1",
+    feedback: feedback && "1", follow: follow && "1",
   };
   for (const [name, value] of Object.entries(query)) if (value) address.searchParams.set(name, value);
   return new WebSocket(address.href, [SUBPROTOCOL]);
@@ -62,6 +65,7 @@ export function openSocket({
  * One session, on one socket after another. Events, each a CustomEvent whose `detail` is:
  *
  *   queued   {position, total}         waiting; position counts from 1
+ *   admitted {url}                     a gate has a place at this address; `session.url` is set, and the session begins there
  *   ending   {reason, seconds}         it will end so soon, with null not any more
  *   welcome  the data of the welcome   the session has begun; `session.welcome` and `session.tracks` are set
  *   track    a track description       size or codec changed, before the first frame of it
@@ -79,6 +83,8 @@ export function openSocket({
 export class Session extends EventTarget {
   #socket;
   #comesBack;
+  #follow;
+  #sentOn = false;
   #answers = new Map();
   #kept = new Map(); // texts of commands without an answer, by their number in the session, which is their id
   #tracks = new Map();
@@ -92,10 +98,15 @@ export class Session extends EventTarget {
   welcome = null;
   /** The highest number of the server's messages; the next connection asks for those behind it. */
   newest = 0;
+  /** The WebSocket address, without a query, where the session is, or will be asked for. */
+  url;
 
-  constructor(socket, comesBack = false, after = 0) {
+  /** `follow` makes a socket of what `reactor.admitted` says; without it there must be no gate. */
+  constructor(socket, { url, comesBack = false, after = 0, follow = null }) {
     super();
+    this.url = url;
     this.#comesBack = comesBack;
+    this.#follow = follow;
     this.newest = after;
     this.#adopt(socket);
   }
@@ -260,6 +271,23 @@ export class Session extends EventTarget {
     this.#catchUp = null;
   }
 
+  /** The session is elsewhere. */
+  #goTo(admitted) {
+    const gate = this.#socket;
+    try {
+      if (this.#follow === null || this.#sentOn || this.welcome) throw new TypeError("only a gate sends its clients elsewhere");
+      this.#adopt(this.#follow(admitted));
+    } catch (error) { // also an address that is none, or that this page may not connect to
+      this.#tell("error", { code: "protocol_error", message: `reactor.admitted: ${error.message}` });
+      gate.close(GIVEN_UP);
+      return;
+    }
+    gate.close(1000);
+    this.#sentOn = true;
+    this.url = admitted.url;
+    this.#tell("admitted", { url: admitted.url });
+  }
+
   #begin(welcome) {
     this.welcome = welcome;
     this.#tracks = new Map(welcome.tracks.map((track) => [track.index, track]));
@@ -301,6 +329,9 @@ export class Session extends EventTarget {
     switch (type) {
       case "reactor.queued":
         this.#tell("queued", data);
+        break;
+      case "reactor.admitted":
+        this.#goTo(data);
         break;
       case "reactor.welcome":
         this.#begin(data);
@@ -352,7 +383,8 @@ export class Session extends EventTarget {
 
   #closed(code) {
     if (!this.#mayReturn(code)) {
-      this.#finish(code, this.#bye?.reason ?? null, this.#bye?.message ?? "");
+      const words = this.#sentOn && this.welcome === null ? NOT_LET_IN : "";
+      this.#finish(code, this.#bye?.reason ?? null, this.#bye?.message ?? words);
       return;
     }
     this.#stopCatchingUp();
@@ -370,6 +402,13 @@ export class Session extends EventTarget {
     this.#kept.clear();
     this.#tell("closed", { code, reason, message, opened: this.#opened, welcomed: this.welcome !== null });
   }
+}
+
+/** The address of the page of the server whose WebSocket is at `url`; its other paths are relative to that. */
+export function pageOf(url) {
+  const address = new URL(".", url);
+  address.protocol = address.protocol.replace("ws", "http");
+  return address;
 }
 
 /** The JSON in a text message, or null. */

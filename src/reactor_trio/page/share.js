@@ -3,9 +3,13 @@
 const SHOWN_FOR = 4000;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** The address of this page for a viewer: its own with the role, and the token where no server is sent it. */
-export function viewerAddress(address, token) {
-  const url = new URL(address);
+/**
+ * The address of the page for a viewer: that of the server where the session is, with what this page was asked for, the role,
+ * and the token where no server is sent it.
+ */
+export function viewerAddress(address, token, home = address) {
+  const url = new URL(home);
+  url.search = new URL(address).search;
   url.searchParams.set("role", "viewer");
   url.searchParams.delete("token");
   url.hash = new URLSearchParams({ token }).toString();
@@ -24,6 +28,7 @@ export class Share {
   #status;
   #field;
   #token = null;
+  #home = null;
   #timer = null;
 
   constructor(button, status, field) {
@@ -38,15 +43,15 @@ export class Share {
     field.addEventListener("blur", () => this.#hide());
   }
 
-  /** A session's token for viewers; null while there is nothing to share. */
-  set token(value) {
-    this.#token = value;
-    this.#button.hidden = value === null;
-    if (value === null) this.#hide();
+  /** A session's token for viewers, null while there is nothing to share; and the address of the page of its server. */
+  show(token, home = null) {
+    [this.#token, this.#home] = [token, home];
+    this.#button.hidden = token === null;
+    if (token === null) this.#hide();
   }
 
   async #copy() {
-    const address = viewerAddress(location.href, this.#token);
+    const address = viewerAddress(location.href, this.#token, this.#home);
     this.#hide();
     try {
       await navigator.clipboard.writeText(address);

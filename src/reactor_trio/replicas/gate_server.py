@@ -67,7 +67,7 @@ class GateServer:
             raise failure[0]
 
     def reconfigure(self, config: Mapping[str, int]) -> None:
-        """There are so many `places` in all from now on: so many clients more than the manifest's `queue` may be in the line."""
+        """There are so many `places` in all from now on; the line holds so many and the manifest's `queue` more."""
         self._token.run_sync_soon(self._gate.allocation.resize, config["places"] + self._queue)
 
     def address(self) -> tuple[str, int]:

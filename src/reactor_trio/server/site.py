@@ -40,8 +40,10 @@ _CONTENT_TYPES = {
     "png": "image/png",
     "ico": "image/x-icon",
 }
+# A session may be at a replica of another origin, which only the gate knows: its socket, and the files that are sent to it.
 _PAGE_POLICY = (
-    "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss:; base-uri 'none'; frame-ancestors 'self'"
+    "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss: http: https:; base-uri 'none'; "
+    "frame-ancestors 'self'"
 )
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -52,10 +54,12 @@ class Doorman:
     Attributes:
         methods: what it takes.
         websockets: the paths that are WebSockets.
+        shared: paths whose answers pages of the origins that the manifest lists may read.
     """
 
     methods: Sequence[str] = ("GET", "HEAD")
     websockets: Sequence[str] = (WEBSOCKET_PATH,)
+    shared: Sequence[str] = ()
 
     def __init__(self, settings: Settings, bound: str) -> None:
         self._limits = settings.limits
@@ -93,6 +97,13 @@ class Doorman:
         default = ":443" if parts.scheme == "https" else ":80"
         return parts.netloc.lower().removesuffix(default) == request.authority.removesuffix(default)
 
+    def shared_with(self, request: Request) -> str | None:
+        """The origin of the page that asks, if the manifest lists it and what it asks for is shared."""
+        match request.header_values("origin"):
+            case [origin] if request.path in self.shared and (origin in self._origins or "*" in self._origins):
+                return origin
+        return None
+
 
 class ReactorSite(Doorman):
     """What a runtime answers; a `transport.Site`.
@@ -102,6 +113,7 @@ class ReactorSite(Doorman):
     """
 
     methods: Sequence[str] = ("GET", "HEAD", "POST")
+    shared: Sequence[str] = (UPLOAD_PATH,)
 
     def __init__(self, runtime: Runtime, bound: str) -> None:
         super().__init__(runtime.settings, bound)

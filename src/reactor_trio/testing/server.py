@@ -15,11 +15,11 @@ import msgspec
 import trio
 import trio.testing
 
-from reactor_trio.client.connecting import resuming_url, session_url
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.running import running
 from reactor_trio.client.transport import Transport
 from reactor_trio.client.uploads import HttpPost, Post
+from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface.blocking import VideoModel
 from reactor_trio.interface.model import Model

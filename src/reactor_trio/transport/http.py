@@ -6,7 +6,8 @@ for the peer to take the answer (stall). A body that the site streams has limits
 cannot be served is answered with one line of text and closed, so that no byte of a request that we did not understand is
 taken for the next one.
 
-Checks come in this order: head (431, 408, 400), Host (421), method (405), Origin (403, if it is not GET or HEAD), what the
+Checks come in this order: head (431, 408, 400), Host (421), whether it is a browser's question for a page of another
+origin that may send here (200, and the request is done), method (405), Origin (403, if it is not GET or HEAD), what the
 site says of its body, body (413); then for a WebSocket the path (404), the handshake (400, 426), Origin (403) and the site's
 own `admit`.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from urllib.parse import parse_qsl
@@ -28,6 +29,7 @@ from msgspec.structs import replace
 
 from reactor_trio.transport.body import Body
 from reactor_trio.transport.limits import Limits
+from reactor_trio.transport.sharing import is_preflight, preflight_answer, sharing_headers
 from reactor_trio.transport.site import BodyTaker, Conversation, Refused, Request, Response, Site
 from reactor_trio.transport.stream import WireStream
 from reactor_trio.transport.upgrade import (
@@ -120,6 +122,7 @@ class _Connection:
         self._methods = methods
         self._idle = trio.CancelScope()
         self._head_only = False
+        self._sharing: Mapping[str, str] = {}
         self._linger = _LINGER
         # h11 objects to a buffer longer than this without a whole head, and `_event` never reads beyond it: a head of
         # exactly the limit passes, a longer one does not, however it was cut into segments.
@@ -165,7 +168,7 @@ class _Connection:
 
     async def _serve_one(self, deadline: float) -> tuple[Handshake, Conversation] | None:
         """Receive and answer one request; a handshake to be accepted is returned instead, with who talks then."""
-        self._head_only, self._linger = False, _LINGER
+        self._head_only, self._sharing, self._linger = False, {}, _LINGER
         try:
             with trio.CancelScope(deadline=deadline) as patience:
                 request, version, taker = await self._receive_request()
@@ -188,6 +191,8 @@ class _Connection:
 
     async def _decide(self, request: Request, version: str) -> Response | tuple[Handshake, Conversation]:
         with self._bugs_answered(request):
+            if self._sharing and is_preflight(request):
+                return preflight_answer()
             if not wants_websocket(request):
                 if request.path in self._site.websockets and request.method == "GET":
                     raise Refused.because(426, f"{request.path} is a WebSocket", UPGRADE_HEADERS)
@@ -232,11 +237,12 @@ class _Connection:
         request = _parse(head, self._wire.peer)
         if request.authority and not self._site.hosts_allowed(request.host):
             raise Refused.because(421, f"this server does not answer for the host {request.host}")
-        if request.method not in self._methods:
-            raise Refused.because(405, f"{request.method} is not allowed", {"allow": ", ".join(self._methods)})
-        taker = self._who_takes_body(request)
-        if taker is not None:
-            return request, version, taker
+        self._sharing = sharing_headers(self._site.shared_with(request))
+        if not (self._sharing and is_preflight(request)):
+            if request.method not in self._methods:
+                raise Refused.because(405, f"{request.method} is not allowed", {"allow": ", ".join(self._methods)})
+            if (taker := self._who_takes_body(request)) is not None:
+                return request, version, taker
         body = await self._receive_body(request)
         return (request if request.method in ("GET", "HEAD") else replace(request, body=body)), version, None
 
@@ -277,6 +283,7 @@ class _Connection:
             "content-type": response.content_type,
             "content-length": str(len(response.body)),
             **STANDARD_HEADERS,
+            **self._sharing,
             **response.headers,
         }
         if not keep_alive:

@@ -93,8 +93,8 @@ Conversation = Callable[[MessageStream], Awaitable[None]]
 class Site(Protocol):
     """What is served.
 
-    For each request the transport asks `hosts_allowed`, then `respond`; for a method other than GET and HEAD
-    `origin_allowed` and `take_body` before it; for a WebSocket instead `origin_allowed`, `admit`, and what that gave.
+    For each request the transport asks `hosts_allowed` and `shared_with`, then `respond`; for a method other than GET and
+    HEAD `origin_allowed` and `take_body` before it; for a WebSocket instead `origin_allowed`, `admit`, and what that gave.
 
     Attributes:
         websockets: the paths that are WebSockets.
@@ -107,6 +107,9 @@ class Site(Protocol):
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
         """Whether a page of `origin` (None: no browser, or none said) may open a WebSocket or send a body; else 403."""
+
+    def shared_with(self, request: Request) -> str | None:
+        """The origin whose pages may read the answer to `request` although it is not its own; None: there is none."""
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """Who takes the body of `request`, or None to have it read whole, up to `Limits.http_body`. Raises Refused."""

@@ -1,0 +1,132 @@
+"""A gate as `docs/protocol.md` has it, played by the test: each client that follows is told what the test says, in turn."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import trio
+
+from reactor_trio.protocol import close_code
+from reactor_trio.server.site import page_response
+from reactor_trio.server.tickets import issue_ticket
+from reactor_trio.transport import (
+    BodyTaker,
+    Conversation,
+    Limits,
+    MessageStream,
+    Refused,
+    Request,
+    Response,
+    serve_http,
+)
+
+KEY = "k" * 32
+
+
+@dataclass
+class Place:
+    """What one client is told: its positions in the queue, then where its session is, or a goodbye.
+
+    Attributes:
+        ticket: None: a good one.
+    """
+
+    url: str = ""
+    positions: tuple[int, ...] = ()
+    ticket: str | None = None
+    claim_within: float = 30.0
+    bye: str | None = None
+
+    def words(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        for position in self.positions:
+            yield "reactor.queued", {"position": position, "total": max(self.positions)}
+        if self.bye is not None:
+            yield "reactor.bye", {"reason": self.bye}
+            return
+        ticket = issue_ticket(KEY) if self.ticket is None else self.ticket
+        yield "reactor.admitted", {
+            "url": self.url, "ticket": ticket, "session_id": "reserved", "claim_within": self.claim_within,
+        }  # fmt: skip
+
+
+@dataclass
+class StandInGate:
+    """A `transport.Site`: the page, `/health`, and `/ws` for clients that follow.
+
+    Attributes:
+        places: one for each client that comes, in order; the last one holds for all further ones.
+        whoever: also those who do not follow.
+        came: the requests for `/ws`, with the time of each.
+    """
+
+    places: list[Place]
+    websockets: tuple[str, ...] = ("/ws",)
+    whoever: bool = False
+    came: list[tuple[float, Request]] = field(default_factory=list)
+
+    def hosts_allowed(self, host: str) -> bool:
+        return True
+
+    def origin_allowed(self, origin: str | None, request: Request) -> bool:
+        return True
+
+    def shared_with(self, request: Request) -> str | None:
+        return None
+
+    def take_body(self, request: Request) -> BodyTaker | None:
+        raise Refused.because(405, "nothing is sent here")
+
+    def respond(self, request: Request) -> Response:
+        if request.path == "/health":
+            return Response(200, "application/json", b'{"status": "ok", "model": "gate"}')
+        return page_response(request) or Response.plain(404, "not here")
+
+    async def admit(self, request: Request) -> Response | Conversation:
+        self.came.append((trio.current_time(), request))
+        if request.query.get("follow") != "1" and not self.whoever:
+            return Response.plain(400, "this stand-in knows clients that follow only")
+        place = self.places.pop(0) if len(self.places) > 1 else self.places[0]
+        return partial(self._converse, place)
+
+    async def _converse(self, place: Place, messages: MessageStream) -> None:
+        for type_, data in place.words():
+            await messages.send_text(json.dumps({"type": type_, "data": data}))
+        await messages.aclose(1000 if place.bye is None else close_code(place.bye), "")
+
+
+@asynccontextmanager
+async def gate_on_a_port(gate: StandInGate) -> AsyncIterator[int]:
+    """Its port on the loopback, over TCP."""
+    async with trio.open_nursery() as nursery:
+        serve = partial(serve_http, site=gate, limits=Limits(), closing=trio.Event())
+        listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+        yield listeners[0].socket.getsockname()[1]
+        nursery.cancel_scope.cancel()
+
+
+@contextmanager
+def gate_in_a_thread(gate: StandInGate) -> Iterator[int]:
+    """The same for tests that block, or run on another loop."""
+    ready: queue.SimpleQueue[tuple[int, trio.lowlevel.TrioToken, trio.CancelScope]] = queue.SimpleQueue()
+
+    async def main() -> None:
+        with trio.CancelScope() as scope:
+            async with gate_on_a_port(gate) as port:
+                ready.put((port, trio.lowlevel.current_trio_token(), scope))
+                await trio.sleep_forever()
+
+    thread = threading.Thread(target=trio.run, args=(main,), name="gate")
+    thread.start()
+    port, token, scope = ready.get()
+    try:
+        yield port
+    finally:
+        trio.from_thread.run_sync(scope.cancel, trio_token=token)
+        thread.join()

@@ -1,0 +1,102 @@
+"""A page of another origin sends a file: what its browser asks and reads, and that only pages of listed origins may."""
+
+from __future__ import annotations
+
+import anyio
+import numpy as np
+import pytest
+
+from reactor_trio.interface import InputState, Output, ReactorPipeline, UploadedFile, Video, event
+from reactor_trio.testing import open_server
+
+PAGE, EVIL = "https://gate.example", "https://evil.example"
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Looker(ReactorPipeline):
+    state: InputState
+    fps = 10
+
+    @event
+    async def size(self, file: UploadedFile) -> int:
+        return file.size
+
+    def inference(self):
+        while True:
+            yield Picture(main_video=np.zeros((4, 4, 3), np.uint8))
+
+
+async def ask(server, method, path, *lines, body=b"", host="localhost"):
+    """Status and headers of the answer."""
+    stream = await server._open_stream()
+    head = [f"{method} {path} HTTP/1.1", f"host: {host}", "connection: close", *lines, "", ""]
+    await stream.send("\r\n".join(head).encode() + body)
+    data = b""
+    try:
+        while True:
+            data += await stream.receive()
+    except anyio.EndOfStream:
+        await stream.aclose()
+    first, *fields = data.partition(b"\r\n\r\n")[0].decode().split("\r\n")
+    return int(first.split()[1]), dict(field.split(": ", 1) for field in fields)
+
+
+def preflight(origin):
+    return (f"origin: {origin}", "access-control-request-method: POST",
+            "access-control-request-headers: authorization,content-type")  # fmt: skip
+
+
+def shared(headers):
+    return {name: value for name, value in headers.items() if name.startswith("access-control") or name == "vary"}
+
+
+READS = {"access-control-allow-origin": PAGE, "vary": "Origin"}
+MAY_SEND = READS | {
+    "access-control-allow-methods": "POST", "access-control-allow-headers": "authorization, content-type",
+    "access-control-max-age": "600",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("origins", [(PAGE,), ("*",)])
+async def test_a_page_of_a_listed_origin_sends_a_file_and_reads_the_answer(autojump_clock, origins):
+    async with open_server(Looker, websocket=True, origins=origins) as server, server.connect() as client:
+        status, headers = await ask(server, "OPTIONS", "/uploads?name=a", *preflight(PAGE))
+        assert (status, shared(headers)) == (200, MAY_SEND)
+
+        token = client._welcome.upload_token
+        sending = (f"origin: {PAGE}", "content-length: 3")
+        shown = f"authorization: Bearer {token}"
+        status, headers = await ask(server, "POST", "/uploads?name=a", *sending, shown, body=b"cat")
+        assert (status, shared(headers)) == (201, READS)
+        status, headers = await ask(server, "POST", "/uploads?name=a", *sending, body=b"cat")
+        assert (status, shared(headers)) == (401, READS)  # and why
+
+
+async def test_no_other_page_is_let_read_anything(autojump_clock):
+    own = "http://localhost"
+    async with open_server(Looker, websocket=True, origins=(PAGE,)) as server:
+        for origin in (EVIL, own, "null", PAGE + ":8443", PAGE.upper(), PAGE + "/"):
+            status, headers = await ask(server, "OPTIONS", "/uploads", *preflight(origin))
+            assert (status, shared(headers)) == (405, {})
+            status, headers = await ask(server, "POST", "/uploads", f"origin: {origin}", "content-length: 0")
+            assert (status, shared(headers)) == (401 if origin == own else 403, {})
+        for path in ("/", "/schema", "/health", "/ready", "/metrics", "/uploads/", "/ws"):
+            _, headers = await ask(server, "GET", path, f"origin: {PAGE}")
+            assert shared(headers) == {}
+            status, headers = await ask(server, "OPTIONS", path, *preflight(PAGE))
+            assert (status, shared(headers)) == (405, {})
+        status, headers = await ask(server, "OPTIONS", "/uploads", *preflight(PAGE), f"origin: {PAGE}")
+        assert (status, shared(headers)) == (405, {})  # a browser says one
+        status, headers = await ask(server, "OPTIONS", "/uploads", f"origin: {PAGE}")
+        assert status == 405  # no browser asks so
+        status, headers = await ask(server, "OPTIONS", "/uploads", *preflight(PAGE), host="rebound.example")
+        assert (status, shared(headers)) == (421, {})
+
+
+async def test_without_listed_origins_there_are_none(autojump_clock):
+    async with open_server(Looker, websocket=True) as server:
+        status, headers = await ask(server, "OPTIONS", "/uploads", *preflight(PAGE))
+        assert (status, shared(headers)) == (405, {})
