@@ -49,10 +49,8 @@ class Model(ReactorPipeline):
 def replica(name: str, **settings) -> RuntimeHost:
     """A server that wants tickets, as replicas do, and that the edge brings its clients to."""
     auth = AuthSettings(ticket_keys=(KEY,))
-    return RuntimeHost(
-        Model, name=name,
-        settings=Settings(port=0, auth=auth, resume_window=60.0, proxies=("127.0.0.0/8",), hosts=("play.example.org",), **settings),
-    )  # fmt: skip
+    given = {"port": 0, "auth": auth, "resume_window": 60.0, "proxies": ("127.0.0.0/8",), "hosts": ("play.example.org",)}
+    return RuntimeHost(Model, name=name, settings=Settings(**given | settings))
 
 
 def ticket(**claims) -> str:

@@ -100,7 +100,11 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_deploy(commands)
     _add_render_and_replay(commands)
+    _add_client(commands)
+    return parser
 
+
+def _add_client(commands: argparse._SubParsersAction[_Parser]) -> None:
     client = commands.add_parser("client", help="watch a server without a browser", allow_abbrev=False)
     client.add_argument("url", metavar="URL", help="the URL that reactor run printed, or its ws:// form")
     client.add_argument("--record", type=Path, metavar="F", help="write what is received to this file: .mp4, .mkv or .webm")
@@ -114,7 +118,6 @@ def build_parser() -> argparse.ArgumentParser:
     client.add_argument("--seconds", type=_seconds, metavar="N", help="leave after so long (default: Ctrl-C)")
     _add_debug(client)
     client.set_defaults(carry_out=_client)
-    return parser
 
 
 def _add_deploy(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -126,7 +129,7 @@ def _add_deploy(commands: argparse._SubParsersAction[_Parser]) -> None:
     )  # fmt: skip
     _add_project(deploy)
     deploy.add_argument("--image", metavar="IMG", help="the container image with the project in it, and Ray")
-    deploy.add_argument("--project", default="/project", metavar="DIR", help="the project's folder there (default: /project)")
+    deploy.add_argument("--project", default="/project", metavar="DIR", help="its folder there (default: /project)")
     deploy.add_argument(
         "--set", action="append", default=[], metavar="KEY.SUB=VALUE", dest="overrides",
         help="override a value of config.yml, typed as YAML (repeatable)",
@@ -143,8 +146,9 @@ def _add_deploy(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     deploy.add_argument("--pods", metavar="CIDR", help="the network of the cluster's pods; only there the edge connects")
     deploy.add_argument(
-        "--certificate", metavar="SECRET", help="the TLS Secret of the edge's certificate (default: the project's name and -tls)"
-    )
+        "--certificate", metavar="SECRET",
+        help="the TLS Secret of the edge's certificate (default: the project's name and -tls)",
+    )  # fmt: skip
     deploy.add_argument(
         "--max-session", type=_seconds, metavar="S",
         help="seconds of the longest session (default: runtime.limits.session_length, else 1800)",

@@ -1,4 +1,4 @@
-"""`reactor deploy --print`: what a cluster is told to run a project. It is printed, to be read and applied; nothing is done."""
+"""`reactor deploy --print`: what a cluster is told to run a project. It is printed, and nothing else is done."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def _chosen(options: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("--image: name the container image with the project in it, and Ray (docs/guide/cluster.md)")
     if kubernetes and not options.redis:
         raise UsageError(
-            "--redis: name a Redis, HOST:PORT, where Ray keeps the state of its head; without it all sessions end 60 s after the "
-            "head is lost"
+            "--redis: name a Redis, HOST:PORT, where Ray keeps its head's state; without it all sessions end 60 s after "
+            "the head is lost"
         )
     if edge and not options.domain:
         raise UsageError("--domain: name the edge, such as play.example.org; clients reach gate and replicas by it")
     if edge and not options.pods:
-        raise UsageError("--pods: give the network of the cluster's pods, such as 10.244.0.0/16; only there the edge connects")
+        raise UsageError("--pods: give the network of the cluster's pods, e.g. 10.244.0.0/16; only there the edge connects")
     if options.domain and options.advertise:
         raise UsageError("--advertise: with --domain the edge says how clients reach replicas; give one of the two")
     least, most = _number(options)

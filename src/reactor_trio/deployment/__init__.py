@@ -1,7 +1,7 @@
 """What a project needs to run on a cluster, as texts: the Ray Serve configuration, KubeRay's manifest, and the edge's.
 
-Pure: texts from a project's manifest and a few choices (`Choices`), nothing is read from or done to a cluster, and Ray is not
-imported. The theory of it is in `docs/guide/cluster.md`.
+Pure: texts from a project's manifest and a few choices (`Choices`), nothing is read from or done to a cluster, and Ray is
+not imported. The theory of it is in `docs/guide/cluster.md`.
 """
 
 from reactor_trio.deployment.choices import Choices, choices_for

@@ -44,7 +44,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         silence: seconds without a byte either way after which the edge takes a connection for dead.
         redis: where Ray keeps the state of its head, `HOST:PORT`.
         redis_secret: the Secret with its password under the key `password`, if it wants one.
-        secret: the Secret whose keys become environment variables of gate and replicas, for what the manifest has as `env:NAME`.
+        secret: the Secret whose keys become environment variables of gate and replicas, for the manifest's `env:NAME`.
         certificate: the Secret, of type `kubernetes.io/tls`, with the edge's certificate.
     """
 

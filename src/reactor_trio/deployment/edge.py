@@ -1,8 +1,8 @@
 """The edge: HAProxy's configuration, and the same as a Deployment on Kubernetes.
 
-Clients know one name and one certificate, replicas are pods that come and go. What a client was given as its address says where
-its replica is, `/r/IP/PORT/`, so the edge has to know none of them, and has nothing that could be out of date. That an address
-in a path must lead to replicas and nowhere else is what its rules are about.
+Clients know one name and one certificate, replicas are pods that come and go. What a client was given as its address says
+where its replica is, `/r/IP/PORT/`, so the edge has to know none of them, and has nothing that could be out of date. That an
+address in a path must lead to replicas and nowhere else is what its rules are about.
 """
 
 from __future__ import annotations

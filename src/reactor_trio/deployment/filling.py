@@ -1,4 +1,4 @@
-"""Templates of this package: YAML and HAProxy's language with `$name` or `${name}` for what varies."""
+"""Templates of this package: YAML and HAProxy's language, `$name` or `${name}` for what varies, `$$` for a dollar."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import resources
 __all__ = ["fill", "quoted"]
 
 #: a name that has a line to itself, whose value may have many, or one within a line
-_NAME = re.compile(r"^(?P<indent> +)\$(?P<block>\w+)$|\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))", re.MULTILINE)
+_NAME = re.compile(r"^(?P<indent> +)\$(?P<block>\w+)$|\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+)|(?P<dollar>\$))", re.MULTILINE)
 
 
 def fill(template: str, **values: object) -> str:
@@ -19,6 +19,8 @@ def fill(template: str, **values: object) -> str:
     """
 
     def value(place: re.Match[str]) -> str:
+        if place["dollar"]:
+            return "$"
         if (block := place["block"]) is None:
             return str(values[place["braced"] or place["plain"]])
         lines = str(values[block]).rstrip("\n").split("\n")

@@ -1,6 +1,6 @@
 """The configuration of Ray Serve: one application, its gate and its replicas, for `serve deploy` and for KubeRay.
 
-The numbers come from measurements (`docs/guide/cluster.md`): Serve counts a session as one request that lasts as long as it does.
+Serve counts a session as one request that lasts as long as it does; `docs/guide/cluster.md` says what waits for what.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from reactor_trio.deployment.choices import Choices
 __all__ = ["serve_config"]
 
 _HEAD = """\
-# {name} on Ray Serve: one gate, and replicas that each listen on a port of their own. A session is one request to Serve, which
-# lasts as long as it does: Serve counts, starts, drains and replaces by that, and carries no frame.
+# {name} on Ray Serve: one gate, and replicas that each listen on a port of their own. A session is one request to Serve,
+# which lasts as long as it does: Serve counts, starts, drains and replaces by that, and carries no frame.
 """
 
 
@@ -45,8 +45,8 @@ def _arguments(choices: Choices) -> dict[str, Any]:
         "gpus_per_replica": choices.gpus,
         "advertise": choices.advertise,
         "ports": f"{first}-{last}",
-        "host": "0.0.0.0",  # noqa: S104 # nosec B104 - of a pod, which only the cluster's own network reaches
-        "gate_host": "0.0.0.0",  # noqa: S104 # nosec B104
+        "host": "0.0.0.0",  # nosec B104 - of a pod, which only the cluster's own network reaches
+        "gate_host": "0.0.0.0",  # nosec B104
         "gate_port": choices.gate_port,
         "gate_resource": choices.gate_resource,
         "max_session": choices.max_session,
