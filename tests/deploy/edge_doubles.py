@@ -94,6 +94,14 @@ class Edge:
             compression=None,
         )  # fmt: skip
 
+    def metric(self, name: str) -> float:
+        """One of its own figures."""
+        with socket.create_connection(("127.0.0.1", self.own), PATIENCE) as stream:
+            stream.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            text = b"".join(iter(lambda: stream.recv(65536), b"")).decode()
+        (value,) = [line.rpartition(" ")[2] for line in text.splitlines() if line.startswith(f"{name} ")]
+        return float(value)
+
     def dial_plain(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
 

@@ -229,6 +229,26 @@ def test_what_a_client_says_of_its_own_address_is_not_believed(tmp_path):
     assert "host: play.example.org" in heard
 
 
+def test_no_two_clients_share_a_connection(tmp_path):
+    """So that whoever got a server to misunderstand would confuse nobody but himself."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(PATIENCE)
+        port = server.getsockname()[1]
+        with edge(tmp_path, Choices(name="sky", pods="127.0.0.0/24", ports=(port, port)), gate="127.0.0.1:9") as running:
+            behind = []
+            for number in range(3):
+                with running.dial() as stream:
+                    head = f"GET /r/127.0.0.1/{port}/{number} HTTP/1.1\r\nHost: play.example.org\r\n\r\n"
+                    stream.sendall(head.encode())
+                    # If it came on an earlier one, none would come here.
+                    behind.append(server.accept()[0])
+                    assert behind[-1].recv(65536).startswith(f"GET /{number} ".encode())
+                    behind[-1].sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                    assert answer(stream) == (200, "ok")
+            for connection in behind:
+                connection.close()
+
+
 def test_tokens_are_not_in_its_log(cluster):
     secret = "token-" + "s" * 20
     cluster.ask(f"/r/127.0.0.1/{cluster.first}/schema?token={secret}")
@@ -257,6 +277,8 @@ def test_a_replica_that_is_not_there_is_503_at_once_and_another_session_goes_on(
                 with pytest.raises(InvalidStatus) as refused, running.session(dies.port):
                     pass
                 assert refused.value.response.status_code == 503
+                # asked once: what is not there now is not there a second later
+                assert running.metric('haproxy_backend_retry_warnings_total{proxy="replicas"}') == 0
                 # nor is anything else when the gate is away
                 assert running.ask("/")[0] == 503
                 assert frames(session, 60) == 60
