@@ -21,6 +21,7 @@ from reactor_trio.deployment import (
     serve_config,
 )  # fmt: skip
 from reactor_trio.errors import ManifestError
+from reactor_trio.replicas.options import parse_options
 from reactor_trio.server.manifest import load_manifest
 from reactor_trio.server.settings import address_of
 
@@ -85,13 +86,23 @@ def test_the_number_of_replicas_follows_the_sessions_where_it_may():
     replica = application["deployments"][0]
     assert replica["autoscaling_config"] == {
         "min_replicas": 1, "max_replicas": 8, "target_ongoing_requests": 3, "upscale_delay_s": 2.0,
-        "downscale_delay_s": 300.0,
+        "downscale_delay_s": 300.0, "look_back_period_s": 2.0, "metrics_interval_s": 1.0,
     }  # fmt: skip
     assert "num_replicas" not in replica
     assert replica["max_ongoing_requests"] == 3
     assert application["args"]["autoscaling"] == {"min": 1, "max": 8}
     assert "replicas" not in application["args"]
     assert application["args"]["overrides"] == ["title=a$b: {c}"]
+
+
+@pytest.mark.parametrize("choices", [EDGE, SCALED])
+def test_the_application_takes_its_arguments(choices):
+    (application,) = yaml.safe_load(serve_config(choices))["applications"]
+    options = parse_options(application["args"])
+    assert (options.port_range[0], options.port_range[-1]) == choices.ports
+    assert options.gate_port == choices.gate_port
+    assert options.max_session == choices.max_session
+    assert (options.autoscaling is not None) == choices.autoscaled
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray's own modules, as they are imported

@@ -148,6 +148,11 @@ class Admission:
         self.open = "open"
         return self._advance(now)
 
+    def resize(self, slots: int, now: float) -> list[Change]:
+        """There are so many slots from now on; who has one keeps it."""
+        self.slots = slots
+        return self._advance(now)
+
     def close_doors(self) -> None:
         """The model is gone for a while: who waits keeps the place, nobody new comes."""
         self.open = "not_ready"

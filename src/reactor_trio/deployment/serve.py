@@ -64,6 +64,9 @@ def _replica(choices: Choices) -> dict[str, Any]:
                 "target_ongoing_requests": choices.slots,
                 "upscale_delay_s": 2.0,
                 "downscale_delay_s": 300.0,
+                # Longer means would take a client that just came for a fraction of one.
+                "look_back_period_s": 2.0,
+                "metrics_interval_s": 1.0,
             }
         }
     return {

@@ -23,6 +23,7 @@ from reactor_trio.server.moderation import Hook, check_in_thread
 from reactor_trio.server.placement import LocalPlacement, Placement
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings, address_of
+from reactor_trio.server.site import ReactorSite
 from reactor_trio.server.tracing import open_tracing
 from reactor_trio.session import Check
 
@@ -178,8 +179,10 @@ async def _listen(
     connections.start_soon(runtime.room.run)
     connections.start_soon(runtime.leases.run)
     await connections.start(runtime.desk.stays.run)
+    site, room, metrics = ReactorSite(runtime, runtime.settings.host), runtime.settings.limits.connections, runtime.metrics
+    reception = Reception(site, room, metrics, lambda: metrics.ready, runtime.draining, serving.certificates)
     with accepting:
-        await Reception(runtime, runtime.settings, serving.certificates).run(listeners, connections)
+        await reception.run(listeners, connections)
 
 
 def _first(group: BaseException) -> BaseException:
