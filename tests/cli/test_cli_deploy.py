@@ -33,7 +33,6 @@ class Model(ReactorPipeline):
 def project(tmp_path):
     (tmp_path / "reactor.yaml").write_text(
         "model: model:Model\nname: sky\nconfig: config.yml\n"
-        "runtime: {hosts: [play.example.org], proxies: [10.244.0.0/16]}\n"
     )
     (tmp_path / "config.yml").write_text("width: 64\n")
     (tmp_path / "model.py").write_text(MODEL)
@@ -123,11 +122,11 @@ def test_what_is_missing_or_wrong_is_one_line_and_exit_code_2(project, arguments
     assert done.stderr.splitlines()[-1] == f"reactor: {line}"
 
 
-def test_a_manifest_that_would_refuse_the_edges_clients_is_told(project):
-    (project / "reactor.yaml").write_text("model: model:Model\nruntime: {max_sessions: 1}\n")
+def test_a_manifest_that_does_not_fit_is_told(project):
+    (project / "reactor.yaml").write_text("model: model:Model\nruntime: {max_sessions: 1, tls: {certfile: c.pem}}\n")
     done = reactor("deploy", "--print", *NEEDED, "--path", project)
     assert done.returncode == 2
     assert done.stderr == (
-        f"reactor: {project}/reactor.yaml: runtime.hosts: add play.example.org; replicas refuse clients that call them by a "
-        "name not listed there\n"
+        f"reactor: {project}/reactor.yaml: runtime.tls: leave it out; TLS ends at the edge, which speaks HTTP with gate and "
+        "replicas\n"
     )

@@ -21,7 +21,7 @@ from reactor_trio.deployment import (
     serve_config,
 )  # fmt: skip
 from reactor_trio.errors import ManifestError
-from reactor_trio.replicas.options import parse_options
+from reactor_trio.replicas.options import manifest_of, parse_options
 from reactor_trio.server.manifest import load_manifest
 from reactor_trio.server.settings import address_of
 
@@ -74,7 +74,7 @@ def test_serve_is_told_of_one_application_with_gate_and_replicas():
     assert application == {
         "name": "sky", "route_prefix": "/", "import_path": "reactor_trio.replicas.application:build",
         "args": {
-            "path": "/project", "overrides": [], "replicas": 1, "gpus_per_replica": 1.0,
+            "path": "/project", "overrides": [], "runtime": {}, "replicas": 1, "gpus_per_replica": 1.0,
             "advertise": "wss://play.example.org/r/{ip}/{port}", "ports": "20000-20999", "host": "0.0.0.0",
             "gate_host": "0.0.0.0", "gate_port": 8080, "gate_resource": "reactor_gate", "max_session": 600.0,
         },
@@ -384,21 +384,40 @@ def test_a_name_becomes_one_that_kubernetes_takes(tmp_path, name, label):
 @pytest.mark.parametrize(
     ("runtime", "options", "line"),
     [
-        ("proxies: [10.244.0.0/16]", {}, "runtime.hosts: add play.example.org; replicas refuse clients that"),
-        ("hosts: [play.example.org]", {}, "runtime.proxies: add 10.244.0.0/16, where the edge comes from; otherwise"),
-        ("hosts: [play.example.org], proxies: [10.244.1.0/24, '::/0']", {}, "runtime.proxies: add 10.244.0.0/16"),
         (f"{GOOD}, tls: {{certfile: c.pem}}", {}, "runtime.tls: leave it out; TLS ends at the edge"),
         (f"{GOOD}, limits: {{session_length: 900}}", {"max_session": 600.0}, "runtime.limits.session_length: 900 s, longer"),
         (f"{GOOD}, auth: {{ticket_keys: [file:k, 'env:SKY_KEY']}}", {}, "runtime.auth.ticket_keys[1]: stands in the"),
     ],
 )  # fmt: skip
-def test_a_manifest_that_would_refuse_everybody_is_told_apart(tmp_path, runtime, options, line):
+def test_a_manifest_that_does_not_fit_is_one_line(tmp_path, runtime, options, line):
     with pytest.raises(ManifestError) as error:
         chosen(tmp_path, runtime, **options)
     assert str(error.value).startswith(f"{tmp_path}/reactor.yaml: {line}")
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("runtime", "hosts", "proxies"),
+    [
+        ("fps: 20", ("play.example.org",), ("10.244.0.0/16",)),
+        (GOOD, ("play.example.org",), ("10.244.0.0/15",)),
+        (
+            "hosts: [other.example, PLAY.example.org], proxies: [10.244.1.0/24, '::/0']",
+            ("other.example", "PLAY.example.org"), ("10.244.1.0/24", "::/0", "10.244.0.0/16"),
+        ),
+    ],
+)  # fmt: skip
+def test_replicas_are_told_the_edges_name_and_where_it_comes_from(tmp_path, runtime, hosts, proxies):
+    choices = chosen(tmp_path, runtime)
+    (application,) = yaml.safe_load(serve_config(choices))["applications"]
+    assert application["args"]["runtime"] == {"hosts": list(hosts), "proxies": list(proxies)}
+    (tmp_path / "model.py").touch()
+    options = parse_options(application["args"] | {"path": str(tmp_path)})
+    settings = manifest_of(options).settings
+    assert (settings.hosts, settings.proxies) == (hosts, proxies)
+
+
 def test_without_an_edge_the_manifest_may_be_as_it_likes(tmp_path):
-    assert chosen(tmp_path, "fps: 20", domain=None, pods="").advertise == "ws://{ip}:{port}"
+    choices = chosen(tmp_path, "tls: {certfile: c.pem}", domain=None, pods="")
+    assert (choices.advertise, choices.runtime) == ("ws://{ip}:{port}", {})
     assert chosen(tmp_path, f"{GOOD}, auth: {{token: 'env:T'}}", secret="tokens").secret == "tokens"

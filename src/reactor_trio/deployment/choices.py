@@ -11,7 +11,7 @@ import msgspec
 
 from reactor_trio.errors import ManifestError
 from reactor_trio.server.manifest import MANIFEST_NAME, Manifest
-from reactor_trio.server.settings import AuthSettings
+from reactor_trio.server.settings import AuthSettings, Settings
 
 __all__ = ["Choices", "choices_for"]
 
@@ -29,6 +29,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         image: the container image with the project, its requirements, and `reactor-trio[ray]`.
         project: the project's folder in the image.
         overrides: texts `key.sub=value` laid over the project's `config.yml`.
+        runtime: laid over the manifest's `runtime:` section.
         minimum: replicas at least.
         maximum: replicas at most; as many as `minimum`: their number is fixed.
         slots: sessions that one replica serves at the same time.
@@ -52,6 +53,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     image: str = ""
     project: str = "/project"
     overrides: tuple[str, ...] = ()
+    runtime: dict[str, tuple[str, ...]] = {}
     minimum: int = 1
     maximum: int = 1
     slots: int = 1
@@ -101,14 +103,14 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choices_for(manifest: Manifest, *, slots: int, max_session: float | None = None, **chosen: Any) -> Choices:
-    """The choices for a project, after its manifest was held against them.
+    """The choices for a project; its manifest is held against them. With an edge replicas are told of it.
 
     Args:
         slots: sessions that one replica serves at the same time.
         max_session: seconds; None: what `runtime.limits.session_length` says, half an hour if that says nothing.
         chosen: more fields of `Choices`.
 
-    Raises ManifestError for a manifest whose replicas would refuse everybody that this deployment sends them.
+    Raises ManifestError for a manifest that does not fit to them.
     """
     settings, limits = manifest.settings, manifest.settings.limits
     name = _label(manifest.name)
@@ -125,28 +127,32 @@ def choices_for(manifest: Manifest, *, slots: int, max_session: float | None = N
         )
     elif choices.secret is None and (key := _from_environment(settings.auth)) is not None:
         wrong = f"{key}: stands in the environment, which pods do not share; name the Secret that has it with --secret"
-    elif choices.domain is not None:
-        wrong = _unfit_for_an_edge(manifest, choices)
+    elif choices.domain is not None and settings.tls is not None:
+        wrong = "runtime.tls: leave it out; TLS ends at the edge, which speaks HTTP with gate and replicas"
     if wrong is not None:
         raise ManifestError(f"{manifest.path / MANIFEST_NAME}: {wrong}")
-    return choices
+    if choices.domain is None:
+        return choices
+    runtime = _known_at_the_edge(settings, choices.domain, choices.pods)
+    return msgspec.structs.replace(choices, runtime=runtime)
 
 
-def _unfit_for_an_edge(manifest: Manifest, choices: Choices) -> str | None:
-    settings = manifest.settings
-    if settings.tls is not None:
-        return "runtime.tls: leave it out; TLS ends at the edge, which speaks HTTP with gate and replicas"
-    if choices.domain not in {host.lower() for host in settings.hosts}:
-        return f"runtime.hosts: add {choices.domain}; replicas refuse clients that call them by a name not listed there"
-    if choices.pods:
-        network = ipaddress.ip_network(choices.pods)
-        proxies = [ipaddress.ip_network(proxy, strict=False) for proxy in settings.proxies]
-        if not any(isinstance(proxy, ipaddress.IPv4Network) and network.subnet_of(proxy) for proxy in proxies):  # type: ignore[arg-type]
-            return (
-                f"runtime.proxies: add {choices.pods}, where the edge comes from; otherwise all clients share the limits of "
-                "one address"
-            )
-    return None
+def _known_at_the_edge(settings: Settings, domain: str, pods: str) -> dict[str, tuple[str, ...]]:
+    """What the manifest has to say for clients that come by the edge, and what it says already.
+
+    They call by its name, and come from its address: replicas that did not know would refuse them, or take all for one.
+    """
+    hosts, proxies = settings.hosts, settings.proxies
+    if domain not in {host.lower() for host in hosts}:
+        hosts = (*hosts, domain)
+    if pods and not any(_holds(proxy, pods) for proxy in proxies):
+        proxies = (*proxies, pods)
+    return {"hosts": hosts, "proxies": proxies}
+
+
+def _holds(network: str, part: str) -> bool:
+    whole, piece = ipaddress.ip_network(network, strict=False), ipaddress.IPv4Network(part)
+    return isinstance(whole, ipaddress.IPv4Network) and piece.subnet_of(whole)
 
 
 def _from_environment(auth: AuthSettings | None) -> str | None:

@@ -41,6 +41,7 @@ def _arguments(choices: Choices) -> dict[str, Any]:
     return {
         "path": choices.project,
         "overrides": list(choices.overrides),
+        "runtime": {name: list(value) for name, value in choices.runtime.items()},
         **number,
         "gpus_per_replica": choices.gpus,
         "advertise": choices.advertise,
