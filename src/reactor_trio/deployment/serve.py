@@ -46,8 +46,9 @@ def _arguments(choices: Choices) -> dict[str, Any]:
         "gpus_per_replica": choices.gpus,
         "advertise": choices.advertise,
         "ports": f"{first}-{last}",
-        "host": "0.0.0.0",  # of a pod, which only the cluster's own network reaches
-        "gate_host": "0.0.0.0",
+        # Of a pod, which only the cluster's own network reaches.
+        "host": "0.0.0.0",  # nosec B104
+        "gate_host": "0.0.0.0",  # nosec B104
         "gate_port": choices.gate_port,
         "gate_resource": choices.gate_resource,
         "max_session": choices.max_session,
