@@ -55,8 +55,9 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol interface pacing media model_host session transport server headless client",
         "anyio msgspec numpy trio",
     ),
+    "deployment": ("errors server", "msgspec yaml"),
     "cli": (
-        "errors protocol interface media server replicas headless client",
+        "errors protocol interface media server replicas headless client deployment",
         "anyio msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }

@@ -79,8 +79,13 @@ def build_parser() -> argparse.ArgumentParser:
     ticket.add_argument("--max-session", type=_seconds, metavar="S", help="seconds after which the session ends")
     ticket.set_defaults(carry_out=_ticket)
 
+    _add_deploy(commands)
     _add_render_and_replay(commands)
+    _add_client(commands)
+    return parser
 
+
+def _add_client(commands: argparse._SubParsersAction[_Parser]) -> None:
     client = commands.add_parser("client", help="watch a server without a browser", allow_abbrev=False)
     client.add_argument("url", metavar="URL", help="the URL that reactor run printed, or its ws:// form")
     client.add_argument("--record", type=Path, metavar="F", help="write what is received to this file: .mp4, .mkv or .webm")
@@ -94,7 +99,45 @@ def build_parser() -> argparse.ArgumentParser:
     client.add_argument("--seconds", type=_seconds, metavar="N", help="leave after so long (default: Ctrl-C)")
     _add_debug(client)
     client.set_defaults(carry_out=_client)
-    return parser
+
+
+def _add_deploy(commands: argparse._SubParsersAction[_Parser]) -> None:
+    deploy = commands.add_parser("deploy", help="print what runs a project on a cluster", allow_abbrev=False)
+    deploy.add_argument(
+        "--print", choices=("serve", "kuberay", "edge", "all"), nargs="?", const="all", metavar="WHAT", dest="what",
+        help="serve (Ray Serve's configuration), kuberay (a RayService), edge (haproxy.cfg), "
+        "or all (default): kuberay, and the edge on Kubernetes",
+    )  # fmt: skip
+    _add_project(deploy)
+    deploy.add_argument("--image", metavar="IMG", help="the container image with the project in it, and Ray")
+    deploy.add_argument("--project", default="/project", metavar="DIR", help="its folder there (default: /project)")
+    deploy.add_argument(
+        "--set", action="append", default=[], metavar="KEY.SUB=VALUE", dest="overrides",
+        help="override a value of config.yml, typed as YAML (repeatable)",
+    )  # fmt: skip
+    deploy.add_argument("--replicas", type=_count, metavar="N", help="so many replicas (default: 1)")
+    deploy.add_argument("--min", type=_count, metavar="N", help="at least so many, more as sessions need them")
+    deploy.add_argument("--max", type=_count, metavar="N", help="at most so many; with --min")
+    deploy.add_argument(
+        "--gpus-per-replica", type=float, default=1.0, metavar="G", help="whole, or less than 1 to share one (default: 1)"
+    )
+    deploy.add_argument("--domain", metavar="NAME", help="the edge's name; clients reach replicas at wss://NAME/r/IP/PORT")
+    deploy.add_argument(
+        "--advertise", metavar="URL", help="how clients reach replicas without an edge (default: ws://{ip}:{port})"
+    )
+    deploy.add_argument("--pods", metavar="CIDR", help="the network of the cluster's pods; only there the edge connects")
+    deploy.add_argument(
+        "--certificate", metavar="SECRET",
+        help="the TLS Secret of the edge's certificate (default: the project's name and -tls)",
+    )  # fmt: skip
+    deploy.add_argument(
+        "--max-session", type=_seconds, metavar="S",
+        help="seconds of the longest session (default: runtime.limits.session_length, else 1800)",
+    )  # fmt: skip
+    deploy.add_argument("--redis", metavar="HOST:PORT", help="where Ray keeps its head's state, so that it may be lost")
+    deploy.add_argument("--redis-secret", metavar="SECRET", help="the Secret with its password, under the key password")
+    deploy.add_argument("--secret", metavar="SECRET", help="the Secret with what the manifest has as env:NAME")
+    deploy.set_defaults(carry_out=_deploy)
 
 
 def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -284,6 +327,12 @@ def _ticket(options: argparse.Namespace, terminal: Terminal) -> int:
         options.path, terminal, role=options.role, expires=options.expires, subject=options.subject,
         max_session=options.max_session,
     )  # fmt: skip
+
+
+def _deploy(options: argparse.Namespace, terminal: Terminal) -> int:
+    from reactor_trio.cli.deploy import deploy
+
+    return deploy(options, terminal)
 
 
 def _render(options: argparse.Namespace, terminal: Terminal) -> int:

@@ -1,0 +1,52 @@
+"""KubeRay's manifest: a RayService whose head may be lost, a worker for the gate, workers for the replicas."""
+
+from __future__ import annotations
+
+import json
+
+from reactor_trio.deployment.choices import Choices
+from reactor_trio.deployment.filling import fill, quoted
+from reactor_trio.deployment.serve import serve_config
+
+__all__ = ["kuberay_manifest"]
+
+#: Seconds that workers wait for a head that is lost: as KubeRay has it, if sessions are shorter.
+_LEAST_PATIENCE = 600
+
+
+def kuberay_manifest(choices: Choices) -> str:
+    """The RayService and the gate's Service, as YAML for `kubectl apply`."""
+    share = choices.replicas_per_pod
+    return fill(
+        "kuberay.yaml",
+        name=choices.name,
+        image=quoted(choices.image),
+        grace=choices.grace,
+        patience=quoted(str(max(_LEAST_PATIENCE, choices.grace))),
+        serve=serve_config(choices),
+        autoscaled=str(choices.autoscaled).lower(),
+        redis=quoted(choices.redis),
+        redis_password=_password(choices.redis_secret),
+        # KubeRay puts it into a command line: JSON within quotes of its own.
+        gate_resources=f"'{json.dumps(json.dumps({choices.gate_resource: 1}))}'",
+        gate_port=choices.gate_port,
+        environment=_environment(choices.secret),
+        least=choices.pods_for(choices.minimum),
+        most=choices.pods_for(choices.maximum),
+        pod_cpus=quoted(str(choices.cpus * share)),
+        pod_gpus=quoted(str(choices.gpus_per_pod)),
+        pod_memory=f"{choices.memory * share}Gi",
+        gpu_share=f", nvidia.com/gpu: {choices.gpus_per_pod}" if choices.gpus_per_pod else "",
+    )
+
+
+def _password(secret: str | None) -> str:
+    if secret is None:
+        return "# Redis wants no password, so only these pods may reach it."
+    return f"redisPassword:\n  valueFrom:\n    secretKeyRef: {{name: {secret}, key: password}}"
+
+
+def _environment(secret: str | None) -> str:
+    if secret is None:
+        return "# envFrom: what the project's manifest has as env:NAME."
+    return f"envFrom:\n  - secretRef: {{name: {secret}}}"

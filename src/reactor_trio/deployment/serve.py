@@ -1,0 +1,95 @@
+"""The configuration of Ray Serve: one application, its gate and its replicas, for `serve deploy` and for KubeRay.
+
+Serve counts a session as one request that lasts as long as it does; `docs/guide/cluster.md` says what waits for what.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from reactor_trio.deployment.choices import Choices
+
+__all__ = ["serve_config"]
+
+_HEAD = """\
+# {name} on Ray Serve: one gate, and replicas that each listen on a port of their own. A session is one request to Serve,
+# which lasts as long as it does: Serve counts, starts, drains and replaces by that, and carries no frame.
+"""
+
+
+def serve_config(choices: Choices) -> str:
+    """The configuration as YAML."""
+    application = {
+        "name": choices.name,
+        # Serve takes a worker with its proxy for ready only if an application has a route. Nothing is sent there.
+        "route_prefix": "/",
+        "import_path": "reactor_trio.replicas.application:build",
+        "args": _arguments(choices),
+        "deployments": [_replica(choices), _gate(choices)],
+    }
+    text = yaml.safe_dump({"applications": [application]}, sort_keys=False, allow_unicode=True, width=1000)
+    return _HEAD.format(name=choices.name) + text
+
+
+def _arguments(choices: Choices) -> dict[str, Any]:
+    first, last = choices.ports
+    number: dict[str, Any] = {"replicas": choices.minimum}
+    if choices.autoscaled:
+        number = {"autoscaling": {"min": choices.minimum, "max": choices.maximum}}
+    return {
+        "path": choices.project,
+        "overrides": list(choices.overrides),
+        "runtime": {name: list(value) for name, value in choices.runtime.items()},
+        **number,
+        "gpus_per_replica": choices.gpus,
+        "advertise": choices.advertise,
+        "ports": f"{first}-{last}",
+        # Of a pod, which only the cluster's own network reaches.
+        "host": "0.0.0.0",  # nosec B104
+        "gate_host": "0.0.0.0",  # nosec B104
+        "gate_port": choices.gate_port,
+        "gate_resource": choices.gate_resource,
+        "max_session": choices.max_session,
+    }
+
+
+def _replica(choices: Choices) -> dict[str, Any]:
+    number: dict[str, Any] = {"num_replicas": choices.minimum}
+    if choices.autoscaled:
+        number = {
+            "autoscaling_config": {
+                "min_replicas": choices.minimum,
+                "max_replicas": choices.maximum,
+                # A replica is full with its slots, and who waits for one is demand.
+                "target_ongoing_requests": choices.slots,
+                "upscale_delay_s": 2.0,
+                "downscale_delay_s": 300.0,
+                # Longer means would take a client that just came for a fraction of one.
+                "look_back_period_s": 2.0,
+                "metrics_interval_s": 1.0,
+            }
+        }
+    return {
+        "name": "replica",
+        **number,
+        "max_ongoing_requests": choices.slots,
+        "max_queued_requests": -1,
+        # Serve ends a replica that is to go after this time whether it has sessions or not.
+        "graceful_shutdown_timeout_s": float(choices.grace),
+        "health_check_period_s": 1.0,
+        "health_check_timeout_s": 3.0,
+        "ray_actor_options": {"num_cpus": choices.cpus, "num_gpus": choices.gpus},
+    }
+
+
+def _gate(choices: Choices) -> dict[str, Any]:
+    return {
+        "name": "gate",
+        "num_replicas": 1,
+        "graceful_shutdown_timeout_s": 5.0,
+        "health_check_period_s": 1.0,
+        "health_check_timeout_s": 3.0,
+        "ray_actor_options": {"num_cpus": 1, "resources": {choices.gate_resource: 1}},
+    }
