@@ -47,8 +47,9 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol interface pacing media model_host session transport server headless client",
         "anyio msgspec numpy trio",
     ),
+    "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
-        "errors protocol interface media server headless client",
+        "errors protocol interface media server headless client loadtest",
         "anyio msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }
