@@ -38,6 +38,14 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol interface pacing admission media recording model_host session transport connection",
         "jwt msgspec numpy opentelemetry outcome prometheus_client trio yaml",
     ),
+    "gate": (
+        "errors protocol admission session transport server",
+        "msgspec prometheus_client trio",
+    ),
+    "replicas": (
+        "errors protocol interface admission gate server",
+        "msgspec outcome ray trio",
+    ),
     "headless": (
         "errors protocol interface pacing media recording model_host session server",
         "av msgspec numpy outcome trio yaml",
@@ -49,7 +57,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
-        "errors protocol interface media server headless client loadtest",
+        "errors protocol interface media server replicas headless client loadtest",
         "anyio msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }

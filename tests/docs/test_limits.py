@@ -17,8 +17,8 @@ DOCS = sorted((ROOT / "docs").rglob("*.md"))
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)")
 #: Settings that say what is done, not how much of it.
 NO_LIMITS = {
-    "host", "port", "fps", "max_fps", "buffer_size", "codec", "auth", "origins", "hosts", "slow_client", "proxies",
-    "takeover", "viewers", "record", "moderate", "limits", "uploads", "tracing", "tls", "isolation",
+    "host", "port", "advertise", "fps", "max_fps", "buffer_size", "codec", "auth", "origins", "hosts", "slow_client",
+    "proxies", "takeover", "viewers", "record", "moderate", "limits", "uploads", "tracing", "tls", "isolation",
 }  # fmt: skip
 
 

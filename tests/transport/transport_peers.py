@@ -41,6 +41,8 @@ async def until_gone(messages: MessageStream) -> PeerGone:
 class TinySite:
     """One page; its conversations are one function, `talk`, and what it ended with."""
 
+    websockets = ("/ws",)
+
     def __init__(self, talk: Callable[[MessageStream], Awaitable[object]] = until_gone) -> None:
         self.talk = talk
         self.requests: list[Request] = []

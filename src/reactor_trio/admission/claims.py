@@ -14,8 +14,10 @@ class Claims:
         role: the most that it may be; who may control may also watch.
         subject: who it is, the same for each of its connections; None if nobody said.
         session_length: seconds after which its session ends, if that is sooner than the server's own limit.
+        session_id: of the session that a gate has reserved for it; None if it has to ask for a place.
     """
 
     role: Literal["control", "viewer"] = "control"
     subject: str | None = None
     session_length: float | None = None
+    session_id: str | None = None

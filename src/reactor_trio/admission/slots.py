@@ -16,11 +16,11 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-RefusalReason = Literal["full", "address_full", "draining", "not_ready"]
+RefusalReason = Literal["full", "address_full", "draining", "not_ready", "unclaimed"]
 
 
 class Refused(Exception):
-    """No room, no room for one more of this address, or not now."""
+    """No room, no room for one more of this address, not now, or what was reserved has not been claimed in time."""
 
     def __init__(self, reason: RefusalReason) -> None:
         super().__init__(reason)
@@ -78,11 +78,13 @@ class Admission:
             return "full"
         return None
 
-    def reserve(self, sid: str, now: float) -> list[Change]:
-        """Ask for a slot: `sid` is admitted, or given a place in the queue. Raises Refused."""
+    def reserve(self, sid: str, now: float, *, wait: bool = True) -> list[Change]:
+        """Ask for a slot: `sid` is admitted, or given a place in the queue if it would `wait`. Raises Refused."""
         self._check_new(sid)
         if (reason := self.room()) is not None:
             raise Refused(reason)
+        if not wait and (self.free <= 0 or self._waiting):
+            raise Refused("full")
         self._waiting[sid] = (0, 0)
         return self._advance(now)
 
@@ -144,6 +146,11 @@ class Admission:
     def open_doors(self, now: float) -> list[Change]:
         """The model is loaded: clients may come."""
         self.open = "open"
+        return self._advance(now)
+
+    def resize(self, slots: int, now: float) -> list[Change]:
+        """There are so many slots from now on; who has one keeps it."""
+        self.slots = slots
         return self._advance(now)
 
     def close_doors(self) -> None:

@@ -48,26 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
     init.add_argument("--template", metavar="T", default="gradient", help="gradient (default) or run_loop")
     init.set_defaults(carry_out=_init)
 
-    run = commands.add_parser("run", help="load the model and serve it", allow_abbrev=False)
-    _add_project(run)
-    run.add_argument(
-        "--set", action="append", default=[], metavar="KEY.SUB=VALUE", dest="overrides",
-        help="override a value of config.yml, typed as YAML (repeatable)",
-    )  # fmt: skip
-    run.add_argument("--host", help="address to listen on (default: runtime.host, 127.0.0.1)")
-    run.add_argument("--port", type=_port, help="port to listen on, 0 for any free one (default: runtime.port, 8080)")
-    run.add_argument(
-        "--record", type=Path, metavar="DIR",
-        help="record each session into this folder: its video, and a timeline of its commands",
-    )  # fmt: skip
-    run.add_argument("--certfile", type=Path, metavar="F", help="serve TLS with this certificate (PEM): https and wss")
-    run.add_argument("--keyfile", type=Path, metavar="F", help="its private key (PEM), if that is in a file of its own")
-    run.add_argument("--reload", action="store_true", help="load the model anew when a .py, .yml or .yaml file changes")
-    run.add_argument("--json-logs", action="store_true", default=None, help="log one JSON object a line, also on a terminal")
-    run.add_argument(
-        "--no-json-logs", action="store_false", dest="json_logs", help="log readable lines, also if stderr is no terminal"
-    )
-    run.set_defaults(carry_out=_run)
+    _add_run(commands)
 
     schema = commands.add_parser("schema", help="print what the model takes and gives as JSON", allow_abbrev=False)
     _add_project(schema)
@@ -165,6 +146,38 @@ def _add_loadtest(commands: argparse._SubParsersAction[_Parser]) -> None:
     load.set_defaults(carry_out=_loadtest)
 
 
+def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
+    run = commands.add_parser("run", help="load the model and serve it", allow_abbrev=False)
+    _add_project(run)
+    run.add_argument(
+        "--set", action="append", default=[], metavar="KEY.SUB=VALUE", dest="overrides",
+        help="override a value of config.yml, typed as YAML (repeatable)",
+    )  # fmt: skip
+    run.add_argument("--host", help="address to listen on (default: runtime.host, 127.0.0.1)")
+    run.add_argument("--port", type=_port, help="port to listen on, 0 for any free one (default: runtime.port, 8080)")
+    run.add_argument(
+        "--record", type=Path, metavar="DIR",
+        help="record each session into this folder: its video, and a timeline of its commands",
+    )  # fmt: skip
+    run.add_argument("--certfile", type=Path, metavar="F", help="serve TLS with this certificate (PEM): https and wss")
+    run.add_argument("--keyfile", type=Path, metavar="F", help="its private key (PEM), if that is in a file of its own")
+    run.add_argument("--reload", action="store_true", help="load the model anew when a .py, .yml or .yaml file changes")
+    run.add_argument(
+        "--replicas", type=_count, metavar="N", help="serve by so many processes behind one address, on Ray"
+    )
+    run.add_argument(
+        "--gpus-per-replica", type=_share, default=0.0, metavar="G", help="GPUs reserved for each replica (default: 0)"
+    )
+    run.add_argument(
+        "--ray-address", metavar="A", help="run the replicas on this Ray cluster (auto: the one of this machine)"
+    )
+    run.add_argument("--json-logs", action="store_true", default=None, help="log one JSON object a line, also on a terminal")
+    run.add_argument(
+        "--no-json-logs", action="store_false", dest="json_logs", help="log readable lines, also if stderr is no terminal"
+    )
+    run.set_defaults(carry_out=_run)
+
+
 def _add_render_and_replay(commands: argparse._SubParsersAction[_Parser]) -> None:
     render = commands.add_parser("render", help="run the model to a film or pictures, without clients", allow_abbrev=False)
     _add_project(render)
@@ -242,6 +255,16 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1024:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs, such as 1 or 0.5")
+    return share
+
+
 def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
@@ -258,6 +281,11 @@ def _init(options: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _run(options: argparse.Namespace, terminal: Terminal) -> int:
+    if options.replicas is not None:
+        return _run_replicated(options, terminal)
+    for option in ("gpus_per_replica", "ray_address"):
+        if getattr(options, option):
+            raise UsageError(f"--{option.replace('_', '-')}: give --replicas, too")
     if options.reload:
         from reactor_trio.cli.reload import run_reloading
 
@@ -272,6 +300,18 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
         options.path, terminal, host=options.host, port=options.port, record=options.record, overrides=options.overrides,
         certfile=options.certfile, keyfile=options.keyfile,
         debug=options.debug, json_logs=options.json_logs, sockets=options.inherited.sockets,
+    )  # fmt: skip
+
+
+def _run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
+    from reactor_trio.cli.replicated import run_replicated
+
+    if options.reload:
+        raise UsageError("--reload: one process reloads; leave --replicas out")
+    return run_replicated(
+        options.path, terminal, replicas=options.replicas, gpus_per_replica=options.gpus_per_replica,
+        ray_address=options.ray_address, host=options.host, port=options.port, record=options.record,
+        overrides=options.overrides, certfile=options.certfile, keyfile=options.keyfile,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 import trio
 
-from reactor_trio.server.metrics import LimitKind
+from reactor_trio.server.request_metrics import LimitKind
 from reactor_trio.server.settings import LimitSettings
 from reactor_trio.transport import Request, Response
 

@@ -61,6 +61,9 @@ class House(Protocol):
     def services(self) -> SessionServices:
         """What each session is given."""
 
+    def session_begins(self, session: Session) -> None:
+        """A client is let in."""
+
     def session_over(self, session: Session) -> None:
         """A session has ended, and the desk has let go of it."""
 
@@ -122,7 +125,7 @@ class FrontDesk:
 
     def enter(self, outbound: Outbound) -> Place:
         """A place for a controlling client. Raises Refused."""
-        sid = secrets.token_hex(8)
+        sid = outbound.hello.claims.session_id or secrets.token_hex(8)
 
         def send_away(reason: EndReason) -> None:
             if (session := self.sessions.find(sid)) is not None:
@@ -172,6 +175,7 @@ class FrontDesk:
         self._show_queue()
         if self.recordings is not None:
             stage.recording = self._record(session, self.recordings)
+        self._house.session_begins(session)
         log.info("session %s begins", sid)
         return session
 

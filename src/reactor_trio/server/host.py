@@ -6,7 +6,7 @@ Trio runs in a thread of its own; control crosses by `run_sync_soon`. The caller
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -26,11 +26,22 @@ class RuntimeHost:
 
     Args:
         model: a model class or a manifest.
+        ended: told, on the server's thread, when the server is gone, and by which exception, if by one.
+        beside: run on the server's loop from its start to its end.
         options: what `serve` takes, but `drain` and `task_status`. The port is a free one unless given.
     """
 
-    def __init__(self, model: type[Model] | Manifest, **options: Any) -> None:
+    def __init__(
+        self,
+        model: type[Model] | Manifest,
+        *,
+        ended: Callable[[BaseException | None], object] = lambda _error: None,
+        beside: Sequence[Callable[[], Awaitable[None]]] = (),
+        **options: Any,
+    ) -> None:
         self._model = model
+        self._ended = ended
+        self._beside = beside
         self._options = {"port": 0, **options}
         self._ready = threading.Event()
         self._serving: Serving | None = None
@@ -43,6 +54,11 @@ class RuntimeHost:
     def url(self) -> str:
         """The viewer page. Raises ReactorError before `start`."""
         return self._started().url
+
+    @property
+    def serving(self) -> Serving:
+        """The server, to be touched on its own loop alone (`post`). Raises ReactorError before `start`."""
+        return self._started()
 
     def start(self, timeout: float | None = None) -> str:
         """Load the model and serve it; returns the URL once it is ready.
@@ -65,6 +81,11 @@ class RuntimeHost:
     def revoke(self, session_id: str) -> None:
         """End a session: its clients are told `revoked`. Returns at once; does nothing if none of this id runs."""
         self.post(self._started().runtime.revoke, session_id)
+
+    def drain(self) -> None:
+        """Refuse newcomers and let sessions end, as `stop` does, without waiting for it."""
+        assert self._drain is not None, "the server has not been started"
+        self.post(self._drain.set)
 
     def watch(self, after: int = 0) -> list[PhaseEntry]:
         """The server's phases with a number above `after`, oldest first."""
@@ -108,6 +129,7 @@ class RuntimeHost:
     def _run(self) -> None:
         self._result = outcome.capture(trio.run, self._main)
         self._ready.set()
+        self._ended(self._result.error if isinstance(self._result, outcome.Error) else None)
 
     async def _main(self) -> None:
         self._token, self._drain = trio.lowlevel.current_trio_token(), trio.Event()
@@ -121,7 +143,10 @@ class RuntimeHost:
                     await serve(self._model, drain=drain, task_status=task_status, **self._options)
                 except Exception as error:
                     failure = error
+                nursery.cancel_scope.cancel()
 
+            for function in self._beside:
+                nursery.start_soon(function)
             try:
                 self._serving = await nursery.start(run)
                 self._ready.set()

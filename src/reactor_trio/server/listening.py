@@ -4,35 +4,66 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
+from typing import Protocol
 
 import trio
 
-from reactor_trio.server.addresses import is_loopback
+from reactor_trio.server.addresses import Addresses, is_loopback
 from reactor_trio.server.certificates import Certificates
 from reactor_trio.server.refusals import Refusals
-from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.request_metrics import RequestMetrics
 from reactor_trio.server.settings import Settings
-from reactor_trio.server.site import ReactorSite
-from reactor_trio.transport import PatientListener, peer_of, secured, serve_http, turn_away
+from reactor_trio.transport import Limits, PatientListener, Site, peer_of, secured, serve_http, turn_away
 
 log = logging.getLogger("reactor_trio.server")
 
 
+class AddressedSite(Site, Protocol):
+    """What is served at a port of ours.
+
+    Attributes:
+        methods: what it takes.
+        limits: of one connection.
+        addresses: what each address may have.
+    """
+
+    methods: Sequence[str]
+    addresses: Addresses
+
+    @property
+    def limits(self) -> Limits:
+        """Of one connection."""
+
+
 class Reception:
-    """Takes the connections of one server.
+    """Takes the connections of one port.
 
     Args:
+        site: what is served there.
+        room: connections at a time.
+        metrics: counts them, and what is refused.
+        ready: tells whether clients are let in at all.
+        closing: set when the server begins to go down.
         certificates: what it shows by TLS; None: it speaks plain HTTP.
     """
 
-    def __init__(self, runtime: Runtime, settings: Settings, certificates: Certificates | None) -> None:
-        self._runtime = runtime
-        self._site = ReactorSite(runtime, settings.host)
-        self._limits = self._site.limits
-        self._room = settings.limits.connections
-        self._refusals = Refusals(runtime.metrics, lambda: runtime.metrics.ready)
+    def __init__(
+        self,
+        site: AddressedSite,
+        room: int,
+        metrics: RequestMetrics,
+        ready: Callable[[], bool],
+        closing: trio.Event,
+        certificates: Certificates | None,
+    ) -> None:
+        self._site = site
+        self._limits = site.limits
+        self._room = room
+        self._metrics = metrics
+        self._refusals = Refusals(metrics, ready)
+        self._closing = closing
         self._certificates = certificates
         self._open = self._turned_away = 0
 
@@ -55,19 +86,19 @@ class Reception:
                 await self._refuse(stream, why_not, HTTPStatus.TOO_MANY_REQUESTS)
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
-        site, runtime = self._site, self._runtime
         self._open += 1
-        runtime.metrics.connections = self._open
+        self._metrics.connections = self._open
         try:
             await serve_http(
-                stream, site, self._limits, closing=runtime.draining, methods=site.methods, refused=self._refusals.note
-            )
+                stream, self._site, self._limits, closing=self._closing, methods=self._site.methods,
+                refused=self._refusals.note,
+            )  # fmt: skip
         except* Exception as group:
             # A fault of the runtime in one connection must not take the others down.
             log.error("a connection failed in the runtime: please report this", exc_info=group)
         finally:
             self._open -= 1
-            runtime.metrics.connections = self._open
+            self._metrics.connections = self._open
 
     async def _refuse(self, stream: trio.abc.Stream, why: str, status: HTTPStatus) -> None:
         per_address = "_per_address" if status == HTTPStatus.TOO_MANY_REQUESTS else ""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import platform
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
+from reactor_trio.server.request_metrics import RequestMetrics, labelled
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -55,13 +56,6 @@ DROPS = (
 #: ended with its session.
 UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_over"]
 
-#: Why somebody was not let in; see `access.DenialReason`.
-DENIALS = ("missing", "wrong", "expired", "used", "not_allowed", "full")
-
-#: Why a connection or handshake was refused: all connections are taken; an address has too many, asks too often, or has too
-#: many clients in the queue.
-LimitKind = Literal["connections", "address_connections", "address_handshakes", "address_waiting"]
-
 #: Parts of the time from a command to its picture: until the step that saw it began; that step; until encoding began;
 #: encoding; to the client and back; what the client held it for; and all of it.
 LATENCY_PARTS = ("wait", "step", "queue", "encode", "network", "decode", "total")
@@ -72,12 +66,6 @@ ModelState = Literal["loading", "ready", "draining", "failed", "stuck"]
 #: What became of a command: its handler ran or its field was set; it was refused, by a check or by the handler; its handler
 #: raised what is no CommandError; its session was over before it was its turn.
 CommandOutcome = Literal["applied", "refused", "failed", "discarded"]
-
-#: Statuses with which a request is refused; another counts as "other".
-REFUSALS = (
-    "400", "401", "403", "404", "405", "408", "410", "411", "413", "415", "421", "426", "429", "431", "500", "503", "507",
-    "other",
-)  # fmt: skip
 
 #: What encodes; another name counts as "other".
 CODECS = ("raw", "jpeg", "h264", "lossless", "vp8", "vp9", "av1", "pcm_s16le", "opus", "other")
@@ -103,13 +91,18 @@ class Buckets:
         self._counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 
+    @property
+    def count(self) -> int:
+        """Values counted."""
+        return sum(self._counts)
+
     def cumulative(self) -> list[tuple[str, float]]:
         """Upper bounds, and how many values were not above each."""
         bounds = (*map(str, self._bounds), "+Inf")
         return list(zip(bounds, accumulate(self._counts), strict=True))
 
 
-class Metrics:
+class Metrics(RequestMetrics):
     """The counters of one server.
 
     Args:
@@ -117,14 +110,15 @@ class Metrics:
         state: tells what the model is now.
 
     Attributes:
-        live, waiting, connections: sessions, clients in the queue and TCP connections there are now.
+        live, waiting: sessions and clients in the queue there are now.
         away: sessions whose client was lost and may come back.
         ready: whether a model is loaded and alive.
         load_seconds: how long import and `load` took; 0 until they have ended.
     """
 
     def __init__(self, name: str = "", state: Callable[[], ModelState] = lambda: "loading") -> None:
-        self.live = self.waiting = self.connections = self.away = 0
+        super().__init__()
+        self.live = self.waiting = self.away = 0
         self.ready = False
         self.load_seconds = 0.0
         self._restarts = 0
@@ -137,9 +131,6 @@ class Metrics:
         self._uploads: dict[UploadOutcome, int] = dict.fromkeys(get_args(UploadOutcome), 0)
         self._upload_bytes = 0
         self._commands: dict[CommandOutcome, int] = dict.fromkeys(get_args(CommandOutcome), 0)
-        self._refusals = dict.fromkeys(REFUSALS, 0)
-        self._denials = dict.fromkeys(DENIALS, 0)
-        self._limited: dict[LimitKind, int] = dict.fromkeys(get_args(LimitKind), 0)
         self._lateness = Buckets(_LATENESS)
         self._intervals = Buckets(_INTERVAL)
         self._steps = Buckets(_STEP)
@@ -168,6 +159,16 @@ class Metrics:
         if step is not None:
             self._steps.add(step)
 
+    @property
+    def frames_handed(self) -> int:
+        """Frames shown until now, one for each track."""
+        return self._handed
+
+    @property
+    def steps(self) -> tuple[float, int]:
+        """Seconds of all steps whose frames were shown, and their number."""
+        return self._steps.sum, self._steps.count
+
     def encoded(self, codec: str, seconds: float) -> None:
         """A frame was encoded, which took so long, the wait for a worker thread included."""
         self._encodings.get(codec, self._encodings["other"]).add(seconds)
@@ -176,11 +177,6 @@ class Metrics:
         """A command was answered, or would have been if it had an id, so many seconds after it came."""
         self._commands[outcome] += 1
         self._command_waits.add(waited)
-
-    def refused(self, status: int) -> None:
-        """A request, or a client before its WebSocket was open, was refused."""
-        key = str(status)
-        self._refusals[key if key in self._refusals else "other"] += 1
 
     def latency(self, part: str, seconds: float) -> None:
         """A part, of `LATENCY_PARTS`, of the time from a command to its picture."""
@@ -214,14 +210,6 @@ class Metrics:
         self._uploads[outcome] += 1
         self._upload_bytes += size
 
-    def denied(self, reason: str) -> None:
-        """Somebody was not let in, or not shown what it asked for; `reason` is one of `DENIALS`."""
-        self._denials[reason] += 1
-
-    def limited(self, kind: LimitKind) -> None:
-        """A connection or handshake was refused by a limit."""
-        self._limited[kind] += 1
-
     @cached_property
     def registry(self) -> CollectorRegistry:
         """The server's own, so that several can live in one process; on Linux it tells of the process, too."""
@@ -235,6 +223,7 @@ class Metrics:
     def collect(self) -> Iterator[Metric]:
         """All of it as metric families, for the registry."""
         yield from self._counters()
+        yield from self.families()
         yield from self._gauges()
         yield from self._histograms()
 
@@ -255,19 +244,12 @@ class Metrics:
             dropped.add_metric(where, frames)
         yield dropped
         yield CounterMetricFamily("reactor_upload_bytes", "Bytes of uploads that came", self._upload_bytes)
-        labelled: tuple[tuple[str, str, str, Mapping[Any, int]], ...] = (
+        for name, text, label, counts in (
             ("reactor_sessions_ended", "Sessions that ended", "reason", self._sessions),
             ("reactor_commands", "Commands, by what became of them", "outcome", self._commands),
             ("reactor_uploads", "Uploads, by what became of them", "outcome", self._uploads),
-            ("reactor_connections_refused", "Connections and handshakes refused by a limit", "limit", self._limited),
-            ("reactor_requests_refused", "Requests and clients refused, by HTTP status", "status", self._refusals),
-            ("reactor_access_denied", "Requests by who may not make them", "reason", self._denials),
-        )
-        for name, text, label, counts in labelled:
-            family = CounterMetricFamily(name, text, labels=[label])
-            for value, count in counts.items():
-                family.add_metric([value], count)
-            yield family
+        ):
+            yield from labelled(name, text, label, counts)
 
     def _gauges(self) -> Iterator[Metric]:
         from prometheus_client.core import GaugeMetricFamily
@@ -275,7 +257,6 @@ class Metrics:
         yield GaugeMetricFamily("reactor_sessions_live", "Sessions that run now", self.live)
         yield GaugeMetricFamily("reactor_sessions_away", "Sessions whose client was lost and may come back", self.away)
         yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", self.waiting)
-        yield GaugeMetricFamily("reactor_connections", "Open TCP connections", self.connections)
         yield GaugeMetricFamily("reactor_model_ready", "1 if a model is loaded and alive", int(self.ready))
         state, now = GaugeMetricFamily("reactor_model_state", "1 at what the model is now", labels=["state"]), self._state()
         for name in get_args(ModelState):

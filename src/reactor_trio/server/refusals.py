@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 import trio
 
-from reactor_trio.server.metrics import Metrics
+from reactor_trio.server.request_metrics import RequestMetrics
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -37,7 +37,7 @@ class Refusals:
         open_doors: tells whether clients are let in at all. While the model loads or the server goes down, a 503 is no news.
     """
 
-    def __init__(self, metrics: Metrics, open_doors: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, metrics: RequestMetrics, open_doors: Callable[[], bool] = lambda: True) -> None:
         self._metrics = metrics
         self._open_doors = open_doors
         #: of each status: until when it is not told, and how many that were
@@ -45,6 +45,8 @@ class Refusals:
 
     def note(self, who: str, status: int) -> None:
         """A request of `who`, an address or in words, was refused with an HTTP status."""
+        if status < 400:  # it is told where to go instead
+            return
         self._metrics.refused(status)
         if status in _TOLD_ELSEWHERE or (status == 503 and not self._open_doors()):
             return

@@ -21,6 +21,8 @@ from reactor_trio.media import Worker, encoders
 from reactor_trio.protocol import PROTOCOL, EndReason
 from reactor_trio.server.access import Access
 from reactor_trio.server.desk import FrontDesk
+from reactor_trio.server.leases import Leases
+from reactor_trio.server.load_report import LoadReporter
 from reactor_trio.server.metrics import CommandOutcome, Metrics, ModelState
 from reactor_trio.server.placement import Ending, Placed, Placement
 from reactor_trio.server.preparing import prepare, prepare_rest
@@ -74,8 +76,9 @@ class Runtime:
         #: what its clients must show
         self.access = Access(settings.auth, name)
         self.room = WaitingRoom(
-            Admission(settings.max_sessions or 1, settings.queue), settings.takeover, settings.limits.waiting_per_address
-        )
+            Admission(settings.max_sessions or 1, settings.queue, settings.claim_within),
+            settings.takeover, settings.limits.waiting_per_address,
+        )  # fmt: skip
         #: what `GET /schema` answers, None until the model is loaded
         self.schema: dict[str, Any] | None = None
         self._load_began = trio.current_time()
@@ -107,6 +110,8 @@ class Runtime:
         self._services: SessionServices | None = None
         #: what connections ask
         self.desk = FrontDesk(self, worker, disk, after_session)
+        #: what is promised to a gate
+        self.leases = Leases(self.room, LoadReporter(self, trio.current_time))
 
     # ---- life ---------------------------------------------------------------------------------------------------------
 
@@ -245,9 +250,14 @@ class Runtime:
         """Those that run."""
         return self.desk.sessions
 
+    def session_begins(self, session: Session) -> None:
+        """A client is let in."""
+        self.leases.begun(session.id)
+
     def session_over(self, session: Session) -> None:
         """A session has ended."""
         assert session.reason is not None
+        self.leases.over(session.id, session.reason)
         self.metrics.session_ended(session.reason, trio.current_time() - session.began)
         if self.tracing is not None:
             self.tracing.session_over(session.controller)

@@ -22,7 +22,8 @@ from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.moderation import Hook, check_in_thread
 from reactor_trio.server.placement import LocalPlacement, Placement
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.server.settings import Settings
+from reactor_trio.server.settings import Settings, address_of
+from reactor_trio.server.site import ReactorSite
 from reactor_trio.server.tracing import open_tracing
 from reactor_trio.session import Check
 
@@ -43,6 +44,12 @@ class Serving(msgspec.Struct, frozen=True):
         """The viewer page."""
         scheme = "http" if self.runtime.settings.tls is None else "https"
         return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
+
+    def session_url(self, host: str | None = None) -> str:
+        """Where clients open sessions: what `runtime.advertise` says of `host`, by default where it listens."""
+        secure = "" if self.runtime.settings.tls is None else "s"
+        template = self.runtime.settings.advertise or f"ws{secure}://{{ip}}:{{port}}"
+        return address_of(template, host or self.host, self.port).rstrip("/") + "/ws"
 
 
 async def serve(
@@ -170,9 +177,12 @@ async def _listen(
     runtime = serving.runtime
     warn_if_open(listeners, runtime.settings)
     connections.start_soon(runtime.room.run)
+    connections.start_soon(runtime.leases.run)
     await connections.start(runtime.desk.stays.run)
+    site, room, metrics = ReactorSite(runtime, runtime.settings.host), runtime.settings.limits.connections, runtime.metrics
+    reception = Reception(site, room, metrics, lambda: metrics.ready, runtime.draining, serving.certificates)
     with accepting:
-        await Reception(runtime, runtime.settings, serving.certificates).run(listeners, connections)
+        await reception.run(listeners, connections)
 
 
 def _first(group: BaseException) -> BaseException:

@@ -11,6 +11,7 @@ import ipaddress
 import math
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar, get_args
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -113,11 +114,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    advertise: Annotated[str, Meta(max_length=2048)] | None = None
     fps: Rate | None = None
     max_fps: Rate | None = None
     buffer_size: Count | None = None
     max_sessions: Count | None = None
     queue: Annotated[int, Meta(ge=0)] = 16
+    claim_within: Seconds = 10.0
     resume_window: SecondsOrEver = 0.0
     codec: CodecSettings = CodecSettings()
     auth: AuthSettings | None = None
@@ -148,12 +151,30 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"runtime.limits.silence: {self.limits.silence:g} s must be longer than ping_interval "
                 f"({self.limits.ping_interval:g} s), or every quiet client counts as lost"
             )
+        if self.advertise is not None:
+            address_of(self.advertise, "127.0.0.1", 1)
         for place, proxy in enumerate(self.proxies):
             try:
                 ipaddress.ip_network(proxy, strict=False)
             except ValueError:
                 wrong = f"runtime.proxies[{place}]: {proxy!r} is no address or network, such as 10.0.0.0/8"
                 raise ManifestError(wrong) from None
+
+
+def address_of(advertise: str, host: str, port: int) -> str:
+    """What `advertise` says of a server at `host` and `port`. Raises ManifestError for what is no such template."""
+    try:
+        address = advertise.format(ip=f"[{host}]" if ":" in host else host, port=port)
+        parts = urlsplit(address)
+        known = parts.scheme in ("ws", "wss", "http", "https")
+        good = known and parts.hostname is not None and not parts.query + parts.fragment
+    except (ValueError, LookupError, AttributeError):
+        good = False
+    if not good:
+        raise ManifestError(
+            f"runtime.advertise: expected an address such as wss://play.example.org/r/{{ip}}/{{port}}, got {advertise!r}"
+        )
+    return address
 
 
 def parse_settings(values: Mapping[str, object]) -> Settings:

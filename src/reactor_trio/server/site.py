@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
 from typing import Any
@@ -21,7 +21,16 @@ from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.uploads import UPLOAD_PATH, take_upload
-from reactor_trio.transport import BodyTaker, Conversation, Limits, MessageStream, Refused, Request, Response
+from reactor_trio.transport import (
+    WEBSOCKET_PATH,
+    BodyTaker,
+    Conversation,
+    Limits,
+    MessageStream,
+    Refused,
+    Request,
+    Response,
+)
 
 _CONTENT_TYPES = {
     "html": "text/html; charset=utf-8",
@@ -34,11 +43,19 @@ _CONTENT_TYPES = {
 _PAGE_POLICY = (
     "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss:; base-uri 'none'; frame-ancestors 'self'"
 )
-_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Doorman:
-    """Who may ask, and how much one connection may use: what the settings say of every site."""
+    """Who may ask, and how much one connection may use: what the settings say of every site.
+
+    Attributes:
+        methods: what it takes.
+        websockets: the paths that are WebSockets.
+    """
+
+    methods: Sequence[str] = ("GET", "HEAD")
+    websockets: Sequence[str] = (WEBSOCKET_PATH,)
 
     def __init__(self, settings: Settings, bound: str) -> None:
         self._limits = settings.limits
@@ -81,11 +98,10 @@ class ReactorSite(Doorman):
     """What a runtime answers; a `transport.Site`.
 
     Attributes:
-        methods: what it takes.
         addresses: what each address may have.
     """
 
-    methods = ("GET", "HEAD", "POST")
+    methods: Sequence[str] = ("GET", "HEAD", "POST")
 
     def __init__(self, runtime: Runtime, bound: str) -> None:
         super().__init__(runtime.settings, bound)
@@ -122,7 +138,7 @@ class ReactorSite(Doorman):
             case "/metrics":
                 if self._look(request).ticket is not None:
                     raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
-                return Response(200, _METRICS_TYPE, self._runtime.metrics.exposition())
+                return Response(200, METRICS_TYPE, self._runtime.metrics.exposition())
         known = "/, /health, /ready, /schema, /metrics, /uploads and the WebSocket /ws"
         return Response.plain(404, f"not found; there are {known}")
 
@@ -204,6 +220,8 @@ class ReactorSite(Doorman):
                 return self.addresses.queue_full(request)
             case "full":
                 return busy("the server is full")
+            case "unclaimed":
+                raise Denied("expired", "this session is not reserved any more; ask the gate for another")
             case _:
                 return busy(self._why_not())
 

@@ -9,6 +9,7 @@
 | `max_session` | | seconds after which the session ends |
 | `aud` | | the model's name, or a list of names; any other model refuses it |
 | `nbf` | | seconds since 1970 before which it is not good yet |
+| `session` | | id of the session that is reserved for its bearer (`server/leases.py`) |
 
 The time of day is read here and nowhere else in the server: what has been issued elsewhere knows no other clock.
 """
@@ -52,11 +53,12 @@ class Ticket(msgspec.Struct, frozen=True):
     max_session: Annotated[float, Meta(gt=0)] | None = None
     aud: str | list[str] | None = None
     nbf: float | None = None
+    session: Annotated[str, Meta(min_length=1, max_length=64, pattern=_PLAIN)] | None = None
 
     @property
     def claims(self) -> Claims:
         """What its bearer may do."""
-        return Claims(role=self.role, subject=self.sub, session_length=self.max_session)
+        return Claims(role=self.role, subject=self.sub, session_length=self.max_session, session_id=self.session)
 
 
 class TicketRefused(Exception):
@@ -75,6 +77,7 @@ def issue_ticket(
     subject: str | None = None,
     max_session: float | None = None,
     model: str | None = None,
+    session: str | None = None,
 ) -> str:
     """A ticket for one connection, for a back end that knows who its users are.
 
@@ -85,6 +88,7 @@ def issue_ticket(
         subject: who it is for.
         max_session: seconds after which the session ends.
         model: the `name` of the only model that it is good for.
+        session: the id of the session that the server has reserved for its bearer.
 
     Raises ValueError for a key that is too short, or another value that the server would refuse.
     """
@@ -95,7 +99,7 @@ def issue_ticket(
         raise ValueError(f"expires: expected seconds, above 0 and {LONGEST:.0f} at most, got {expires!r}")
     claims = {
         "exp": time.time() + expires, "jti": secrets.token_urlsafe(16), "role": role, "sub": subject,
-        "max_session": max_session, "aud": model,
+        "max_session": max_session, "aud": model, "session": session,
     }  # fmt: skip
     given = {name: value for name, value in claims.items() if value is not None}
     try:

@@ -48,6 +48,9 @@ class WaitingRoom:
     Args:
         takeover: whom a newcomer replaces when there is no slot.
         per_address: clients of one address that may wait; 0: as many as there is room for.
+
+    Attributes:
+        given_back: told when the slot of a session that was reserved ahead is free again, and why if nobody had claimed it.
     """
 
     def __init__(self, admission: Admission, takeover: Takeover = "never", per_address: int = 0) -> None:
@@ -56,6 +59,7 @@ class WaitingRoom:
         self._per_address = per_address
         self._places: dict[str, Place] = {}
         self._bell = Bell()
+        self.given_back: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None
 
     async def run(self) -> None:
         """Task: end reservations that are not claimed in time; until cancelled."""
@@ -63,8 +67,23 @@ class WaitingRoom:
             await self._bell.wait(self.admission.next_deadline)
             self._tell(self.admission.expire(trio.current_time()))
 
+    def reserve(self, sid: str) -> None:
+        """A slot for a session whose client will come. Raises Refused if none is free now."""
+        self._tell(self.admission.reserve(sid, trio.current_time(), wait=False))
+        self._bell.ring()
+
+    def release(self, sid: str) -> bool:
+        """Give back a slot that was reserved ahead, if nobody has come for it: then True."""
+        if sid in self._places or self.admission.has(sid) != "reserved":
+            return False
+        self._tell(self.admission.release(sid, trio.current_time()))
+        return True
+
     def refusal(self, hello: Hello) -> RefusalReason | None:
         """Why this client would not be let in now; None if it would."""
+        if hello.claims.session_id is not None:
+            waits = self.admission.has(hello.claims.session_id) == "reserved" and hello.claims.session_id not in self._places
+            return None if waits else "unclaimed"
         if self.admission.open == "open":
             if self._given_up_to(hello) is not None:
                 return None
@@ -90,6 +109,10 @@ class WaitingRoom:
         if (reason := self.refusal(hello)) is not None:
             raise Refused(reason)
         place, now = Place(sid, self, hello, moved, sent_away, why), trio.current_time()
+        if sid == hello.claims.session_id:
+            self._places[sid] = place
+            place.admitted.set()
+            return place
         other = self._given_up_to(hello)
         changes = self.admission.reserve(sid, now) if other is None else self.admission.take_over(sid, other.sid, now)
         self._places[sid] = place
@@ -100,6 +123,7 @@ class WaitingRoom:
         """End what `place` holds and let the next in."""
         if self._places.pop(place.sid, None) is not None:
             self._tell(self.admission.release(place.sid, trio.current_time()))
+            self.given_back(place.sid, None)
 
     def open_doors(self) -> None:
         """The model is loaded: whom there is room for is admitted."""
@@ -143,6 +167,8 @@ class WaitingRoom:
         for change in changes:
             place = self._places.get(change.sid)
             if place is None:
+                if change.kind in ("unclaimed", "draining", "taken_over"):
+                    self.given_back(change.sid, change.kind)
                 continue
             if change.kind == "admitted":
                 place.admitted.set()

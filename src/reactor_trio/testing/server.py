@@ -280,6 +280,7 @@ async def open_server(
                 await served.load(dict(config or {}))
                 nursery.start_soon(server._watch)
                 nursery.start_soon(served.room.run)
+                nursery.start_soon(served.leases.run)
                 await nursery.start(served.desk.stays.run)
                 await served.open_doors()
                 await served.prepare()  # takes no time here, so nobody comes before its end

@@ -20,3 +20,4 @@ from reactor_trio.transport.stream import StreamStalled as StreamStalled
 from reactor_trio.transport.stream import WireStream as WireStream
 from reactor_trio.transport.stream import peer_of as peer_of
 from reactor_trio.transport.tls import secured as secured
+from reactor_trio.transport.upgrade import WEBSOCKET_PATH as WEBSOCKET_PATH

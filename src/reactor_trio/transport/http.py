@@ -33,7 +33,6 @@ from reactor_trio.transport.stream import WireStream
 from reactor_trio.transport.upgrade import (
     STANDARD_HEADERS,
     UPGRADE_HEADERS,
-    WEBSOCKET_PATH,
     Handshake,
     check_handshake,
     wants_websocket,
@@ -190,10 +189,10 @@ class _Connection:
     async def _decide(self, request: Request, version: str) -> Response | tuple[Handshake, Conversation]:
         with self._bugs_answered(request):
             if not wants_websocket(request):
-                if request.path == WEBSOCKET_PATH:
-                    raise Refused.because(426, f"{WEBSOCKET_PATH} is a WebSocket", UPGRADE_HEADERS)
+                if request.path in self._site.websockets and request.method == "GET":
+                    raise Refused.because(426, f"{request.path} is a WebSocket", UPGRADE_HEADERS)
                 return self._site.respond(request)
-            handshake = check_handshake(request, version)
+            handshake = check_handshake(request, version, self._site.websockets)
             self._check_origin(request, "connect here")
             admitted = await self._site.admit(request)
             if isinstance(admitted, Response):

@@ -7,7 +7,7 @@ on when the first piece is asked for.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -95,7 +95,12 @@ class Site(Protocol):
 
     For each request the transport asks `hosts_allowed`, then `respond`; for a method other than GET and HEAD
     `origin_allowed` and `take_body` before it; for a WebSocket instead `origin_allowed`, `admit`, and what that gave.
+
+    Attributes:
+        websockets: the paths that are WebSockets.
     """
+
+    websockets: Sequence[str]
 
     def hosts_allowed(self, host: str) -> bool:
         """Whether requests for `host` (lower-case, without port and brackets) are for this server; else 421."""

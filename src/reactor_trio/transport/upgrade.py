@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
+from collections.abc import Sequence
 
 import msgspec
 
 from reactor_trio.protocol import SUBPROTOCOL
 from reactor_trio.transport.site import Refused, Request
 
-#: The one path that is a WebSocket.
+#: The path at which a server has its WebSocket.
 WEBSOCKET_PATH = "/ws"
 
 _VERSION = "13"
@@ -61,10 +62,10 @@ def wants_websocket(request: Request) -> bool:
     return "websocket" in map(str.lower, request.tokens("upgrade"))
 
 
-def check_handshake(request: Request, http_version: str) -> Handshake:
-    """The handshake that `request` is. Raises Refused with the status that says what is wrong with it."""
-    if request.path != WEBSOCKET_PATH:
-        raise Refused.because(404, f"there is no WebSocket at {request.path}, only at {WEBSOCKET_PATH}")
+def check_handshake(request: Request, http_version: str, paths: Sequence[str] = (WEBSOCKET_PATH,)) -> Handshake:
+    """The handshake that `request` is, at one of `paths`. Raises Refused with the status that says what is wrong with it."""
+    if request.path not in paths:
+        raise Refused.because(404, f"there is no WebSocket at {request.path}, only at {' and '.join(paths)}")
     if request.method != "GET" or http_version != "1.1":
         raise Refused.because(400, "a WebSocket is opened with GET and HTTP/1.1")
     if "upgrade" not in map(str.lower, request.tokens("connection")):

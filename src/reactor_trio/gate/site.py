@@ -1,0 +1,201 @@
+"""What a gate answers at its port: the page, allocation by HTTP or a WebSocket, and how it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+
+import trio
+
+from reactor_trio.admission import Refused as NoRoom
+from reactor_trio.gate.allocation import Allocation
+from reactor_trio.gate.metrics import GateMetrics
+from reactor_trio.gate.waiting import Waiting
+from reactor_trio.protocol import Admitted, EndReason, asyncapi_document, close_code
+from reactor_trio.server.access import Access, DenialLog, Denied, Grant, shown_token
+from reactor_trio.server.addresses import Addresses, network_of
+from reactor_trio.server.readiness import not_ready
+from reactor_trio.server.settings import Settings
+from reactor_trio.server.site import METRICS_TYPE, Doorman, busy, json_response, page_response
+from reactor_trio.transport import BodyTaker, Conversation, MessageStream, Refused, Request, Response
+
+SESSIONS_PATH = "/v1/sessions"
+QUEUE_PATH = "/v1/queue"
+#: Seconds in which a place must come for who does not wait.
+PATIENCE = 1.0
+
+_GOING_DOWN = "the gate is going down"
+
+
+class GateSite(Doorman):
+    """A `transport.Site` that gives places away.
+
+    Args:
+        schema: what `GET /schema` of a server answers.
+        draining: set when the gate goes down.
+
+    Attributes:
+        addresses: what each address may have.
+    """
+
+    methods: Sequence[str] = ("GET", "HEAD", "POST")
+    websockets: Sequence[str] = ("/ws", QUEUE_PATH)
+
+    def __init__(
+        self, allocation: Allocation, settings: Settings, schema: dict[str, Any], metrics: GateMetrics, draining: trio.Event
+    ) -> None:
+        super().__init__(settings, settings.host)
+        self.addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
+        self._allocation = allocation
+        self._schema = schema
+        self._name: str = schema["name"]
+        self._metrics = metrics
+        self._draining = draining
+        self._tls = settings.tls is not None
+        self._access = Access(settings.auth, self._name)
+        self._denials = DenialLog()
+
+    # ---- plain requests -----------------------------------------------------------------------------------------------
+
+    def respond(self, request: Request) -> Response:
+        """Answer a plain request."""
+        if (page := page_response(request)) is not None:
+            return page
+        try:
+            return self._answer(request)
+        except Denied as denied:
+            return self._deny(request, denied)
+
+    def _answer(self, request: Request) -> Response:
+        match request.path:
+            case "/health":
+                return self._health()
+            case "/ready":
+                return self._ready()
+            case "/schema":
+                self._access.check(shown_token(request))
+                return self._described(request)
+            case "/metrics":
+                if self._access.check(shown_token(request)).ticket is not None:
+                    raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
+                return Response(200, METRICS_TYPE, self._metrics.exposition())
+            case path if path == SESSIONS_PATH:
+                return Response.plain(405, f"{SESSIONS_PATH} gives a place with POST", {"allow": "POST"})
+        known = f"/, /health, /ready, /schema, /metrics, {SESSIONS_PATH} and the WebSockets /ws and {QUEUE_PATH}"
+        return Response.plain(404, f"not found; a gate has {known}")
+
+    def _health(self) -> Response:
+        status = "draining" if self._draining.is_set() else "ok"
+        body = {"status": status, "model": self._name, "phase": "ready" if status == "ok" else status,
+                "sessions": self._allocation.places, "waiting": self._allocation.waiting, "gate": True}  # fmt: skip
+        return json_response(200, body) if status == "ok" else json_response(503, body, {"retry-after": "1"})
+
+    def _ready(self) -> Response:
+        if self._draining.is_set():
+            return not_ready("draining", _GOING_DOWN)
+        return json_response(200, {"status": "ready"})
+
+    def _described(self, request: Request) -> Response:
+        form = request.query.get("format", "json")
+        if form not in ("json", "asyncapi"):
+            return Response.plain(400, f"format={form}: expected json (the default) or asyncapi")
+        if form == "asyncapi":
+            secure = request.header("x-forwarded-proto") == "https" or self._tls
+            host = request.authority or request.host
+            return json_response(200, asyncapi_document(self._schema, host=host, secure=secure))
+        return json_response(200, self._schema)
+
+    def take_body(self, request: Request) -> BodyTaker | None:
+        """`POST /v1/sessions`; what its body says is not read, its query is that of a session."""
+        if request.path != SESSIONS_PATH:
+            raise Refused.because(405, f"{request.method} is for {SESSIONS_PATH} only", {"allow": "GET, HEAD"})
+
+        async def allocate(_body: AsyncIterator[bytes]) -> Response:
+            place = await self._place_at_once(request)
+            return place if isinstance(place, Response) else json_response(201, place)
+
+        return allocate
+
+    # ---- places -------------------------------------------------------------------------------------------------------
+
+    async def admit(self, request: Request) -> Response | Conversation:
+        """To the line, for a client that follows; else away to its place at once."""
+        if request.path == QUEUE_PATH or request.query.get("follow") == "1":
+            answer = self._let_in(request)
+            return answer if isinstance(answer, Response) else partial(self._wait, request, answer)
+        place = await self._place_at_once(request)
+        return place if isinstance(place, Response) else _away(request, place)
+
+    def _let_in(self, request: Request) -> Response | Grant:
+        """Who may ask for a place; its ticket is used from now on."""
+        if (too_much := self.addresses.refusal(request)) is not None:
+            return too_much
+        if self._draining.is_set():
+            return busy(_GOING_DOWN)
+        if request.query.get("model", self._name) != self._name:
+            return Response.plain(404, f"this gate serves {self._name}, not {request.query['model']}")
+        if (role := request.query.get("role", "control")) != "control":
+            why = "a link for viewers leads to its replica" if role == "viewer" else "it is not one of control, viewer"
+            return Response.plain(400 if role != "viewer" else 404, f"role: {role!r}: {why}")
+        try:
+            grant = self._access.check(shown_token(request))
+            if grant.claims.role == "viewer":
+                raise Denied("not_allowed", "this token can only watch; a link for viewers leads to its replica")
+            self._access.use(grant)
+        except Denied as denied:
+            return self._deny(request, denied)
+        return grant
+
+    async def _wait(self, request: Request, grant: Grant, messages: MessageStream) -> None:
+        with self.addresses.conversation(request) as why_not:
+            if why_not is not None:
+                await messages.aclose(close_code("no_room"), why_not)
+                return
+            try:
+                asking = self._allocation.ask(grant.claims)
+            except NoRoom as refused:
+                reason: EndReason = "draining" if refused.reason == "draining" else "no_room"
+                await messages.aclose(close_code(reason), reason)
+                return
+            waiting = Waiting(asking, messages)
+            try:
+                await waiting.run()
+            finally:
+                self._allocation.leave(asking, told=waiting.told)
+
+    async def _place_at_once(self, request: Request) -> Response | Admitted:
+        """A place for who does not wait."""
+        grant = self._let_in(request)
+        if isinstance(grant, Response):
+            return grant
+        if self._allocation.waiting:
+            return busy("others wait for a place already; wait with them, at the WebSocket /v1/queue")
+        try:
+            asking = self._allocation.ask(grant.claims)
+        except NoRoom:
+            return busy("the line is full")
+        told = False
+        try:
+            with trio.move_on_after(PATIENCE):
+                await asking.decided.wait()
+            if asking.place is None:
+                return busy("no place is free; to wait for one, use the WebSocket /v1/queue")
+            told = True
+            return asking.place
+        finally:
+            self._allocation.leave(asking, told=told)
+
+    def _deny(self, request: Request, denied: Denied) -> Response:
+        self._metrics.denied(denied.reason)
+        address = self.addresses.of_request(request) or network_of(request.peer)
+        self._denials.note(address, denied, trio.current_time())
+        return denied.response
+
+
+def _away(request: Request, place: Admitted) -> Response:
+    """To the replica, for a client that knows nothing of gates but follows a redirect."""
+    query = {key: value for key, value in request.query.items() if key not in ("token", "follow")}
+    address = f"{place.url}?{urlencode(query | {'token': place.ticket})}"
+    return Response(307, "text/plain; charset=utf-8", b"", {"location": address, "cache-control": "no-store"})

@@ -1,0 +1,67 @@
+"""The Serve application: replicas of the server, and the gate in front of them.
+
+`build` is what a Serve configuration file names: `import_path: reactor_trio.replicas.application:build`, with `args` as
+`Options` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from ray import serve
+
+from reactor_trio.replicas.facts import facts_of
+from reactor_trio.replicas.gate_server import GateServer
+from reactor_trio.replicas.options import Options, parse_options
+from reactor_trio.replicas.replica import Replica
+
+#: Seconds beyond the longest session after which Serve kills a replica that it stops.
+GRACE = 60.0
+#: Seconds between two health checks, and for each; after three that fail a replica is replaced.
+HEALTH_PERIOD, HEALTH_TIMEOUT = 1.0, 3.0
+
+
+#: What Serve itself logs.
+QUIET = {"log_level": "WARNING", "enable_access_log": False}
+
+
+def build(values: Mapping[str, Any]) -> Any:
+    """The application of the options in `values`. Raises ManifestError for what is wrong with them, or with the project."""
+    options = parse_options(values)
+    facts = facts_of(options)
+    plain = msgspec.to_builtins(options)
+    most = facts.slots * (options.autoscaling.max if options.autoscaling else options.replicas)
+    replicas = serve.deployment(Replica, name="replica", **_replica_options(options, facts.slots)).bind(plain)
+    return serve.deployment(GateServer, name="gate", **_gate_options(options)).bind(plain, facts.schema, most, replicas)
+
+
+def _replica_options(options: Options, slots: int) -> dict[str, Any]:
+    """A call is a session, so the calls at a time are the slots; who waits for one waits at the gate."""
+    how_many: dict[str, Any] = {"num_replicas": options.replicas}
+    if (scaling := options.autoscaling) is not None:
+        how_many = {"autoscaling_config": {
+            "min_replicas": scaling.min, "max_replicas": scaling.max, "target_ongoing_requests": slots,
+            "upscale_delay_s": scaling.upscale_delay, "downscale_delay_s": scaling.downscale_delay,
+            "look_back_period_s": min(10.0, max(1.0, scaling.upscale_delay)),
+        }}  # fmt: skip
+    return {
+        **how_many, **_common(options.max_session), "max_ongoing_requests": slots, "max_queued_requests": -1,
+        "ray_actor_options": {"num_cpus": 0, "num_gpus": options.gpus_per_replica},
+    }  # fmt: skip
+
+
+def _gate_options(options: Options) -> dict[str, Any]:
+    where = {} if options.gate_resource is None else {"resources": {options.gate_resource: 0.1}}
+    return {
+        "num_replicas": 1, **_common(0.0), "max_ongoing_requests": 100,
+        "ray_actor_options": {"num_cpus": 0, **where},
+    }  # fmt: skip
+
+
+def _common(session: float) -> dict[str, Any]:
+    return {
+        "health_check_period_s": HEALTH_PERIOD, "health_check_timeout_s": HEALTH_TIMEOUT,
+        "graceful_shutdown_timeout_s": session + GRACE, "graceful_shutdown_wait_loop_s": 0.5, "logging_config": QUIET,
+    }  # fmt: skip

@@ -1,0 +1,118 @@
+"""Starting Ray for one application on this machine, or joining a cluster, and ending what was started.
+
+Ray reads its environment when it is imported, so nothing here imports it before it is set.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from reactor_trio.errors import ModelFailed, ReactorError
+from reactor_trio.replicas.options import Options
+from reactor_trio.server.settings import Settings
+
+#: What Serve calls the application.
+APPLICATION = "reactor"
+
+#: Ray tells nobody that it runs, and ends a replica that hangs at once instead of draining it.
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_SERVE_FORCE_STOP_UNHEALTHY_REPLICAS": "1",
+    "RAY_SERVE_LOG_TO_STDERR": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+#: And where it runs for us alone: it takes 127.0.0.1 for this node's address, as on systems where it knows no clusters, and
+#: its servers want a token.
+LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
+
+
+@contextmanager
+def local_cluster(gpus: float) -> Iterator[None]:
+    """Ray on this machine, on loopback alone, while the block lasts; no process of it is left. Blocks for seconds."""
+    os.environ.update(ENVIRONMENT, **LOCAL, RAY_AUTH_TOKEN=secrets.token_hex(32))
+    import ray
+
+    folder = tempfile.mkdtemp(prefix="reactor-ray-", dir="/tmp")
+    try:
+        ray.init(
+            address="local", include_dashboard=False, _temp_dir=folder,
+            num_cpus=max(os.cpu_count() or 1, 2), num_gpus=math.ceil(gpus) or None,
+            logging_level=logging.WARNING, log_to_driver=True,
+        )  # fmt: skip
+        yield
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def joined_cluster(address: str) -> Iterator[None]:
+    """The cluster at `address` for as long as the block lasts. Raises ReactorError if there is none."""
+    os.environ.update(ENVIRONMENT)
+    import ray
+
+    try:
+        ray.init(address=address, logging_level=logging.WARNING, log_to_driver=True)
+    except Exception as error:
+        raise ReactorError(f"--ray-address {address}: no Ray cluster answers there: {error}") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def deploy(options: Options) -> None:
+    """Start the application, or bring the one that runs up to date; returns when all of it is there. Blocks.
+
+    Raises ManifestError for what is wrong with the project, ModelFailed if the replicas cannot be started.
+    """
+    from ray import serve
+
+    from reactor_trio.replicas.application import QUIET, build
+
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    application = build(msgspec.to_builtins(options))
+    serve.start(proxy_location="Disabled", logging_config=QUIET)
+    try:
+        serve.run(application, name=APPLICATION, route_prefix=None, blocking=False)
+    except RuntimeError as error:
+        raise ModelFailed(f"the replicas cannot be started: {_why(error)}") from None
+
+
+def gate_url(settings: Settings) -> str:
+    """Where clients call the gate: the page, and what `connect` takes."""
+    from ray import serve
+
+    host, port = serve.get_app_handle(APPLICATION).address.remote().result()
+    scheme = "http" if settings.tls is None else "https"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def take_down() -> None:
+    """End the application; replicas drain first. Blocks until they have."""
+    from ray import serve
+
+    serve.delete(APPLICATION)
+
+
+def _why(error: Exception) -> str:
+    """The last line of what a deployment says of itself, which is a traceback's; else the first of what Serve says."""
+    from ray import serve
+
+    application = serve.status().applications.get(APPLICATION)
+    for deployment in application.deployments.values() if application is not None else ():
+        for line in reversed(deployment.message.splitlines()):
+            found = re.search(r"(?:[\w.]+\.)?(?:ModelFailed|ManifestError|\w+Error): (.+)", line)
+            if found is not None:
+                return found[1].strip()
+    return str(error).strip().partition("\n")[0]

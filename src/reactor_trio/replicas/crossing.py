@@ -1,0 +1,70 @@
+"""Between Ray's asyncio loop and a Trio loop on another thread: the one module that knows both.
+
+A stream crosses as calls on the other loop, in order. Cancelling the Trio side cancels the asyncio task, and whatever the
+task raises comes out on the Trio side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+
+import outcome
+import trio
+
+T = TypeVar("T")
+
+
+class Words(AsyncIterator[T]):
+    """What is said on another thread, to be heard on the asyncio loop that runs now. It has no bound; little is said."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[T] = asyncio.Queue()
+
+    def say(self, word: T) -> None:
+        """From any thread. What is said when the loop is gone is heard by nobody."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, word)
+
+    async def __anext__(self) -> T:
+        return await self._queue.get()
+
+
+async def hear_all(
+    loop: asyncio.AbstractEventLoop, stream: Callable[[], AsyncIterator[T]], tell: Callable[[T], None]
+) -> None:
+    """On a Trio loop: run `stream()` on `loop` and call `tell` here with each item; returns when it has ended.
+
+    Raises what it raised. Cancelled, it cancels the stream, and waits until that has ended.
+    """
+    token, over = trio.lowlevel.current_trio_token(), trio.Event()
+    result: outcome.Maybe[None] | None = None
+
+    async def run() -> None:
+        async for item in stream():
+            token.run_sync_soon(tell, item)
+
+    def done(future: asyncio.Future[None]) -> None:
+        nonlocal result
+        error = asyncio.CancelledError() if future.cancelled() else future.exception()
+        result = outcome.Value(None) if error is None else outcome.Error(error)
+        token.run_sync_soon(over.set)
+
+    def start() -> None:
+        task = loop.create_task(run())
+        task.add_done_callback(done)
+        cancelling.append(task.cancel)
+
+    cancelling: list[Callable[[], object]] = []
+    loop.call_soon_threadsafe(start)
+    try:
+        await over.wait()
+    except trio.Cancelled:
+        loop.call_soon_threadsafe(lambda: [cancel() for cancel in cancelling])
+        with trio.CancelScope(shield=True):
+            await over.wait()
+        raise
+    assert result is not None
+    result.unwrap()

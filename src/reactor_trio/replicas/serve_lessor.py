@@ -1,0 +1,65 @@
+"""The gate's `Lessor` over a Serve deployment: a lease is one streaming call, open for the whole session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+
+from reactor_trio.gate.lessor import Granted, LeaseLost, Word
+from reactor_trio.replicas.crossing import hear_all
+from reactor_trio.replicas.node_helper import end_if_stopped
+from reactor_trio.replicas.replica import Unavailable
+from reactor_trio.server.leases import Beat, Claimed, Ended
+
+_words = msgspec.json.Decoder(Granted | Claimed | Beat | Ended | Unavailable)
+
+
+class ServeLessor:
+    """Leases of the replicas behind `handle`.
+
+    Args:
+        handle: of their deployment.
+        loop: the asyncio loop on which it is used.
+    """
+
+    def __init__(self, handle: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._replicas = handle.options(stream=True)
+        self._loop = loop
+
+    async def lease(self, session_id: str, tell: Callable[[Word], None]) -> None:
+        """See `Lessor`."""
+        ended = False
+
+        def hear(data: bytes) -> None:
+            nonlocal ended
+            word = _words.decode(data)
+            if not isinstance(word, Unavailable):
+                ended = isinstance(word, Ended)
+                tell(word)
+
+        try:
+            await hear_all(self._loop, lambda: self._call(session_id), hear)
+        except Exception as error:  # of Ray: the replica died, or none can be started
+            raise LeaseLost(_first_line(error)) from None
+        if not ended:
+            raise LeaseLost("the replica had no slot after all")
+
+    async def silent(self, granted: Granted) -> None:
+        """See `Lessor`."""
+        await hear_all(self._loop, lambda: end_if_stopped(granted.replica), lambda _: None)
+
+    async def _call(self, session_id: str) -> AsyncIterator[bytes]:
+        response = self._replicas.lease.remote(session_id)
+        try:
+            async for data in response:
+                yield data
+        except asyncio.CancelledError:
+            response.cancel()
+            raise
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"

@@ -1,0 +1,253 @@
+"""Places at several servers: in order, counted once, given back whatever happens; in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from gate_kit import Caller, decoded, open_gate, place_of
+
+from reactor_trio import ConnectionRefused
+from reactor_trio.client.transport import TransportClosed
+from reactor_trio.gate.lessor import LeaseLost
+from reactor_trio.server.settings import AuthSettings, Settings
+from reactor_trio.server.tickets import issue_ticket
+
+
+async def test_a_place_comes_at_once_and_is_good_for_one_session(autojump_clock):
+    async with open_gate(replicas=2) as gate:
+        caller = await gate.call("/ws?follow=1&video=raw")
+        kind, place = await caller.hear()
+        assert (kind, caller.heard[0][0], set(place)) == (
+            "reactor.admitted", 0.0, {"url", "ticket", "session_id", "claim_within"}
+        )  # fmt: skip
+        assert await caller.closed() == 1000
+        at, ticket = place_of(place)
+        async with gate.servers[at].connect(token=ticket) as client:
+            assert client.session_id == place["session_id"]
+            assert (gate.allocation.places, gate.free()) == (1, [0, 1])
+            await trio.sleep(5)
+        await gate.servers[at].wait_left(client)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (gate.allocation.places, gate.free()) == (0, [1, 1])
+
+
+async def test_who_waits_is_told_each_change_and_is_let_in_in_order(autojump_clock):
+    async with open_gate(replicas=2) as gate:
+        first = [await (await gate.call()).until("reactor.admitted") for _ in range(2)]
+        assert {place_of(place)[0] for place in first} == {0, 1}
+        callers: list[Caller] = []
+        order: list[int] = []
+
+        async def wait(number: int) -> None:
+            at, ticket = place_of(await callers[number].until("reactor.admitted"))
+            order.append(number)
+            async with gate.servers[at].connect(token=ticket):
+                await trio.sleep(10)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(4):
+                callers.append(await gate.call())
+                nursery.start_soon(wait, number)
+                await trio.sleep(0.01)
+            await trio.sleep(1)
+            assert gate.allocation.waiting == 4
+        assert [sorted(order[:2]), sorted(order[2:])] == [[0, 1], [2, 3]]  # two come at one instant each time
+        # Two that were never claimed are free after 10 s, the next two after 10 s of play.
+        assert [caller.positions[-1][1:] for caller in callers] == [(1, 4), (2, 4), (1, 2), (2, 2)]
+        assert [position for _at, position, _total in callers[3].positions] == [4, 2]
+        assert callers[3].heard[-1][1] == "reactor.admitted"
+        assert callers[3].heard[-1][0] == pytest.approx(20, abs=0.1)
+
+
+async def test_who_leaves_the_line_needs_no_lease(autojump_clock):
+    async with open_gate() as gate:
+        await (await gate.call()).until("reactor.admitted")
+        leaving, staying = await gate.call(), await gate.call()
+        await leaving.until("reactor.queued")
+        assert await staying.hear() == ("reactor.queued", {"position": 2, "total": 2})
+        await leaving.transport.aclose()
+        assert await staying.hear() == ("reactor.queued", {"position": 1, "total": 1})
+        assert (gate.allocation.waiting, gate.replicas.asked, gate.replicas.cancelled) == (1, 3, 1)
+        await staying.until("reactor.admitted")
+
+
+async def test_a_place_for_who_left_as_it_came_is_the_next_one_s(autojump_clock):
+    async with open_gate(claim_within=10) as gate:
+        asking = gate.allocation.ask(gate.site._access.check(None).claims)
+        await asking.decided.wait()
+        assert gate.free() == [0]
+        gate.allocation.leave(asking, told=False)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (gate.free(), gate.allocation.places) == ([1], 0)
+
+
+async def test_without_waiting_there_is_a_place_or_an_answer(autojump_clock):
+    async with open_gate() as gate:
+        status, headers, body = await gate.http("POST", "/v1/sessions")
+        assert (status, headers["content-type"]) == (201, "application/json")
+        _at, ticket = place_of(decoded(body))
+        async with gate.servers[0].connect(token=ticket):
+            before = trio.current_time()
+            status, headers, body = await gate.http("POST", "/v1/sessions")
+            assert (status, headers["retry-after"], trio.current_time() - before) == (503, "1", 1.0)
+            waiting = await gate.call()
+            await waiting.until("reactor.queued")
+            before = trio.current_time()
+            assert (await gate.http("POST", "/v1/sessions"))[0] == 503
+            assert trio.current_time() == before
+            assert gate.allocation.waiting == 1
+
+
+async def test_a_client_that_knows_nothing_of_gates_is_sent_to_its_replica(autojump_clock):
+    async with open_gate() as gate:
+        status, headers, _ = await gate.upgrade("/ws?video=raw&token=mine&after=3")
+        assert status == 307
+        address, _, ticket = headers["location"].rpartition("=")
+        assert address == "ws://127.0.0.1:0/ws?after=3&video=raw&token"
+        async with gate.servers[0].connect(token=ticket):
+            assert (await gate.upgrade("/ws"))[0] == 503
+
+
+@pytest.mark.parametrize(("path", "status", "words"), [
+    ("/ws?follow=1&role=viewer", 404, "leads to its replica"),
+    ("/v1/queue?role=king", 400, "not one of control, viewer"),
+    ("/ws?model=other", 404, "serves Still, not other"),
+    ("/elsewhere", 404, "only at /ws and /v1/queue"),
+])  # fmt: skip
+async def test_what_is_refused(autojump_clock, path, status, words):
+    async with open_gate() as gate:
+        answered, _headers, body = await gate.upgrade(path)
+        assert (answered, words in body.decode()) == (status, True), body
+        assert gate.replicas.asked == 0
+
+
+async def test_the_line_has_an_end(autojump_clock):
+    async with open_gate(most=2) as gate:
+        await (await gate.call()).until("reactor.admitted")
+        callers = [await gate.call() for _ in range(3)]
+        with pytest.raises(TransportClosed) as closed:
+            await callers[2].hear()
+        assert closed.value.code == 1013
+        assert [await caller.hear() for caller in callers[:2]] == [
+            ("reactor.queued", {"position": 1, "total": 2}), ("reactor.queued", {"position": 2, "total": 2}),
+        ]  # fmt: skip
+
+
+async def test_credentials_are_asked_for_at_the_gate(autojump_clock):
+    key = "a key of thirty-two bytes or more"
+    auth = AuthSettings("the-token-of-controllers", "the-token-of-viewers", (key,))
+    async with open_gate(replicas=2, settings=Settings(auth=auth)) as gate:
+        assert (await gate.http("POST", "/v1/sessions"))[0] == 401
+        assert (await gate.http("POST", "/v1/sessions", authorization="Bearer the-token-of-viewers"))[0] == 403
+        with pytest.raises(ConnectionRefused):
+            await gate.call(token="another-token-of-somebody")
+        ticket = issue_ticket(key, subject="ada", max_session=3)
+        at, place_ticket = place_of(await (await gate.call(token=ticket)).until("reactor.admitted"))
+        with pytest.raises(ConnectionRefused, match="has been used"):
+            await gate.call(token=ticket)
+        async with gate.servers[at].connect(token=place_ticket) as client:
+            began = trio.current_time()
+            (session,) = gate.servers[at].sessions
+            await session.ended.wait()
+            assert trio.current_time() - began == pytest.approx(3)
+            assert client.session_id == session.id
+        assert (await gate.http("GET", "/metrics"))[0] == 401
+        status, _, text = await gate.http("GET", "/metrics", authorization="Bearer the-token-of-viewers")
+        assert (status, b"reactor_allocation_seconds_count 1.0" in text) == (200, True)
+
+
+async def test_a_lease_that_fails_is_asked_for_again(autojump_clock):
+    async with open_gate() as gate:
+        gate.replicas.failures = [LeaseLost("no") for _ in range(4)]
+        caller = await gate.call()
+        await caller.until("reactor.admitted")
+        # 0.05 s after the first, then twice as long each time
+        assert caller.heard[-1][0] == pytest.approx(0.05 + 0.1 + 0.2 + 0.4)
+        assert gate.replicas.asked == 5
+
+
+async def test_a_dead_replica_frees_its_places_for_others(autojump_clock):
+    async with open_gate(replicas=2) as gate:
+        places = [await (await gate.call()).until("reactor.admitted") for _ in range(2)]
+        waiting = await gate.call()
+        await waiting.until("reactor.queued")
+        at, ticket = place_of(places[0])
+        async with gate.servers[at].connect(token=ticket):
+            gate.replicas.kill(at)
+            await trio.testing.wait_all_tasks_blocked()
+            assert gate.allocation.places == 1
+        other = 1 - at
+        assert place_of(await waiting.until("reactor.admitted"))[0] == other  # when nobody has claimed that one
+        assert b"reactor_leases_lost_total 1.0" in gate.metrics.exposition()
+
+
+async def test_a_silent_replica_counts_as_lost_and_is_looked_after(autojump_clock):
+    async with open_gate(replicas=1) as gate:
+        at, ticket = place_of(await (await gate.call()).until("reactor.admitted"))
+        async with gate.servers[at].connect(token=ticket) as client:
+            await trio.sleep(2.5)
+            gate.replicas.mute.add(at)
+            await trio.sleep(2.4)  # the last beat came at 2
+            assert (gate.allocation.places, gate.replicas.looked_after) == (1, [])
+            await trio.sleep(0.2)
+            assert (gate.allocation.places, gate.replicas.looked_after) == (0, ["replica 0"])
+            assert not client.ended
+
+
+async def test_the_session_does_not_need_the_gate(autojump_clock):
+    async with open_gate() as gate:
+        at, ticket = place_of(await (await gate.call()).until("reactor.admitted"))
+        async with gate.servers[at].connect(token=ticket) as client:
+            gate.draining.set()
+            gate.allocation.drain()
+            gate.scope.cancel()
+            await trio.sleep(20)
+            assert not client.ended
+            assert gate.free() == [0]
+
+
+async def test_a_drain_sends_away_who_waits(autojump_clock):
+    async with open_gate() as gate:
+        await (await gate.call()).until("reactor.admitted")
+        waiting = await gate.call()
+        await waiting.until("reactor.queued")
+        gate.draining.set()
+        gate.allocation.drain()
+        assert await waiting.until("reactor.bye") == {"reason": "draining"}
+        assert await waiting.closed() == 1001
+        assert (await gate.http("POST", "/v1/sessions"))[0] == 503
+        assert decoded((await gate.http("GET", "/health"))[2])["status"] == "draining"
+        assert (await gate.http("GET", "/ready"))[0] == 503
+
+
+async def test_who_speaks_too_early_is_told_and_a_flood_ends_it(autojump_clock):
+    async with open_gate() as gate:
+        await (await gate.call()).until("reactor.admitted")
+        early = await gate.call()
+        await early.until("reactor.queued")
+        await early.transport.send('{"type":"set_x","data":{},"id":7}')
+        assert (await early.until("reactor.error"))["code"] == "not_admitted"
+        await early.transport.send("nonsense")
+        assert (await early.until("reactor.error"))["code"] == "protocol_error"
+        for _ in range(260):
+            try:
+                await early.transport.send_bytes(b"x")
+            except TransportClosed:
+                break
+        assert (await early.until("reactor.bye")) == {"reason": "flood"}
+        assert await early.closed() == 1008
+        await trio.testing.wait_all_tasks_blocked()
+        assert gate.allocation.waiting == 0
+
+
+async def test_what_it_answers(autojump_clock):
+    async with open_gate() as gate:
+        health = decoded((await gate.http("GET", "/health"))[2])
+        assert (health["status"], health["sessions"], health["waiting"]) == ("ok", 0, 0)
+        assert decoded((await gate.http("GET", "/schema"))[2])["name"] == "Still"
+        assert decoded((await gate.http("GET", "/schema?format=asyncapi"))[2])["asyncapi"] == "3.0.0"
+        assert decoded((await gate.http("GET", "/ready"))[2]) == {"status": "ready"}
+        assert (await gate.http("GET", "/"))[1]["content-type"].startswith("text/html")
+        assert (await gate.http("GET", "/v1/sessions"))[0] == 405
+        assert (await gate.http("GET", "/ws"))[0] == 426
+        assert (await gate.http("GET", "/nothing"))[0] == 404
