@@ -121,6 +121,22 @@ async def test_a_refused_command_is_an_error_of_its_code(autojump_clock):
     assert found.missed(Bars(max_errors=15)) == [f"{found.error_count} errors, at most 15 were allowed"]
 
 
+async def test_commands_beyond_the_unanswered_are_counted_not_sent(autojump_clock):
+    asked = shape(sessions=1, length=10.0, commands=10.0)
+    async with open_server(Model, step_cost=100.0) as server:
+        found = await figures_of(server, asked)
+    planned = len(list(moments(asked, next(visits(asked)))))
+    assert found.commands == {"sent": 32, "not sent": planned - 32}
+
+
+async def test_the_handshakes_of_an_address_come_again_when_the_server_says(autojump_clock):
+    limits = {"handshakes_per_minute": 2}
+    async with open_server(Model, step_cost=0.25, max_sessions=3, limits=limits) as server:
+        found = await figures_of(server, shape(), address="192.0.2.7:1")
+    assert [visit["admitted"] for visit in found.visits] == [0.0, 0.0, 30.0]  # one is granted every 30 s
+    assert [refusal.limit for refusal in found.refusals] == ["runtime.limits.handshakes_per_minute"]
+
+
 async def test_who_vanishes_holds_the_slot_until_the_server_sees_it(autojump_clock):
     async with open_server(Model, step_cost=0.25, queue=8, resume_window=3.0) as server:
         found = await figures_of(server, shape(sessions=2, vanish=1.0))

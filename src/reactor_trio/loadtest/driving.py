@@ -151,7 +151,7 @@ class Load:
     async def _command(self, client: Client, visit: Visit) -> None:
         repertoire = Repertoire(client.schema, self._only)
         self.ledger.left_out |= repertoire.left_out
-        dice, began = choices(self.shape, visit), anyio.current_time()
+        chance, began = choices(self.shape, visit), anyio.current_time()
         unanswered = 0
 
         async def send(name: str, arguments: dict[str, Any]) -> None:
@@ -166,7 +166,7 @@ class Load:
 
         async with anyio.create_task_group() as sending:
             for moment in moments(self.shape, visit):
-                if (chosen := repertoire.choose(dice)) is None:
+                if (chosen := repertoire.choose(chance)) is None:
                     return
                 await anyio.sleep_until(began + moment)
                 if unanswered < UNANSWERED:

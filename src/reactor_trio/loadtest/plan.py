@@ -54,24 +54,29 @@ class Visit(msgspec.Struct, frozen=True):
 
 def visits(shape: Shape) -> Iterator[Visit]:
     """All clients in the order in which they come."""
-    arrivals, at = random.Random(f"{shape.seed}/arrivals"), 0.0
+    arrivals, at = dice(shape.seed, "arrivals"), 0.0
     for number in range(shape.sessions):
         if number and shape.arrival != "all-at-once":
             at += arrivals.expovariate(shape.rate) if shape.arrival == "poisson" else 1 / shape.rate
-        dice = random.Random(f"{shape.seed}/{number}")
-        length = dice.expovariate(1 / shape.length) if shape.lengths == "exponential" else shape.length
-        yield Visit(number, at, length, dice.random() < shape.vanish)
+        own = dice(shape.seed, number)
+        length = own.expovariate(1 / shape.length) if shape.lengths == "exponential" else shape.length
+        yield Visit(number, at, length, own.random() < shape.vanish)
 
 
 def moments(shape: Shape, visit: Visit) -> Iterator[float]:
     """When the client sends its commands, in seconds from the begin of its session; none end them but its length."""
     if shape.commands <= 0:
         return
-    dice, at = random.Random(f"{shape.seed}/{visit.number}/moments"), 0.0
-    while (at := at + dice.expovariate(shape.commands)) < visit.length:
+    own, at = dice(shape.seed, visit.number, "moments"), 0.0
+    while (at := at + own.expovariate(shape.commands)) < visit.length:
         yield at
 
 
 def choices(shape: Shape, visit: Visit) -> random.Random:
     """What decides which commands the client sends, and with which values."""
-    return random.Random(f"{shape.seed}/{visit.number}/commands")
+    return dice(shape.seed, visit.number, "commands")
+
+
+def dice(*name: object) -> random.Random:
+    """Chance by that name: the same each time, on every machine, and independent of others'."""
+    return random.Random("/".join(map(str, name)))  # nosec B311 - a plan, and no secret

@@ -7,9 +7,11 @@ those is taken; an argument that may be left out is left out; else the command i
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Collection, Mapping, Sequence
+from random import Random
 from typing import Any
+
+from reactor_trio.loadtest.plan import dice
 
 #: how far from its only bound, or from 0, a number may be
 REACH = 100
@@ -42,7 +44,7 @@ class Repertoire:
             if only and name not in only:
                 continue
             try:
-                _arguments(arguments, random.Random(0))
+                _arguments(arguments, dice(name))
             except NoValue as error:
                 self.left_out[name] = str(error)
             else:
@@ -53,24 +55,24 @@ class Repertoire:
         """The commands that are sent."""
         return [name for name, _ in self._commands]
 
-    def choose(self, dice: random.Random) -> tuple[str, dict[str, Any]] | None:
+    def choose(self, chance: Random) -> tuple[str, dict[str, Any]] | None:
         """A command and its arguments; None if there is none to choose from."""
         if not self._commands:
             return None
-        name, arguments = dice.choice(self._commands)
-        return name, _arguments(arguments, dice)
+        name, arguments = chance.choice(self._commands)
+        return name, _arguments(arguments, chance)
 
 
-def _arguments(schema: Mapping[str, Any], dice: random.Random) -> dict[str, Any]:
-    value = _Maker(schema.get("$defs", {}), dice).make(schema, "$")
+def _arguments(schema: Mapping[str, Any], chance: Random) -> dict[str, Any]:
+    value = _Maker(schema.get("$defs", {}), chance).make(schema, "$")
     assert isinstance(value, dict), "arguments are an object"
     return value
 
 
 class _Maker:
-    def __init__(self, definitions: Mapping[str, Any], dice: random.Random) -> None:
+    def __init__(self, definitions: Mapping[str, Any], chance: Random) -> None:
         self._definitions = definitions
-        self._dice = dice
+        self._chance = chance
         self._depth = 0
 
     def make(self, schema: Mapping[str, Any], path: str) -> Any:
@@ -80,7 +82,7 @@ class _Maker:
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
-            return self._dice.choice(schema["enum"])
+            return self._chance.choice(schema["enum"])
         if (members := schema.get("anyOf") or schema.get("oneOf")) is not None:
             return self._any(members, path)
         kind = schema.get("type", "object" if "properties" in schema else None)
@@ -95,7 +97,7 @@ class _Maker:
         """A value that the schema itself names."""
         named = [*schema.get("examples", ()), *([schema["default"]] if "default" in schema else [])]
         if named:
-            return self._dice.choice(named)
+            return self._chance.choice(named)
         if schema.get("x-reactor") == "upload":
             raise NoValue(f"{path} is a file")
         raise NoValue(f"{path} names no value")
@@ -112,7 +114,7 @@ class _Maker:
 
     def _any(self, members: Sequence[Mapping[str, Any]], path: str) -> Any:
         members = list(members)
-        self._dice.shuffle(members)
+        self._chance.shuffle(members)
         why: NoValue | None = None
         for member in members:
             try:
@@ -124,7 +126,7 @@ class _Maker:
     # ---- each type ----------------------------------------------------------------------------------------------------
 
     def _boolean(self, _schema: Mapping[str, Any], _path: str) -> bool:
-        return self._dice.random() < 0.5
+        return self._chance.random() < 0.5
 
     def _null(self, _schema: Mapping[str, Any], _path: str) -> None:
         return None
@@ -138,19 +140,19 @@ class _Maker:
         last -= high_open and last * step == high
         if first > last or step != int(step):
             raise NoValue(f"{path} allows no whole number")
-        return int(self._dice.randint(first, last) * step)
+        return int(self._chance.randint(first, last) * step)
 
     def _number(self, schema: Mapping[str, Any], path: str) -> Any:
         if "multipleOf" in schema:
             return self._named(schema, path)
         low, high = _bounds(schema)
         # Of an open range a value that is nowhere near its ends.
-        share = self._dice.uniform(0.01, 0.99)
+        share = self._chance.uniform(0.01, 0.99)
         return low + (high - low) * share
 
     def _string(self, schema: Mapping[str, Any], _path: str) -> str:
         least, most = schema.get("minLength", 0), schema.get("maxLength", 64)
-        text = " ".join(self._dice.choice(_WORDS) for _ in range(self._dice.randint(1, 8)))
+        text = " ".join(self._chance.choice(_WORDS) for _ in range(self._chance.randint(1, 8)))
         return text[: max(least, most)].ljust(least, "a") if most else ""
 
     def _array(self, schema: Mapping[str, Any], path: str) -> list[Any]:
@@ -158,14 +160,14 @@ class _Maker:
         items = schema.get("items", False if first else {})
         least = schema.get("minItems", 0)
         most = schema.get("maxItems", max(least, MOST_ITEMS))
-        count = len(first) if items is False else self._dice.randint(max(least, len(first)), max(most, len(first)))
+        count = len(first) if items is False else self._chance.randint(max(least, len(first)), max(most, len(first)))
         rest = [{} if items is True else items] * (count - len(first))
         return [self.make(item, f"{path}[{index}]") for index, item in enumerate([*first, *rest])]
 
     def _object(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
         required, made = schema.get("required", ()), {}
         for name, value in schema.get("properties", {}).items():
-            if name not in required and self._dice.random() >= GIVEN:
+            if name not in required and self._chance.random() >= GIVEN:
                 continue
             try:
                 made[name] = self.make(value, f"{path}.{name}")
@@ -174,7 +176,7 @@ class _Maker:
                     raise
         free = schema.get("additionalProperties")
         if isinstance(free, Mapping) and free and "propertyNames" not in schema:
-            for index in range(self._dice.randint(0, MOST_ITEMS)):
+            for index in range(self._chance.randint(0, MOST_ITEMS)):
                 made[f"key{index}"] = self.make(free, f"{path}.key{index}")
         return made
 
