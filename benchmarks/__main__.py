@@ -11,6 +11,7 @@ from benchmarks import (
     compare,
     convert,
     cycles,
+    day,
     growth,
     isolation,
     links,
@@ -30,7 +31,7 @@ from benchmarks.report import Report, machine
 BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "render": render, "push": push,
     "links": links, "media": media, "page": page, "viewers": viewers, "sessions": sessions, "growth": growth,
-    "isolation": isolation, "startup": startup, "traces": traces, "compare": compare,
+    "isolation": isolation, "startup": startup, "traces": traces, "compare": compare, "day": day,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}

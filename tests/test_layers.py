@@ -56,8 +56,9 @@ LAYERS: dict[str, tuple[str, str]] = {
         "anyio msgspec numpy trio",
     ),
     "deployment": ("errors server", "msgspec yaml"),
+    "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
-        "errors protocol interface media server replicas headless client deployment",
+        "errors protocol interface media server replicas headless client deployment loadtest",
         "anyio msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }

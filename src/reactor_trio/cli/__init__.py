@@ -1,4 +1,4 @@
-"""The command line: `reactor init`, `run`, `schema`, `doctor`, `ticket`, `deploy` and `client`.
+"""The command line: `reactor init`, `run`, `schema`, `doctor`, `ticket`, `client` and others (`docs/cli.md`).
 
 Exit codes: 0 all went well, 1 the model failed, 2 a mistake in the command line or the manifest, 70 the runtime itself
 failed. An error is one line on stderr; `--debug` adds the traceback.

@@ -82,6 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_deploy(commands)
     _add_render_and_replay(commands)
     _add_client(commands)
+    _add_loadtest(commands)
     return parser
 
 
@@ -138,6 +139,50 @@ def _add_deploy(commands: argparse._SubParsersAction[_Parser]) -> None:
     deploy.add_argument("--redis-secret", metavar="SECRET", help="the Secret with its password, under the key password")
     deploy.add_argument("--secret", metavar="SECRET", help="the Secret with what the manifest has as env:NAME")
     deploy.set_defaults(carry_out=_deploy)
+
+
+def _add_loadtest(commands: argparse._SubParsersAction[_Parser]) -> None:
+    load = commands.add_parser("loadtest", help="be many clients of a server at once", allow_abbrev=False)
+    load.add_argument("url", metavar="URL", help="the URL that reactor run printed, or its ws:// form")
+    load.add_argument("--sessions", type=_count, default=10, metavar="N", help="clients that want a session (default: 10)")
+    load.add_argument(
+        "--arrival", choices=("poisson", "uniform", "all-at-once"), default="poisson", metavar="HOW",
+        help="how they come: poisson (default), uniform or all-at-once",
+    )  # fmt: skip
+    load.add_argument("--rate", type=_seconds, default=1.0, metavar="R", help="how many come a second (default: 1)")
+    load.add_argument("--length", type=_seconds, default=30.0, metavar="S", help="seconds of a visit, a mean (default: 30)")
+    load.add_argument(
+        "--lengths", choices=("exponential", "fixed"), default="exponential", metavar="HOW",
+        help="how lengths differ: exponential (default) or fixed",
+    )  # fmt: skip
+    load.add_argument(
+        "--commands", type=_amount, default=0.0, metavar="R", help="commands a second of each session (default: 0)"
+    )
+    load.add_argument(
+        "--command", action="append", default=[], metavar="NAME",
+        help="choose among these commands only, not all that the server takes (repeatable)",
+    )  # fmt: skip
+    load.add_argument(
+        "--vanish", type=_amount, default=0.0, metavar="SHARE", help="the share that is gone without a word (default: 0)"
+    )
+    load.add_argument("--viewers", type=_number, default=0, metavar="N", help="viewers of each session besides (default: 0)")
+    load.add_argument("--seed", type=_number, default=1, metavar="N", help="what decides all of it (default: 1)")
+    load.add_argument(
+        "--patience", type=_seconds, default=300.0, metavar="S",
+        help="seconds after which who is not let in gives up (default: 300)",
+    )  # fmt: skip
+    load.add_argument("--at-once", type=_count, default=500, metavar="N", help="clients at a time, at most (default: 500)")
+    load.add_argument("--video", metavar="CODECS", help="codecs to ask for, best first, with commas (default: the client's)")
+    load.add_argument("--decode", action="store_true", help="decode every picture, too; by default none is")
+    load.add_argument("--token", metavar="T", help="what to show the server (default: the variable REACTOR_TOKEN)")
+    load.add_argument("--json", type=Path, metavar="F", help="write all figures, and each client's, to this file")
+    load.add_argument("--max-errors", type=_number, metavar="N", help="exit with 1 if there were more errors")
+    load.add_argument("--p99-admission", type=_seconds, metavar="S", help="exit with 1 if letting in took longer, in p99")
+    load.add_argument(
+        "--p99-first-picture", type=_seconds, metavar="S", help="exit with 1 if the first picture took longer, in p99"
+    )
+    _add_debug(load)
+    load.set_defaults(carry_out=_loadtest)
 
 
 def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -225,6 +270,18 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
+def _amount(text: str) -> float:
+    if text == "0":
+        return 0.0
+    return _seconds(text)
 
 
 def _seconds(text: str) -> float:
@@ -317,6 +374,24 @@ def _client(options: argparse.Namespace, terminal: Terminal) -> int:
     return client(
         options.url, options.record, options.send, options.seconds, terminal, plain=options.plain, picture=options.picture,
         token=options.token,
+    )  # fmt: skip
+
+
+def _loadtest(options: argparse.Namespace, terminal: Terminal) -> int:
+    with importing():
+        from reactor_trio.cli.loadtest import loadtest
+        from reactor_trio.loadtest import Bars, Shape
+
+    shape = Shape(
+        sessions=options.sessions, arrival=options.arrival, rate=options.rate, length=options.length,
+        lengths=options.lengths, commands=options.commands, vanish=options.vanish, viewers=options.viewers,
+        seed=options.seed,
+    )  # fmt: skip
+    bars = Bars(options.max_errors, options.p99_admission, options.p99_first_picture)
+    return loadtest(
+        options.url, shape, terminal, bars=bars, at_once=options.at_once, patience=options.patience, decode=options.decode,
+        only=options.command, video=None if options.video is None else options.video.split(","), token=options.token,
+        json=options.json,
     )  # fmt: skip
 
 

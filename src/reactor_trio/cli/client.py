@@ -20,7 +20,7 @@ from reactor_trio.server.manifest import parse_value
 if TYPE_CHECKING:
     from reactor_trio.cli.live import LiveView
 
-__all__ = ["client", "command_of", "full_url"]
+__all__ = ["client", "command_of", "full_url", "until_signal"]
 
 # Ends that are nobody's fault: the server had done its work or was asked to stop.
 POLITE = ("done", "client_left", "expired", "idle", "draining")
@@ -54,7 +54,7 @@ def client(
     recording = None if record is None else str(record)
     try:
         anyio.run(
-            _until_signal,
+            until_signal,
             partial(
                 watch, target, record=recording, send=commands, seconds=seconds, token=token,
                 report=terminal.say if view is None else view.report,
@@ -85,7 +85,7 @@ def client(
     return OK
 
 
-async def _until_signal(function: Callable[[], Awaitable[None]]) -> None:
+async def until_signal(function: Callable[[], Awaitable[None]]) -> None:
     """Await it, or cancel it when a signal asks this process to go: an interrupt that is raised may be so anywhere."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as tasks:

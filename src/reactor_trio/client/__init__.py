@@ -6,6 +6,7 @@ from reactor_trio.client.conversation import Ending as Ending
 from reactor_trio.client.conversation import Message as Message
 from reactor_trio.client.decoders import available as available
 from reactor_trio.client.handshake import open_websocket as open_websocket
+from reactor_trio.client.observing import observe as observe
 from reactor_trio.client.recording import record as record
 from reactor_trio.client.running import running as running
 from reactor_trio.client.statistics import Latency as Latency

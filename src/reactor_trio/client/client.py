@@ -26,7 +26,7 @@ from reactor_trio.client.receiver import Answer, Receiver
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.telling import Teller
-from reactor_trio.client.transport import Transport
+from reactor_trio.client.transport import NO_CLOSE, Transport
 from reactor_trio.client.uploads import Post, Source, Upload, upload
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import TrackInfo, Welcome
@@ -302,6 +302,10 @@ class Client:
         The session ends at once; while the link is lost the server cannot be told, and keeps it until its time is over.
         """
         await self._line.aclose()
+
+    async def vanish(self) -> None:
+        """Be gone without a word, as a program that is killed; for tests of a server, which may keep the session."""
+        await self._line.aclose(NO_CLOSE)
 
     @property
     def _transport(self) -> Transport:

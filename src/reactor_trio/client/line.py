@@ -149,13 +149,13 @@ class Line:
         """Return when there is a connection, or never will be again."""
         await self._usable.wait()
 
-    async def aclose(self) -> None:
-        """Leave the session politely, within 1 s and also under cancellation."""
+    async def aclose(self, code: int = 1000) -> None:
+        """Leave the session, within 1 s and also under cancellation: politely, or with `NO_CLOSE` without a word."""
         self._receiver.finish("client_left")
         self._connection.over.set()
         self._usable.set()
         self._trying.cancel()
-        await self._connection.transport.aclose()
+        await self._connection.transport.aclose(code)
 
     async def _go_to(self, admitted: Admitted) -> None:
         await self._connection.transport.aclose()

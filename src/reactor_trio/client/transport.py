@@ -72,7 +72,10 @@ class Transport(Protocol):
         ...
 
     async def aclose(self, code: int = 1000, reason: str = "") -> None:
-        """Close politely and let go of everything, within 1 s and also under cancellation. May be called again."""
+        """Close politely and let go of everything, within 1 s and also under cancellation. May be called again.
+
+        With `NO_CLOSE`, 1006, which no close frame can say, it breaks the link without a word.
+        """
         ...
 
 
@@ -127,6 +130,8 @@ class WebSocketTransport:
 
     async def aclose(self, code: int = 1000, reason: str = "") -> None:
         """As `Transport.aclose`: says `code`, waits up to 1 s for the peer's close, then drops the stream."""
+        if code == NO_CLOSE:
+            self._finish(code, reason or "broken on this side")
         with anyio.move_on_after(CLOSE_PATIENCE, shield=True), suppress(TransportClosed):
             await self._send(CloseConnection(code=code, reason=reason), CLOSE_PATIENCE)
             while self._end is None:

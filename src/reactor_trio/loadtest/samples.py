@@ -1,0 +1,50 @@
+"""Many times of one kind in bounded memory, and their spread."""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+import msgspec
+import numpy as np
+
+#: samples that are kept; of more every second, then every fourth, and so on
+MOST = 1 << 18
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """How samples are spread, `n` of them; None where there is none."""
+
+    n: int = 0
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class Samples:
+    """Count and largest are exact, percentiles are those of what is kept, which is all up to `most`."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._kept = array("d")
+        self._every = 1
+        self._count = 0
+        self._largest = -math.inf
+
+    def add(self, value: float) -> None:
+        """One more."""
+        if self._count % self._every == 0:
+            self._kept.append(value)
+            if len(self._kept) > self._most:
+                self._kept = self._kept[::2]
+                self._every *= 2
+        self._count += 1
+        self._largest = max(self._largest, value)
+
+    def spread(self) -> Spread:
+        """All until now."""
+        if not self._count:
+            return Spread()
+        p50, p95, p99 = (float(value) for value in np.percentile(self._kept, (50, 95, 99)))
+        return Spread(self._count, p50, p95, p99, self._largest)

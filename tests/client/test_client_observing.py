@@ -1,0 +1,60 @@
+"""A client that is watched and decodes nothing, and one that is gone without a word."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+import trio
+
+from reactor_trio.client import Client, observe
+from reactor_trio.client.conversation import Answered, Commanded, Received
+from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
+from reactor_trio.testing import open_server
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Settings(InputState):
+    level: int = 0
+
+
+class Model(ReactorPipeline):
+    state: Settings
+    output: Picture
+
+    def inference(self):
+        while True:
+            yield np.zeros((4, 4, 3), np.uint8)
+
+
+async def test_an_observer_sees_what_comes_and_goes_and_nothing_is_kept(autojump_clock):
+    seen = []
+    async with open_server(Model, step_cost=0.25) as server, server.connect() as client:
+        await trio.sleep(0.6)
+        with observe(client, seen.append):
+            await client.command("set_level", level=3)
+            await trio.sleep(0.4)
+        gc.collect()
+        assert [type(event) for event in seen] == [Commanded, Received, Answered, Received]
+        assert [event.packet.seq for event in seen if isinstance(event, Received)] == [2, 3]
+        assert [event.received_at for event in seen if isinstance(event, Received)] == pytest.approx([0.75, 1.0])
+        await trio.sleep(1.0)
+        assert len(seen) == 4
+        # what came before the iterator was made is gone, and was not lost by a slow one
+        assert (await client.take(1))[0].seq == 8  # at 2.25
+        assert client.statistics().tracks["main_video"].dropped == 0
+
+
+@pytest.mark.parametrize("websocket", [True, False])
+async def test_who_vanishes_says_no_word_and_the_server_keeps_the_session(autojump_clock, websocket):
+    async with open_server(Model, step_cost=0.25, resume_window=5.0, websocket=websocket) as server:
+        async with server.connect() as client:
+            await Client.vanish(client)
+            assert client.ended == "client_left"
+        async with server.connect() as other:  # waits until the server gives up the one that may come back
+            assert trio.current_time() >= 5.0
+            assert other.session_id != client.session_id
