@@ -49,7 +49,8 @@ def loadtest(
 
     Raises UsageError, also if nobody answers there.
     """
-    from reactor_trio.client.connecting import connect, without_token
+    from reactor_trio.client.connecting import connect
+    from reactor_trio.client.urls import without_token
 
     target, in_url = without_token(full_url(url))
     token = in_url or token or os.environ.get("REACTOR_TOKEN") or None

@@ -22,6 +22,8 @@ from reactor_trio.replicas.replica import Replica
 GRACE = 60.0
 #: Seconds between two health checks, and for each; after three that fail a replica is replaced.
 HEALTH_PERIOD, HEALTH_TIMEOUT = 1.0, 3.0
+#: Share of the slots that is meant to be taken: who comes finds a free one while the next replica starts.
+HEADROOM = 0.75
 #: Seconds over which Serve takes the mean of sessions and waiting clients.
 LOOK_BACK = 2.0
 
@@ -46,7 +48,8 @@ def _replica_options(options: Options, slots: int) -> dict[str, Any]:
     how_many: dict[str, Any] = {"num_replicas": options.replicas}
     if (scaling := options.autoscaling) is not None:
         how_many = {"autoscaling_config": {
-            "min_replicas": scaling.min, "max_replicas": scaling.max, "target_ongoing_requests": slots,
+            "min_replicas": scaling.min, "max_replicas": scaling.max,
+            "target_ongoing_requests": scaling.target or HEADROOM * slots,
             "upscale_delay_s": scaling.upscale_delay, "downscale_delay_s": scaling.downscale_delay,
             "look_back_period_s": LOOK_BACK, "metrics_interval_s": LOOK_BACK / 2,
         }}  # fmt: skip

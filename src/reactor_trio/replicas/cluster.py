@@ -44,7 +44,7 @@ def local_cluster(gpus: float) -> Iterator[None]:
     os.environ.update(ENVIRONMENT, **LOCAL, RAY_AUTH_TOKEN=secrets.token_hex(32))
     import ray
 
-    folder = tempfile.mkdtemp(prefix="reactor-ray-", dir="/tmp")
+    folder = tempfile.mkdtemp(prefix="reactor-ray-", dir="/tmp")  # nosec B108 - made anew; Ray's sockets need a short path
     try:
         ray.init(
             address="local", include_dashboard=False, _temp_dir=folder,

@@ -12,6 +12,7 @@ import trio
 
 from reactor_trio.gate.serve import Gate, serve_gate
 from reactor_trio.replicas.loopback import narrow
+from reactor_trio.replicas.notice import wait_for_notice
 from reactor_trio.replicas.options import manifest_of, parse_options
 from reactor_trio.replicas.place import log_to_stderr
 from reactor_trio.replicas.serve_lessor import ServeLessor
@@ -36,7 +37,9 @@ class GateServer:
         options = parse_options(values)
         settings = manifest_of(options, port=options.gate_port, host=options.gate_host).settings
         lessor = ServeLessor(replicas, asyncio.get_running_loop())
+        self._expected = True  # what goes wrong before it serves, its maker is told
         self._queue = settings.queue
+        self._drain = trio.Event()
         started = threading.Event()
         failure: list[BaseException] = []
 
@@ -46,29 +49,39 @@ class GateServer:
                 listener = _listen(settings.host, settings.port)
                 self._gate: Gate = await nursery.start(
                     lambda task_status: serve_gate(
-                        lessor, settings, schema=schema, most=self._queue, listeners=[listener], task_status=task_status
+                        lessor, settings, schema=schema, most=self._queue, listeners=[listener], drain=self._drain,
+                        task_status=task_status,
                     )
-                )
+                )  # fmt: skip
                 self._token = trio.lowlevel.current_trio_token()
+                self._expected = False
                 started.set()
+                await self._drain.wait()
+                nursery.cancel_scope.deadline = trio.current_time() + 2 * settings.drain_grace
 
         def run() -> None:
             try:
                 trio.run(main)
             except BaseException as error:
                 failure.append(error)
-                if started.is_set():
-                    end_process(f"the gate has ended: {error}")
+            if not self._expected:
+                end_process(f"the gate has ended: {failure}")
             started.set()
 
         threading.Thread(target=run, name="reactor-gate", daemon=True).start()
         await asyncio.to_thread(started.wait)
         if failure:
             raise failure[0]
+        self._notice = asyncio.create_task(self._drain_on_notice())
 
     def reconfigure(self, config: Mapping[str, int]) -> None:
         """There are so many `places` in all from now on; the line holds so many and the manifest's `queue` more."""
         self._token.run_sync_soon(self._gate.allocation.resize, config["places"] + self._queue)
+
+    async def _drain_on_notice(self) -> None:
+        await wait_for_notice()
+        self._expected = True
+        self._token.run_sync_soon(self._drain.set)
 
     def address(self) -> tuple[str, int]:
         """Host and port where it listens."""

@@ -20,11 +20,13 @@ class Autoscaling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         min, max: replicas.
+        target: sessions, and clients that wait, for each replica; None: three quarters of its slots (`docs/scaling.md`).
         upscale_delay, downscale_delay: seconds for which the wish must last.
     """
 
     min: Annotated[int, Meta(ge=0)] = 1
     max: Count = 1
+    target: Annotated[float, Meta(gt=0)] | None = None
     upscale_delay: Annotated[float, Meta(ge=0)] = 2.0
     downscale_delay: Annotated[float, Meta(ge=0)] = 300.0
 
