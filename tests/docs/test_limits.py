@@ -18,7 +18,7 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)")
 #: Settings that say what is done, not how much of it.
 NO_LIMITS = {
     "host", "port", "fps", "max_fps", "buffer_size", "codec", "auth", "origins", "hosts", "slow_client", "proxies",
-    "takeover", "viewers", "record", "moderate", "limits", "uploads", "tracing", "tls", "isolation",
+    "takeover", "viewers", "record", "moderate", "limits", "uploads", "tracing", "tls", "isolation", "ranks",
 }  # fmt: skip
 
 

@@ -362,6 +362,28 @@ async def test_a_handler_that_waits_is_waited_for_on_every_rank(autojump_clock):
         assert ("rested",) in await the_same(server)
 
 
+class Greets(Awaiting):
+    @connected
+    async def hello(self):
+        self.seen.append("connected")
+        await trio.sleep(1)
+        self.seen.append("greeted")
+
+
+@pytest.mark.parametrize("stays", [0.0, 0.5])
+async def test_a_client_that_leaves_while_it_is_greeted(autojump_clock, stays):
+    async with open_server(Greets) as server:
+        async with server.connect() as client:
+            await trio.sleep(stays)
+            await client.vanish()
+        await trio.sleep(2)
+        for model in models(server):
+            assert model.seen == (["connected"] if stays else []) + ["disconnected"]
+        async with server.connect() as client:
+            await client.take(1)
+        assert server.runtime.metrics.exposition().count(b"reactor_model_restarts_total 0.0") == 1
+
+
 async def test_one_rank_is_a_model_like_any_other(autojump_clock):
     async with open_server(World, ranks=1) as server:
         assert (server.model.rank, server.model.world_size) == (0, 1)

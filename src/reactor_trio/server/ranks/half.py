@@ -37,22 +37,21 @@ class LeadingHalf(ModelHalf):
         self._client = options["client"]
         client = ClientInfo(self._client[0], self._client[1], self._send_to)
         self.author = _LeadingCalls(self, self.session_id, self.model, declaration, client)
-        self._known = False  # whether the other ranks have heard of the session
+        self.known = False  # whether the other ranks have heard of the session
 
     async def run(self) -> BaseException | None:
         """See `ModelHalf`."""
         try:
             return await super().run()
         finally:
-            if self._known:
+            if self.known:
                 with trio.CancelScope(shield=True):
                     await self.led("end", _nothing)
 
     async def begin(self) -> None:
         """The other ranks hear of the session."""
         number, joined_at = self._client
-        await self.led("begin", _nothing, name=self.session_id, client=number, at=joined_at)
-        self._known = True
+        await self.led("begin", self._is_known, name=self.session_id, client=number, at=joined_at)
 
     async def end_step(self) -> None:
         """The session is over: return when no call runs."""
@@ -65,6 +64,10 @@ class LeadingHalf(ModelHalf):
     async def led(self, kind: Kind, make: Callable[[], Awaitable[Any]], **about: Any) -> Any:
         """Have all ranks make a call."""
         return await self.lead.call(Call(0, kind, self.step, **about), make)
+
+    async def _is_known(self) -> None:
+        self.known = True
+        await trio.lowlevel.cancel_shielded_checkpoint()
 
     def _open_driver(self) -> Driver:
         return _LeadingDriver(self)
@@ -92,10 +95,10 @@ class _LeadingCalls(AuthorCalls):
         self._half = half
 
     async def hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
-        if kind == "connected":
-            await self._half.begin()
-        elif kind == "disconnected":
+        if kind == "disconnected":
             await self._half.end_step()
+        if not self._half.known:  # also if the client has left before the others could hear of it
+            await self._half.begin()
         await super().hook(kind, handler, arguments)
 
     async def call_hook(self, kind: str, handler: Handler, arguments: dict[str, Any]) -> None:

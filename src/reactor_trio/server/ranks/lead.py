@@ -75,10 +75,15 @@ class Lead:
         return 1 + len(self._links)
 
     async def run(self) -> None:
-        """Task: hear the other ranks; returns when all are gone."""
-        async with trio.open_nursery() as nursery:
-            for index, link in enumerate(self._links):
-                nursery.start_soon(link.hear, lambda word, _descriptor, index=index: self._hear(index, word))
+        """Task: hear the other ranks until cancelled; then they are told no more, and end."""
+        try:
+            async with trio.open_nursery() as nursery:
+                for index, link in enumerate(self._links):
+                    nursery.start_soon(link.hear, lambda word, _descriptor, index=index: self._hear(index, word))
+                await trio.sleep_forever()
+        finally:
+            for link in self._links:
+                link.close()
 
     def stop(self) -> None:
         """This process ends: nobody is waited for any longer."""

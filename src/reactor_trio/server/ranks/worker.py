@@ -79,10 +79,8 @@ async def lead(
         try:
             await work(link, host, frames, load=load, **options)
         finally:
-            for other in others:
-                other.close()
-            leave()
             nursery.cancel_scope.cancel()
+    leave()
 
 
 def _place_first(leading: Lead, model: Model) -> None:
