@@ -34,7 +34,8 @@ class Model(DistributedPipeline):
     @event
     def processes(self) -> dict:
         holds = [None] * self.world_size
-        own = {folder: len(os.listdir(f"/proc/self/{folder}")) for folder in ("fd", "task")}
+        names = [os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.islink(entry.path)]
+        own = len([name for name in names if "reactor-frames" not in name])  # of which now more, now less are seen
         dist.all_gather_object(holds, own)
         return {"pids": self.pids, "holds": holds, "rank": os.environ["RANK"], "of": os.environ["WORLD_SIZE"]}
 

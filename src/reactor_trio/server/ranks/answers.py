@@ -33,6 +33,7 @@ class Answers:
         self._host = host
         self._came: dict[str, deque[Any]] = {}
         self._made = False
+        self._awaited = False  # by a task of the model loop
         self._changed = threading.Condition()
         self._bell = Bell()
 
@@ -40,20 +41,13 @@ class Answers:
         """Rank 0 has asked for `key`."""
         with self._changed:
             self._came.setdefault(key, deque()).append(value)
-            self._changed.notify_all()
-        self._host.post(self._bell.ring)
+            self._tell()
 
     def made(self) -> None:
         """Rank 0 asks nothing more in this call."""
         with self._changed:
             self._made = True
-            self._changed.notify_all()
-        self._host.post(self._bell.ring)
-
-    @property
-    def complete(self) -> bool:
-        """Whether rank 0 has made the call."""
-        return self._made
+            self._tell()
 
     def take(self, key: str) -> Any:
         """Any thread but the I/O loop's: the next answer; blocks until there is one. Raises OutOfStep."""
@@ -64,14 +58,23 @@ class Answers:
 
     async def wait(self, key: str) -> Any:
         """Model loop: the next answer. Raises OutOfStep."""
+        with self._changed:
+            self._awaited = True
         while not self._ready(key):
             await self._bell.wait()
         return self._came[key].popleft()
 
     async def wait_made(self) -> None:
         """Model loop: return when rank 0 has made the call."""
+        with self._changed:
+            self._awaited = True
         while not self._made:
             await self._bell.wait()
+
+    def _tell(self) -> None:
+        self._changed.notify_all()
+        if self._awaited:  # else a loop that computes would be woken for nothing
+            self._host.post(self._bell.ring)
 
     def _ready(self, key: str) -> bool:
         if self._came.get(key):
