@@ -22,6 +22,7 @@ from benchmarks import (
     push,
     ranks,
     render,
+    replicas,
     sessions,
     startup,
     traces,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "render": render, "push": push,
     "links": links, "media": media, "page": page, "viewers": viewers, "sessions": sessions, "growth": growth,
     "isolation": isolation, "ranks": ranks, "startup": startup, "traces": traces, "compare": compare, "day": day,
+    "replicas": replicas,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}

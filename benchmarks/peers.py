@@ -7,14 +7,26 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests" / name) for name in ("faults", "soak")]
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("faults", "soak", "replicas")]
 
 from cycling import cycle  # noqa: E402
-from fault_peers import PONG, SOURCE, RawClient, ReactorProcess, frame, health, opening, reactor_run  # noqa: E402
+from fault_peers import (  # noqa: E402
+    PONG,
+    SOURCE,
+    Gone,
+    RawClient,
+    ReactorProcess,
+    ask,
+    frame,
+    health,
+    opening,
+    reactor_run,
+)
+from replica_kit import Application, descendants, running, title  # noqa: E402
 
 __all__ = [
-    "PONG", "RawClient", "ReactorProcess", "cpu_seconds", "cycle", "environment", "frame", "health", "opening",
-    "reactor_run", "thread_seconds",
+    "PONG", "Application", "Gone", "RawClient", "ReactorProcess", "ask", "cpu_seconds", "cycle", "descendants", "environment",
+    "frame", "health", "opening", "reactor_run", "running", "thread_seconds", "title",
 ]  # fmt: skip
 
 
