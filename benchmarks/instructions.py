@@ -3,9 +3,9 @@
     python -m benchmarks.instructions OLD/src NEW/src
 
 Each tree runs the same small programs: imports, and frames from a server in memory, in virtual time, over the real HTTP and
-WebSocket framing. What one frame takes is the difference between two runs of unlike length, so that start and end are not in it.
-Each program runs once before it is counted, so that no bytecode is compiled meanwhile. Exit status 1 if `new` takes more than
-`--most` times what `old` takes.
+WebSocket framing. What one frame takes is the difference between two runs of unlike length, so that start and end are not in
+it. Each program runs once before it is counted, so that no bytecode is compiled meanwhile. Exit status 1 if the new tree
+takes more than `--most` times what the old one takes.
 """
 
 from __future__ import annotations

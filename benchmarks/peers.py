@@ -25,8 +25,8 @@ from fault_peers import (  # noqa: E402
 from replica_kit import Application, descendants, running, title  # noqa: E402
 
 __all__ = [
-    "PONG", "Application", "Gone", "RawClient", "ReactorProcess", "ask", "cpu_seconds", "cycle", "descendants", "environment",
-    "frame", "health", "opening", "reactor_run", "running", "thread_seconds", "title",
+    "PONG", "Application", "Gone", "RawClient", "ReactorProcess", "ask", "cpu_seconds", "cycle", "descendants",
+    "environment", "frame", "health", "opening", "reactor_run", "running", "thread_seconds", "title",
 ]  # fmt: skip
 
 

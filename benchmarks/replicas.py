@@ -3,11 +3,18 @@
 One application of two replicas on a Ray of its own on this machine (`reactor run --replicas 2`, as `tests/replicas` starts
 it), and for the frames `reactor run` with the same model beside it, both up all the time.
 
-Fixed cost: memory and processor time of all its processes while nobody is there. Places: from opening the connection until a
-place is told, at a gate where nobody else asks; each place is taken by a client that leaves at once. Frames: each carries the
-time at which it was made in its pixels, on the clock that the client reads, so what is compared is its age at the client; runs
-alternate, and what counts is the median of the differences of pairs. Failures: a client watches at each replica, and one of
-them loses its own: when is it told, when has a client that then stands in line a session, and does the other one go on?
+Fixed cost: memory and processor time of all its processes while nobody is there.
+
+Places: from opening the connection until a place is told, at a gate where nobody else asks; each place is taken by a client
+that leaves at once.
+
+Frames: each carries in its pixels the time at which it was made, on the clock that the client reads, so what is compared is
+its age at the client. Runs alternate, and what counts is the median of the differences of pairs. Paced frames wait for their
+time, by a margin that follows the worst of the last steps (`pacing/margin.py`); on a busy machine it changes by more than
+what is sought. The frames of a model that is slower than its rate are sent when they are made, which leaves the way alone.
+
+Failures: a client watches at each replica, and one of them loses its own. When is it told, when has one that then stands in
+line a session, and does the other one go on?
 """
 
 from __future__ import annotations
@@ -21,6 +28,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from math import comb
 from pathlib import Path
 from statistics import median
@@ -30,7 +38,9 @@ from benchmarks.peers import ROOT, Application, Gone, RawClient, ask, descendant
 from benchmarks.report import SPREAD, Report, spread
 from benchmarks.startup import Memory, resident
 
-FPS = 30
+FPS = 60
+#: seconds that a step takes after which no frame waits
+SLOW = 1 / 30
 #: seconds that the model takes to load
 LOAD = 0.5
 VIDEO = "/ws?video=raw"
@@ -41,16 +51,22 @@ import struct, sys, time
 sys.path.insert(0, {str(ROOT / "tests" / "replicas" / "model")!r})
 import numpy as np
 from crashing import Crashing, Picture
+from reactor_trio import InputField, InputState
+
+class State(InputState):
+    step: float = InputField(default=0.0, ge=0, le=1)
 
 class Model(Crashing):
     output: Picture
+    state: State
     fps = {FPS}
     def load(self, config):
         time.sleep({LOAD})
         self.version = 1
     def inference(self):
         while True:
-            frame = np.full((480, 640, 3), 127, np.uint8)
+            time.sleep(self.state.step)
+            frame = np.full((120, 160, 3), 127, np.uint8)
             frame.reshape(-1)[:8] = np.frombuffer(struct.pack("<d", time.monotonic()), np.uint8)
             yield Picture(picture=frame)
 """
@@ -86,9 +102,7 @@ def resting(report: Report, app: Application, *, quick: bool) -> None:
         spent = {kind: sum(_busy(pid) - before[pid] for pid in pids) / seconds for kind, pids in kinds.items()}
         held = {kind: [memory for pid in pids if (memory := _resident(pid))] for kind, pids in kinds.items()}
     alone = kinds.pop("server alone"), spent.pop("server alone"), held.pop("server alone")
-    every = (
-        [pid for pids in kinds.values() for pid in pids], sum(spent.values()), [one for some in held.values() for one in some]
-    )  # fmt: skip
+    every = [*chain(*kinds.values())], sum(spent.values()), [*chain(*held.values())]
     rows = {**{kind: (kinds[kind], spent[kind], held[kind]) for kind in kinds}, "all of it": every, "server alone": alone}
     report.table(
         f"while nobody is there, {seconds:g} s",
@@ -175,53 +189,54 @@ def _look(app: Application) -> None:
 
 
 def frames(report: Report, app: Application, *, quick: bool) -> None:
-    """Pairs of runs, in turns which is first."""
-    pairs, seconds = (3, 2.0) if quick else (10, 6.0)
-    ages: dict[str, list[list[float]]] = {"server alone": [], "replica": []}
+    """Pairs of runs for each way of making frames, in turns which is first."""
+    pairs, seconds = (3, 2.0) if quick else (10, 4.0)
+    steps = {"sent when made": SLOW, "paced": 0.0}
+    ages: dict[tuple[str, str], list[list[float]]] = {(how, place): [] for how in steps for place in ("alone", "replica")}
     with tempfile.TemporaryDirectory() as folder, reactor_run(Path(folder), MODEL, **RUNTIME) as server:
         for number in range(pairs):
-            for place in sorted(ages, reverse=bool(number % 2)):
-                if place == "replica":
-                    with session(app) as client:
-                        ages[place].append(ages_at(client, seconds))
-                else:
-                    with RawClient(server.port, VIDEO, pongs=True) as client:
-                        ages[place].append(ages_at(client, seconds))
+            for how, place in sorted(ages, reverse=bool(number % 2)):
+                with session(app) if place == "replica" else RawClient(server.port, VIDEO, pongs=True) as client:
+                    ages[how, place].append(ages_at(client, steps[how], seconds))
     report.table(
-        f"a frame's age at the client, ms (raw 640x480, {FPS} fps, {pairs} runs of {seconds:g} s each)", ["", *SPREAD],
-        [[place, *spread([age for run in runs for age in run])] for place, runs in ages.items()],
+        f"a frame's age at the client, ms (raw 160x120, {pairs} runs of {seconds:g} s each)", ["", *SPREAD],
+        [[f"{how}: {place}", *spread([age for run in runs for age in run])] for (how, place), runs in ages.items()],
     )  # fmt: skip
-    differences = [
-        1000 * (median(own) - median(other)) for own, other in zip(ages["replica"], ages["server alone"], strict=True)
-    ]
-    low, high, sure = median_interval(differences)
+    differences = {
+        how: [1000 * (median(own) - median(other))
+              for own, other in zip(ages[how, "replica"], ages[how, "alone"], strict=True)]
+        for how in steps
+    }  # fmt: skip
     report.table(
         f"a replica's frames are older by, ms (medians of {pairs} pairs)", ["", "median", "from", "to", "sure, %"],
-        [["replica - server alone", median(differences), low, high, 100 * sure]],
+        [[how, median(values), *median_interval(values)] for how, values in differences.items()],
     )  # fmt: skip
     report.data["differences, ms"] = differences
-    report.bar("added age of a frame, median of pairs", median(differences), 0.3, "ms")
+    report.bar("added age of a frame, sent when made, median of pairs", median(differences["sent when made"]), 0.3, "ms")
 
 
-def ages_at(client: RawClient, seconds: float) -> list[float]:
+def ages_at(client: RawClient, step: float, seconds: float) -> list[float]:
     """Of the frames of so many seconds, the first second of a session left out."""
+    client.say("set_step", 1, step=step)
+    client.answer(1)
     begin, found = time.monotonic() + 1.0, []
     while (now := time.monotonic()) < begin + seconds:
         (made,) = struct.unpack("<d", bytes(client.picture().payload[:8]))
+        arrived = time.monotonic()
         if now >= begin:
-            found.append(time.monotonic() - made)
+            found.append(arrived - made)
     return found
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Around the median, by the sign test: bounds, and how sure they are, 95 % at least where there are six values."""
+    """Around the median, by the sign test: bounds, and how sure they are in percent, 95 at least with six values or more."""
     ordered, count = sorted(values), len(values)
 
     def beyond(rank: int) -> float:
         return 2 * sum(comb(count, k) for k in range(rank + 1)) / 2**count
 
     rank = max((rank for rank in range(count // 2) if beyond(rank) <= 0.05), default=0)
-    return ordered[rank], ordered[count - 1 - rank], max(1 - beyond(rank), 0.0)
+    return ordered[rank], ordered[count - 1 - rank], 100 * max(1 - beyond(rank), 0.0)
 
 
 # ---- failures ---------------------------------------------------------------------------------------------------------

@@ -15,13 +15,28 @@ import reactor_trio
 
 SOURCE = Path(reactor_trio.__file__).parents[1]
 
+#: what only applications of several replicas, their tools and models need
+ELSEWHERE = [
+    "ray", "torch", "reactor_trio.deployment", "reactor_trio.gate", "reactor_trio.loadtest", "reactor_trio.replicas",
+]  # fmt: skip
 #: what a server needs only for its clients, or not at all
 LATE = [
+    *ELSEWHERE,
     "anyio", "asyncio", "av", "concurrent.futures", "cv2", "doctest", "email", "http.client", "http.server",
     "importlib.metadata", "jwt",
     "numpy.testing", "opentelemetry", "prometheus_client", "pydantic", "reactor_trio.client",
-    "reactor_trio.testing", "rich", "structlog", "torch", "trio_websocket", "unittest", "watchfiles", "wsgiref", "wsproto",
+    "reactor_trio.testing", "rich", "structlog", "trio_websocket", "unittest", "watchfiles", "wsgiref", "wsproto",
 ]  # fmt: skip
+
+#: what all names of the package together bring: of ours, by package, and of others at most
+OURS = {
+    "admission", "connection", "decoding", "errors", "interface", "media", "model_host", "pacing", "protocol", "recording",
+    "server", "session", "transport",
+}  # fmt: skip
+OTHERS = {
+    "attr", "attrs", "h11", "idna", "msgspec", "numpy", "outcome", "simplejpeg", "sniffio", "sortedcontainers", "trio",
+    "typing_extensions", "yaml",
+}  # fmt: skip
 
 MODEL = f"""
 import sys
@@ -30,6 +45,18 @@ from reactor_trio.interface import ReactorModel
 class Model(ReactorModel):
     def load(self, config):
         raise RuntimeError("imported: " + " ".join(sorted(set(sys.modules) & set({LATE!r}))) + ".")
+"""
+
+SERVED = """
+from reactor_trio import *
+
+class Picture(Output):
+    main: Video
+
+class Model(ReactorPipeline):
+    output: Picture
+    def inference(self):
+        yield from ()
 """
 
 
@@ -58,6 +85,42 @@ def imported_by(statement: str, names: list[str]) -> list[str]:
 )
 def test_a_program_imports_what_it_asks_for(statement: str, names: list[str]) -> None:
     assert imported_by(statement, names) == []
+
+
+def test_the_package_alone_brings_nothing_and_its_names_what_a_server_needs() -> None:
+    assert brought_by("import reactor_trio") == {"reactor_trio"}
+    brought = brought_by("from reactor_trio import *")
+    assert {name.split(".")[1] for name in brought if name.startswith("reactor_trio.")} == OURS
+    compiled = {"_cython", "cython_runtime"}  # what C extensions enter by themselves
+    others = {top for name in brought if not (top := name.partition(".")[0]).startswith(tuple(compiled))}
+    assert others - {"reactor_trio"} <= OTHERS
+
+
+def brought_by(statement: str) -> set[str]:
+    """What is not the standard library's."""
+    done = run("-c", f"import sys; before = set(sys.modules); {statement}; print(*sorted(set(sys.modules) - before))")
+    assert done.returncode == 0, done.stderr
+    return {name for name in done.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names}
+
+
+def test_a_server_alone_never_imports_what_only_replicas_need(tmp_path: Path) -> None:
+    (tmp_path / "reactor.yaml").write_text("model: pipeline:Model\nname: alone\nruntime: {port: 0}\n")
+    (tmp_path / "pipeline.py").write_text(SERVED)
+    log = tmp_path / "log"
+    command = [sys.executable, "-X", "importtime", "-m", "reactor_trio", "run", "--path", str(tmp_path)]
+    with (
+        log.open("w") as stderr,
+        subprocess.Popen(
+            command, env=os.environ | {"PYTHONPATH": str(SOURCE)}, stdout=subprocess.PIPE, stderr=stderr, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        assert any(" is ready: " in line for line in process.stdout), log.read_text()
+        process.terminate()
+        assert process.wait(120) == 0
+    imported = {line.rpartition("|")[2].strip() for line in log.read_text().splitlines() if line.startswith("import time:")}
+    assert "reactor_trio.server.serve" in imported
+    assert imported & set(ELSEWHERE) == set()
 
 
 def test_a_server_is_ready_without_what_only_its_clients_need(tmp_path: Path) -> None:
