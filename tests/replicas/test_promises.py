@@ -93,6 +93,11 @@ async def test_no_proxy_of_serve_runs_that_could_fail(application: Application) 
     assert not [process for process in descendants(application.launcher.pid) if "Proxy" in title(process)]
 
 
+async def test_replicas_and_gate_give_way_to_nobody_who_is_busy(application: Application) -> None:
+    ours = [application.launcher.pid, *application.processes("replica"), *application.processes("gate")]
+    assert {os.getpriority(os.PRIO_PROCESS, process) for process in ours} == {os.getpriority(os.PRIO_PROCESS, 0)}
+
+
 async def test_who_is_gone_without_a_word_leaves_its_slot(application: Application) -> None:
     places = [await application.place() for _ in range(2)]
     async with application.client(places[0]), application.client(places[1]) as client:

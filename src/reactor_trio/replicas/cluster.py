@@ -33,9 +33,11 @@ ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 #: And where it runs for us alone: it takes 127.0.0.1 for this node's address, as on systems where it knows no clusters, and
-#: its servers want a token, and end soon after the one that started them.
+#: its servers want a token, and end soon after the one that started them. Its workers, which serve, give way to nobody: by
+#: itself it makes them 15 nicer than the rest of the machine, and frames are late wherever anything else is busy.
 LOCAL = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
+    "RAY_worker_niceness": "0",
 }  # fmt: skip
 
 
