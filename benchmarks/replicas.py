@@ -9,9 +9,9 @@ Places: from opening the connection until a place is told, at a gate where nobod
 that leaves at once.
 
 Frames: each carries in its pixels the time at which it was made, on the clock that the client reads, so what is compared is
-its age at the client. Runs alternate, and what counts is the median of the differences of pairs. Paced frames wait for their
-time, by a margin that follows the worst of the last steps (`pacing/margin.py`); on a busy machine it changes by more than
-what is sought. The frames of a model that is slower than its rate are sent when they are made, which leaves the way alone.
+its age at the client. Runs alternate, and what counts is the median of the differences of pairs. In its age are waits, too, by
+which the pacer makes up for steps that overrun (`pacing/margin.py`, `tempo.py`), and on a busy machine they differ from run
+to run by more than what is sought; the frames that waited least, 5 of 100, show the way alone.
 
 Failures: a client watches at each replica, and one of them loses its own. When is it told, when has one that then stands in
 line a session, and does the other one go on?
@@ -39,7 +39,7 @@ from benchmarks.report import SPREAD, Report, spread
 from benchmarks.startup import Memory, resident
 
 FPS = 60
-#: seconds that a step takes after which no frame waits
+#: seconds of a step that takes longer than the declared rate allows
 SLOW = 1 / 30
 #: seconds that the model takes to load
 LOAD = 0.5
@@ -191,7 +191,7 @@ def _look(app: Application) -> None:
 def frames(report: Report, app: Application, *, quick: bool) -> None:
     """Pairs of runs for each way of making frames, in turns which is first."""
     pairs, seconds = (3, 2.0) if quick else (10, 4.0)
-    steps = {"sent when made": SLOW, "paced": 0.0}
+    steps = {"slow steps": SLOW, "fast steps": 0.0}
     ages: dict[tuple[str, str], list[list[float]]] = {(how, place): [] for how in steps for place in ("alone", "replica")}
     with tempfile.TemporaryDirectory() as folder, reactor_run(Path(folder), MODEL, **RUNTIME) as server:
         for number in range(pairs):
@@ -203,16 +203,21 @@ def frames(report: Report, app: Application, *, quick: bool) -> None:
         [[f"{how}: {place}", *spread([age for run in runs for age in run])] for (how, place), runs in ages.items()],
     )  # fmt: skip
     differences = {
-        how: [1000 * (median(own) - median(other))
-              for own, other in zip(ages[how, "replica"], ages[how, "alone"], strict=True)]
-        for how in steps
+        f"{how}, {what}": [1000 * (figure(own) - figure(other))
+                           for own, other in zip(ages[how, "replica"], ages[how, "alone"], strict=True)]
+        for what, figure in (("median", median), ("5 of 100", _least)) for how in steps
     }  # fmt: skip
     report.table(
-        f"a replica's frames are older by, ms (medians of {pairs} pairs)", ["", "median", "from", "to", "sure, %"],
-        [[how, median(values), *median_interval(values)] for how, values in differences.items()],
+        f"a replica's frames are older by, ms ({pairs} pairs)", ["", "median of pairs", "from", "to", "sure, %"],
+        [[what, median(values), *median_interval(values)] for what, values in differences.items()],
     )  # fmt: skip
     report.data["differences, ms"] = differences
-    report.bar("added age of a frame, sent when made, median of pairs", median(differences["sent when made"]), 0.3, "ms")
+    for what, values in differences.items():
+        report.bar(f"added age of a frame, {what}", median(values), 0.3, "ms")
+
+
+def _least(ages: Sequence[float]) -> float:
+    return sorted(ages)[len(ages) // 20]
 
 
 def ages_at(client: RawClient, step: float, seconds: float) -> list[float]:
