@@ -9,7 +9,7 @@ Places: from opening the connection until a place is told, at a gate where nobod
 that leaves at once.
 
 Frames: each carries in its pixels the time at which it was made, on the clock that the client reads, so what is compared is
-its age at the client. Runs alternate, and what counts is the median of the differences of pairs. In its age are waits, too, by
+its age at the client. Runs alternate, and what counts is the median of the differences of pairs. The age has waits in it by
 which the pacer makes up for steps that overrun (`pacing/margin.py`, `tempo.py`), and on a busy machine they differ from run
 to run by more than what is sought; the frames that waited least, 5 of 100, show the way alone.
 
