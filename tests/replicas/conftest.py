@@ -1,11 +1,18 @@
-"""One application of two replicas on a Ray of its own, for all tests of a file."""
+"""One application of two replicas on a Ray of its own, for all tests of a file; and what needs no Ray."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import warnings
 from collections.abc import Iterator
 
 import pytest
 from replica_kit import Application, running
+
+with warnings.catch_warnings():  # Ray's own, about pydantic; an import starts nothing
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import ray.serve  # noqa: F401
 
 
 @pytest.fixture(scope="module")
@@ -19,3 +26,18 @@ async def application(shared_application: Application) -> Application:
     """Whole again after whatever the test before did to it."""
     await shared_application.whole(replicas=2)
     return shared_application
+
+
+@pytest.fixture
+def asyncio_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """One that runs on a thread of its own, as Ray's does."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="asyncio")
+    thread.start()
+    try:
+        yield loop
+        assert not asyncio.all_tasks(loop)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -130,4 +130,5 @@ def _listen(options: Options) -> trio.SocketListener:
             failure = error
         else:
             return trio.SocketListener(trio.socket.from_stdlib_socket(listening))
-    raise OSError(f"no port of {options.ports} is free at {options.host}") from failure
+    ports = "no port" if options.ports is None else f"no port of {options.ports}"
+    raise OSError(f"{ports} is free at {options.host}: {failure}") from failure
