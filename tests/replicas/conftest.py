@@ -1,4 +1,4 @@
-"""One application of two replicas on a Ray of its own, for all tests of a file; and what needs no Ray."""
+"""One application of two replicas on a Ray of its own, for all tests here; and what needs no Ray."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-from replica_kit import Application, running
+from replica_kit import PATIENCE, Application, running
 
 with warnings.catch_warnings():  # Ray's own, about pydantic; an import starts nothing
     warnings.simplefilter("ignore", DeprecationWarning)
     import ray.serve  # noqa: F401
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_application() -> Iterator[Application]:
-    with running(replicas=2) as application:
+    """To start Ray takes longer than most of what is tested with it."""
+    with running(replicas=2, max_session=PATIENCE) as application:
         yield application
 
 

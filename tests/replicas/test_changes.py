@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import trio
 from replica_kit import (
@@ -18,7 +19,6 @@ from replica_kit import (
     ended,
     free_port,
     pictures,
-    running,
     title,
     until,
 )
@@ -35,38 +35,33 @@ async def changed(application: Application, **options: object) -> None:
     assert await trio.to_thread.run_sync(application.command, f"update {json.dumps(options)}") == "updated"
 
 
-async def test_an_update_lets_sessions_end_and_gives_newcomers_the_new_version() -> None:
-    with running(replicas=2, max_session=PATIENCE) as application:
-        await application.whole(2)
-        async with trio.open_nursery() as nursery:
-            async with application.client() as client:
-                before = await version_of(client)
-                assert before[1] == 1
-                nursery.start_soon(changed_to, application, {"overrides": ["version=2"]})
+async def test_an_update_lets_sessions_end_and_gives_newcomers_the_new_version(application: Application) -> None:
+    async with trio.open_nursery() as nursery:
+        async with application.client() as client:
+            before = await version_of(client)
+            new = before[1] + 1
+            nursery.start_soon(partial(changed, application, overrides=[f"version={new}"]))
 
-                async def draining() -> bool:
-                    await pictures(client, 1)
-                    return client.ending is not None
+            async def draining() -> bool:
+                await pictures(client, 1)
+                return client.ending is not None
 
-                await until(draining)
-                assert client.ending is not None
-                assert client.ending.reason == "draining"
+            await until(draining)
+            assert client.ending is not None
+            assert client.ending.reason == "draining"
 
-                async def the_new_one_is_there() -> bool:
-                    async with application.client() as newcomer:
-                        return (await version_of(newcomer))[1] == 2
+            async def the_new_one_is_there() -> bool:
+                async with application.client() as newcomer:
+                    return (await version_of(newcomer))[1] == new
 
-                await until(the_new_one_is_there)
-                assert await version_of(client) == before
+            await until(the_new_one_is_there)
+            assert await version_of(client) == before
 
 
-async def changed_to(application: Application, options: dict[str, object]) -> None:
-    await changed(application, **options)
-
-
-async def test_replicas_follow_the_sessions_and_nobody_is_cut_off() -> None:
+async def test_replicas_follow_the_sessions_and_nobody_is_cut_off(application: Application) -> None:
     scaling = {"min": 1, "max": 2, "target": 1.0, "upscale_delay": 0.5, "downscale_delay": 1.0}
-    with running(replicas=1, max_session=PATIENCE, autoscaling=scaling) as application:
+    await changed(application, autoscaling=scaling)
+    try:
         await application.whole(1)
         async with application.client() as stays:
             async with application.client() as leaves:  # it waits for the second replica
@@ -83,6 +78,8 @@ async def test_replicas_follow_the_sessions_and_nobody_is_cut_off() -> None:
             assert (await version_of(stays))[0] == before
         async with application.client() as later:
             await pictures(later)
+    finally:
+        await changed(application, autoscaling=None)
 
 
 def test_the_command_line_drains_and_leaves_nothing() -> None:
