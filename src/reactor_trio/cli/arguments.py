@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
-from reactor_trio.cli.importing import importing
-from reactor_trio.cli.terminal import Terminal, UsageError
+from reactor_trio.cli import carry_out
+from reactor_trio.cli.terminal import UsageError
+from reactor_trio.cli.values import amount, count, number, port, seconds, share
 
 __all__ = ["build_parser", "parse"]
 
@@ -46,7 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
     init = commands.add_parser("init", help="write a new project that runs", allow_abbrev=False)
     init.add_argument("name", metavar="NAME", help="the project's new folder; its last part becomes the model's name")
     init.add_argument("--template", metavar="T", default="gradient", help="gradient (default) or run_loop")
-    init.set_defaults(carry_out=_init)
+    init.set_defaults(carry_out=carry_out.do_init)
 
     _add_run(commands)
 
@@ -57,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="json (default), what GET /schema answers, or asyncapi, an AsyncAPI 3 document",
     )  # fmt: skip
     schema.add_argument("--out", type=Path, metavar="F", help="write to this file instead of stdout")
-    schema.set_defaults(carry_out=_schema)
+    schema.set_defaults(carry_out=carry_out.do_schema)
 
     doctor = commands.add_parser("doctor", help="look for what is wrong with installation and project", allow_abbrev=False)
     doctor.add_argument("--path", type=Path, help="the project's folder (default: this one, if it has a reactor.yaml)")
@@ -65,7 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
     doctor.add_argument("--keyfile", type=Path, metavar="F", help="its key, if it is not in the same file")
     doctor.add_argument("--json", action="store_true", help="print the findings as one JSON array")
     _add_debug(doctor)
-    doctor.set_defaults(carry_out=_doctor)
+    doctor.set_defaults(carry_out=carry_out.do_doctor)
 
     ticket = commands.add_parser("ticket", help="print a signed ticket for one connection", allow_abbrev=False)
     _add_project(ticket)
@@ -73,11 +74,11 @@ def build_parser() -> argparse.ArgumentParser:
         "--role", choices=("control", "viewer"), default="control", metavar="R", help="control (default) or viewer"
     )
     ticket.add_argument(
-        "--expires", type=_seconds, default=60.0, metavar="S", help="seconds for which it is good (default: 60)"
+        "--expires", type=seconds, default=60.0, metavar="S", help="seconds for which it is good (default: 60)"
     )
     ticket.add_argument("--subject", metavar="WHO", help="who it is for")
-    ticket.add_argument("--max-session", type=_seconds, metavar="S", help="seconds after which the session ends")
-    ticket.set_defaults(carry_out=_ticket)
+    ticket.add_argument("--max-session", type=seconds, metavar="S", help="seconds after which the session ends")
+    ticket.set_defaults(carry_out=carry_out.do_ticket)
 
     _add_deploy(commands)
     _add_render_and_replay(commands)
@@ -97,9 +98,9 @@ def _add_client(commands: argparse._SubParsersAction[_Parser]) -> None:
     client.add_argument("--plain", action="store_true", help="a line a second on a terminal, too, not the live view")
     client.add_argument("--picture", action="store_true", help="show the picture in the live view, too, in half blocks")
     client.add_argument("--token", metavar="T", help="what to show the server (default: the variable REACTOR_TOKEN)")
-    client.add_argument("--seconds", type=_seconds, metavar="N", help="leave after so long (default: Ctrl-C)")
+    client.add_argument("--seconds", type=seconds, metavar="N", help="leave after so long (default: Ctrl-C)")
     _add_debug(client)
-    client.set_defaults(carry_out=_client)
+    client.set_defaults(carry_out=carry_out.do_client)
 
 
 def _add_deploy(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -116,9 +117,9 @@ def _add_deploy(commands: argparse._SubParsersAction[_Parser]) -> None:
         "--set", action="append", default=[], metavar="KEY.SUB=VALUE", dest="overrides",
         help="override a value of config.yml, typed as YAML (repeatable)",
     )  # fmt: skip
-    deploy.add_argument("--replicas", type=_count, metavar="N", help="so many replicas (default: 1)")
-    deploy.add_argument("--min", type=_count, metavar="N", help="at least so many, more as sessions need them")
-    deploy.add_argument("--max", type=_count, metavar="N", help="at most so many; with --min")
+    deploy.add_argument("--replicas", type=count, metavar="N", help="so many replicas (default: 1)")
+    deploy.add_argument("--min", type=count, metavar="N", help="at least so many, more as sessions need them")
+    deploy.add_argument("--max", type=count, metavar="N", help="at most so many; with --min")
     deploy.add_argument(
         "--gpus-per-replica", type=float, default=1.0, metavar="G", help="whole, or less than 1 to share one (default: 1)"
     )
@@ -132,57 +133,57 @@ def _add_deploy(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="the TLS Secret of the edge's certificate (default: the project's name and -tls)",
     )  # fmt: skip
     deploy.add_argument(
-        "--max-session", type=_seconds, metavar="S",
+        "--max-session", type=seconds, metavar="S",
         help="seconds of the longest session (default: runtime.limits.session_length, else 1800)",
     )  # fmt: skip
     deploy.add_argument("--redis", metavar="HOST:PORT", help="where Ray keeps its head's state, so that it may be lost")
     deploy.add_argument("--redis-secret", metavar="SECRET", help="the Secret with its password, under the key password")
     deploy.add_argument("--secret", metavar="SECRET", help="the Secret with what the manifest has as env:NAME")
-    deploy.set_defaults(carry_out=_deploy)
+    deploy.set_defaults(carry_out=carry_out.do_deploy)
 
 
 def _add_loadtest(commands: argparse._SubParsersAction[_Parser]) -> None:
     load = commands.add_parser("loadtest", help="be many clients of a server at once", allow_abbrev=False)
     load.add_argument("url", metavar="URL", help="the URL that reactor run printed, or its ws:// form")
-    load.add_argument("--sessions", type=_count, default=10, metavar="N", help="clients that want a session (default: 10)")
+    load.add_argument("--sessions", type=count, default=10, metavar="N", help="clients that want a session (default: 10)")
     load.add_argument(
         "--arrival", choices=("poisson", "uniform", "all-at-once"), default="poisson", metavar="HOW",
         help="how they come: poisson (default), uniform or all-at-once",
     )  # fmt: skip
-    load.add_argument("--rate", type=_seconds, default=1.0, metavar="R", help="how many come a second (default: 1)")
-    load.add_argument("--length", type=_seconds, default=30.0, metavar="S", help="seconds of a visit, a mean (default: 30)")
+    load.add_argument("--rate", type=seconds, default=1.0, metavar="R", help="how many come a second (default: 1)")
+    load.add_argument("--length", type=seconds, default=30.0, metavar="S", help="seconds of a visit, a mean (default: 30)")
     load.add_argument(
         "--lengths", choices=("exponential", "fixed"), default="exponential", metavar="HOW",
         help="how lengths differ: exponential (default) or fixed",
     )  # fmt: skip
     load.add_argument(
-        "--commands", type=_amount, default=0.0, metavar="R", help="commands a second of each session (default: 0)"
+        "--commands", type=amount, default=0.0, metavar="R", help="commands a second of each session (default: 0)"
     )
     load.add_argument(
         "--command", action="append", default=[], metavar="NAME",
         help="choose among these commands only, not all that the server takes (repeatable)",
     )  # fmt: skip
     load.add_argument(
-        "--vanish", type=_amount, default=0.0, metavar="SHARE", help="the share that is gone without a word (default: 0)"
+        "--vanish", type=amount, default=0.0, metavar="SHARE", help="the share that is gone without a word (default: 0)"
     )
-    load.add_argument("--viewers", type=_number, default=0, metavar="N", help="viewers of each session besides (default: 0)")
-    load.add_argument("--seed", type=_number, default=1, metavar="N", help="what decides all of it (default: 1)")
+    load.add_argument("--viewers", type=number, default=0, metavar="N", help="viewers of each session besides (default: 0)")
+    load.add_argument("--seed", type=number, default=1, metavar="N", help="what decides all of it (default: 1)")
     load.add_argument(
-        "--patience", type=_seconds, default=300.0, metavar="S",
+        "--patience", type=seconds, default=300.0, metavar="S",
         help="seconds after which who is not let in gives up (default: 300)",
     )  # fmt: skip
-    load.add_argument("--at-once", type=_count, default=500, metavar="N", help="clients at a time, at most (default: 500)")
+    load.add_argument("--at-once", type=count, default=500, metavar="N", help="clients at a time, at most (default: 500)")
     load.add_argument("--video", metavar="CODECS", help="codecs to ask for, best first, with commas (default: the client's)")
     load.add_argument("--decode", action="store_true", help="decode every picture, too; by default none is")
     load.add_argument("--token", metavar="T", help="what to show the server (default: the variable REACTOR_TOKEN)")
     load.add_argument("--json", type=Path, metavar="F", help="write all figures, and each client's, to this file")
-    load.add_argument("--max-errors", type=_number, metavar="N", help="exit with 1 if there were more errors")
-    load.add_argument("--p99-admission", type=_seconds, metavar="S", help="exit with 1 if letting in took longer, in p99")
+    load.add_argument("--max-errors", type=number, metavar="N", help="exit with 1 if there were more errors")
+    load.add_argument("--p99-admission", type=seconds, metavar="S", help="exit with 1 if letting in took longer, in p99")
     load.add_argument(
-        "--p99-first-picture", type=_seconds, metavar="S", help="exit with 1 if the first picture took longer, in p99"
+        "--p99-first-picture", type=seconds, metavar="S", help="exit with 1 if the first picture took longer, in p99"
     )
     _add_debug(load)
-    load.set_defaults(carry_out=_loadtest)
+    load.set_defaults(carry_out=carry_out.do_loadtest)
 
 
 def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -193,7 +194,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="override a value of config.yml, typed as YAML (repeatable)",
     )  # fmt: skip
     run.add_argument("--host", help="address to listen on (default: runtime.host, 127.0.0.1)")
-    run.add_argument("--port", type=_port, help="port to listen on, 0 for any free one (default: runtime.port, 8080)")
+    run.add_argument("--port", type=port, help="port to listen on, 0 for any free one (default: runtime.port, 8080)")
     run.add_argument(
         "--record", type=Path, metavar="DIR",
         help="record each session into this folder: its video, and a timeline of its commands",
@@ -202,10 +203,10 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
     run.add_argument("--keyfile", type=Path, metavar="F", help="its private key (PEM), if that is in a file of its own")
     run.add_argument("--reload", action="store_true", help="load the model anew when a .py, .yml or .yaml file changes")
     run.add_argument(
-        "--replicas", type=_count, metavar="N", help="serve by so many processes behind one address, on Ray"
+        "--replicas", type=count, metavar="N", help="serve by so many processes behind one address, on Ray"
     )
     run.add_argument(
-        "--gpus-per-replica", type=_share, default=0.0, metavar="G", help="GPUs reserved for each replica (default: 0)"
+        "--gpus-per-replica", type=share, default=0.0, metavar="G", help="GPUs reserved for each replica (default: 0)"
     )
     run.add_argument(
         "--ray-address", metavar="A", help="run the replicas on this Ray cluster (auto: the one of this machine)"
@@ -214,7 +215,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
     run.add_argument(
         "--no-json-logs", action="store_false", dest="json_logs", help="log readable lines, also if stderr is no terminal"
     )
-    run.set_defaults(carry_out=_run)
+    run.set_defaults(carry_out=carry_out.do_run)
 
 
 def _add_render_and_replay(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -224,23 +225,23 @@ def _add_render_and_replay(commands: argparse._SubParsersAction[_Parser]) -> Non
     render.add_argument(
         "--script", type=Path, metavar="F", help="commands with their steps or times: YAML, JSON lines or a timeline"
     )
-    render.add_argument("--frames", type=_count, metavar="N", help="make so many frames")
+    render.add_argument("--frames", type=count, metavar="N", help="make so many frames")
     render.add_argument(
-        "--seconds", type=_seconds, metavar="S",
+        "--seconds", type=seconds, metavar="S",
         help="make a film of so many seconds (default, without --frames: until the model ends, or Ctrl-C)",
     )  # fmt: skip
-    render.add_argument("--fps", type=_seconds, metavar="R", help="frames a second, instead of what the model declares")
+    render.add_argument("--fps", type=seconds, metavar="R", help="frames a second, instead of what the model declares")
     _add_config_and_uploads(render)
-    render.set_defaults(carry_out=_render)
+    render.set_defaults(carry_out=carry_out.do_render)
 
     replay = commands.add_parser("replay", help="run a recorded session's commands again", allow_abbrev=False)
     replay.add_argument("recording", type=Path, metavar="FILE", help="the timeline of a recorded session (.jsonl)")
     _add_project(replay)
     replay.add_argument("--verify", action="store_true", help="compare each frame with the recorded one's fingerprint")
     replay.add_argument("--out", type=Path, metavar="F", help=_OUT)
-    replay.add_argument("--frames", type=_count, metavar="N", help="end after so many frames (default: the recording's)")
+    replay.add_argument("--frames", type=count, metavar="N", help="end after so many frames (default: the recording's)")
     _add_config_and_uploads(replay)
-    replay.set_defaults(carry_out=_replay)
+    replay.set_defaults(carry_out=carry_out.do_replay)
 
 
 def _add_config_and_uploads(parser: argparse.ArgumentParser) -> None:
@@ -260,50 +261,6 @@ def _add_debug(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="show tracebacks and log more")
 
 
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
-    return int(text)
-
-
-def _amount(text: str) -> float:
-    if text == "0":
-        return 0.0
-    return _seconds(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1024:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs, such as 1 or 0.5")
-    return share
-
-
 def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
@@ -311,120 +268,3 @@ def _version() -> str:
         return version("reactor-trio")
     except PackageNotFoundError:
         return "(not installed)"
-
-
-def _init(options: argparse.Namespace, terminal: Terminal) -> int:
-    from reactor_trio.cli.init import init
-
-    return init(options.name, options.template, terminal)
-
-
-def _run(options: argparse.Namespace, terminal: Terminal) -> int:
-    if options.replicas is not None:
-        return _run_replicated(options, terminal)
-    for option in ("gpus_per_replica", "ray_address"):
-        if getattr(options, option):
-            raise UsageError(f"--{option.replace('_', '-')}: give --replicas, too")
-    if options.reload:
-        from reactor_trio.cli.reload import run_reloading
-
-        return run_reloading(
-            options.path, options.arguments, terminal, host=options.host, port=options.port, overrides=options.overrides,
-            certfile=options.certfile, keyfile=options.keyfile,
-        )  # fmt: skip
-    with importing():
-        from reactor_trio.cli.run import run
-
-    return run(
-        options.path, terminal, host=options.host, port=options.port, record=options.record, overrides=options.overrides,
-        certfile=options.certfile, keyfile=options.keyfile,
-        debug=options.debug, json_logs=options.json_logs, sockets=options.inherited.sockets,
-    )  # fmt: skip
-
-
-def _run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
-    from reactor_trio.cli.replicated import run_replicated
-
-    if options.reload:
-        raise UsageError("--reload: one process reloads; leave --replicas out")
-    return run_replicated(
-        options.path, terminal, replicas=options.replicas, gpus_per_replica=options.gpus_per_replica,
-        ray_address=options.ray_address, host=options.host, port=options.port, record=options.record,
-        overrides=options.overrides, certfile=options.certfile, keyfile=options.keyfile,
-    )  # fmt: skip
-
-
-def _schema(options: argparse.Namespace, terminal: Terminal) -> int:
-    from reactor_trio.cli.schema import schema
-
-    return schema(options.path, options.out, terminal, form=options.format)
-
-
-def _doctor(options: argparse.Namespace, terminal: Terminal) -> int:
-    from reactor_trio.cli.doctor import doctor
-
-    if options.keyfile is not None and options.certfile is None:
-        raise UsageError("--keyfile: give --certfile, too")
-    return doctor(options.path, terminal, as_json=options.json, certfile=options.certfile, keyfile=options.keyfile)
-
-
-def _client(options: argparse.Namespace, terminal: Terminal) -> int:
-    from reactor_trio.cli.client import client
-
-    return client(
-        options.url, options.record, options.send, options.seconds, terminal, plain=options.plain, picture=options.picture,
-        token=options.token,
-    )  # fmt: skip
-
-
-def _loadtest(options: argparse.Namespace, terminal: Terminal) -> int:
-    with importing():
-        from reactor_trio.cli.loadtest import loadtest
-        from reactor_trio.loadtest import Bars, Shape
-
-    shape = Shape(
-        sessions=options.sessions, arrival=options.arrival, rate=options.rate, length=options.length,
-        lengths=options.lengths, commands=options.commands, vanish=options.vanish, viewers=options.viewers,
-        seed=options.seed,
-    )  # fmt: skip
-    bars = Bars(options.max_errors, options.p99_admission, options.p99_first_picture)
-    return loadtest(
-        options.url, shape, terminal, bars=bars, at_once=options.at_once, patience=options.patience, decode=options.decode,
-        only=options.command, video=None if options.video is None else options.video.split(","), token=options.token,
-        json=options.json,
-    )  # fmt: skip
-
-
-def _ticket(options: argparse.Namespace, terminal: Terminal) -> int:
-    from reactor_trio.cli.ticket import ticket
-
-    return ticket(
-        options.path, terminal, role=options.role, expires=options.expires, subject=options.subject,
-        max_session=options.max_session,
-    )  # fmt: skip
-
-
-def _deploy(options: argparse.Namespace, terminal: Terminal) -> int:
-    from reactor_trio.cli.deploy import deploy
-
-    return deploy(options, terminal)
-
-
-def _render(options: argparse.Namespace, terminal: Terminal) -> int:
-    with importing():
-        from reactor_trio.cli.render import render
-
-    return render(
-        options.path, options.out, terminal, script=options.script, frames=options.frames, seconds=options.seconds,
-        fps=options.fps, overrides=options.overrides, uploads=options.uploads, debug=options.debug,
-    )  # fmt: skip
-
-
-def _replay(options: argparse.Namespace, terminal: Terminal) -> int:
-    with importing():
-        from reactor_trio.cli.render import replay
-
-    return replay(
-        options.recording, options.path, terminal, verify=options.verify, out=options.out, frames=options.frames,
-        overrides=options.overrides, uploads=options.uploads, debug=options.debug,
-    )  # fmt: skip

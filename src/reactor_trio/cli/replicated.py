@@ -57,7 +57,7 @@ def run_replicated(
     options = Options(
         path=str(manifest.path), overrides=tuple(overrides), replicas=replicas, gpus_per_replica=gpus_per_replica,
         runtime={name: value for name, value in laid.items() if value is not None},
-        host="127.0.0.1" if ray_address is None else "0.0.0.0",  # nosec B104 - of nodes that others reach
+        host="127.0.0.1" if ray_address is None else "0.0.0.0",  # nosec B104
         gate_host=settings.host, gate_port=_free_port(manifest), max_session=settings.drain_notice,
     )  # fmt: skip
     cluster: AbstractContextManager[None]

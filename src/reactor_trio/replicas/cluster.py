@@ -44,7 +44,8 @@ def local_cluster(gpus: float) -> Iterator[None]:
     os.environ.update(ENVIRONMENT, **LOCAL, RAY_AUTH_TOKEN=secrets.token_hex(32))
     import ray
 
-    folder = tempfile.mkdtemp(prefix="reactor-ray-", dir="/tmp")  # nosec B108 - made anew; Ray's sockets need a short path
+    # Its sockets need a short path.
+    folder = tempfile.mkdtemp(prefix="reactor-ray-", dir="/tmp")  # nosec B108
     try:
         ray.init(
             address="local", include_dashboard=False, _temp_dir=folder,

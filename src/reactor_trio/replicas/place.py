@@ -8,7 +8,7 @@ import sys
 
 import ray
 
-_ANY = ("0.0.0.0", "::", "")  # nosec B104 - compared, not bound
+_ANY = ("0.0.0.0", "::", "")  # nosec B104
 
 
 def own_address(host: str) -> str:
