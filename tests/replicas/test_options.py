@@ -9,6 +9,7 @@ import pytest
 
 from reactor_trio.errors import ManifestError
 from reactor_trio.replicas.options import Autoscaling, Options, manifest_of, parse_options
+from reactor_trio.replicas.replica import _leased
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,11 @@ def test_the_manifest_is_the_projects_with_what_the_application_says(tmp_path: P
     assert (settings.host, settings.port, settings.queue) == ("127.0.0.1", 0, 3)
     assert (settings.advertise, settings.drain_notice) == ("ws://sky/{port}", 30.0)
     assert manifest_of(options, port=8080).settings.port == 8080
+
+
+def test_a_replica_may_be_called_by_the_address_that_the_gate_tells(tmp_path: Path) -> None:
+    (tmp_path / "reactor.yaml").write_text("model: sky:Sky\nruntime: {hosts: [play.example]}\n")
+    manifest, key = _leased(manifest_of(Options(path=str(tmp_path), host="0.0.0.0")), "10.1.2.3")
+    assert manifest.settings.hosts == ("play.example", "10.1.2.3")
+    assert manifest.settings.auth is not None
+    assert manifest.settings.auth.ticket_keys == (key,)

@@ -20,7 +20,8 @@ from reactor_trio.server.load_report import LoadReport
 
 GRANTED = Granted("s1", "ws://127.0.0.1:20001/ws", "k" * 64, 10.0, "17@node")
 LOAD = LoadReport(
-    boot_id="b", seq=1, phase="ready", slots=2, reserved=1, live=0, waiting=0, fps=30.0, step=None, late=0.0, model="m"
+    boot_id="b", seq=1, phase="ready", slots=2, reserved=1, live=0, waiting=0, fps=30.0, step=None, late=0.0,
+    gpu_memory=None, model="m", digest="d",
 )
 
 #: What a call does instead of saying a word: nothing for ever.

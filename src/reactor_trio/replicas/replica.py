@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
 from reactor_trio.admission import Refused
 from reactor_trio.gate.lessor import Granted, Word
@@ -52,9 +53,9 @@ class Replica:
         log_to_stderr()
         narrow()
         options = parse_options(values)
-        manifest, self._key = _leased(manifest_of(options))
-        self._claim_within = manifest.settings.claim_within
         self._address = own_address(options.host)
+        manifest, self._key = _leased(manifest_of(options), self._address)
+        self._claim_within = manifest.settings.claim_within
         self._expected = True  # what goes wrong before it serves, its maker is told
         watchdog = Watchdog(min(manifest.settings.watchdog or WATCHDOG, WATCHDOG))
         self._host = RuntimeHost(manifest, listeners=[_listen(options)], ended=self._gone, beside=[watchdog.run])
@@ -108,9 +109,10 @@ class Replica:
             self._host.drain()
 
 
-def _leased(manifest: Manifest) -> tuple[Manifest, str]:
-    """The manifest of a server whose places a gate gives away, and the key for its tickets."""
+def _leased(manifest: Manifest, address: str) -> tuple[Manifest, str]:
+    """The manifest of a server whose places a gate gives away, also at its own address, and the key for its tickets."""
     settings, key = leased(manifest.settings)
+    settings = replace(settings, hosts=(*settings.hosts, address))
     return Manifest(
         manifest.path, manifest.model_path, manifest.name, manifest.config, settings, manifest.weights
     ), key
