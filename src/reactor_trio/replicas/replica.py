@@ -6,8 +6,9 @@
     notice     Serve will stop us         ->  drain
 
 No frame passes through Ray: clients come to the server's own port. A lease that is claimed is held until its session ends,
-also if the gate that asked for it is gone, so Serve counts sessions; that is what it scales and drains by. Whatever ends the
-server ends the process (exit code 70), and so does a watchdog if its loop hangs: Serve starts another.
+so Serve counts sessions; that is what it scales and drains by. Sessions whose gate is gone it counts no longer: the server
+counts them still, and lets them end before the process does (`__del__`). Whatever ends the server ends the process (exit
+code 70), and so does a watchdog if its loop hangs: Serve starts another.
 """
 
 from __future__ import annotations
@@ -101,6 +102,15 @@ class Replica:
             end_process(f"the server in this replica has ended: {error or 'without a reason'}")
 
     # ---- its end -------------------------------------------------------------------------------------------------------
+
+    async def __del__(self) -> None:
+        """Serve awaits this before it ends the process: return when the last session is over, or has had its time.
+
+        Serve itself forgets sessions whose gate goes: it stops counting a call when its caller does, not when it has ended.
+        """
+        if hasattr(self, "_host"):
+            self._expected = True
+            await asyncio.to_thread(self._host.stop)
 
     async def _drain_on_notice(self) -> None:
         await wait_for_notice()
