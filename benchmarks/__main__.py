@@ -20,6 +20,7 @@ from benchmarks import (
     pacing,
     page,
     push,
+    ranks,
     render,
     sessions,
     startup,
@@ -31,7 +32,7 @@ from benchmarks.report import Report, machine
 BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "render": render, "push": push,
     "links": links, "media": media, "page": page, "viewers": viewers, "sessions": sessions, "growth": growth,
-    "isolation": isolation, "startup": startup, "traces": traces, "compare": compare, "day": day,
+    "isolation": isolation, "ranks": ranks, "startup": startup, "traces": traces, "compare": compare, "day": day,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}

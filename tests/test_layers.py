@@ -36,7 +36,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "connection": ("errors protocol interface pacing media session transport admission", "msgspec numpy trio"),
     "server": (
         "errors protocol interface pacing admission media recording model_host session transport connection",
-        "jwt msgspec numpy opentelemetry outcome prometheus_client trio yaml",
+        "jwt msgspec numpy opentelemetry outcome prometheus_client torch trio yaml",
     ),
     "gate": (
         "errors protocol admission session transport server",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reactor_trio.interface import AudioIn as AudioIn
     from reactor_trio.interface import AudioOut as AudioOut
     from reactor_trio.interface import ClientInfo as ClientInfo
+    from reactor_trio.interface import DistributedPipeline as DistributedPipeline
     from reactor_trio.interface import FieldInfo as FieldInfo
     from reactor_trio.interface import Idle as Idle
     from reactor_trio.interface import Input as Input
@@ -62,8 +63,8 @@ _NAMES = {
         "BufferClosed CommandError ConnectionRefused DeclarationError ManifestError ModelFailed OutputError "
         "ProtocolError ReactorError SessionEnded UploadRefused",
     "reactor_trio.interface":
-        "Audio AudioIn AudioOut ClientInfo FieldInfo Idle Input InputBuffer InputField InputFrame InputState "
-        "MessageField ModelMessage Output ReactorModel ReactorPipeline ReadMode UploadedFile Video VideoIn "
+        "Audio AudioIn AudioOut ClientInfo DistributedPipeline FieldInfo Idle Input InputBuffer InputField InputFrame "
+        "InputState MessageField ModelMessage Output ReactorModel ReactorPipeline ReadMode UploadedFile Video VideoIn "
         "VideoModel VideoOut command connected disconnected event file_uploaded get_ctx get_weights_path "
         "model to_frames",
     "reactor_trio.model_host": "SessionOver",

@@ -152,6 +152,9 @@ async def test_credentials_are_asked_for_at_the_gate(autojump_clock):
             assert trio.current_time() - began == pytest.approx(3)
             assert client.session_id == session.id
         assert (await gate.http("GET", "/metrics"))[0] == 401
+        assert (await gate.http("GET", "/schema"))[0] == 401
+        assert decoded((await gate.http("GET", "/health"))[2]) == {"status": "ok", "phase": "ready"}
+        assert decoded((await gate.http("GET", "/health", authorization="Bearer the-token-of-viewers"))[2])["sessions"] == 0
         status, _, text = await gate.http("GET", "/metrics", authorization="Bearer the-token-of-viewers")
         assert (status, b"reactor_allocation_seconds_count 1.0" in text) == (200, True)
 

@@ -33,8 +33,9 @@ class Model(ReactorPipeline):
 
     @event
     def process(self) -> dict:
-        has = {folder: len(os.listdir(f"/proc/self/{folder}")) for folder in ("fd", "task")}
-        return {"pid": os.getpid(), "descriptors": has["fd"], "threads": has["task"]}
+        names = [os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.islink(entry.path)]
+        descriptors = len([name for name in names if "reactor-frames" not in name])
+        return {"pid": os.getpid(), "descriptors": descriptors, "threads": len(os.listdir("/proc/self/task"))}
 
     @event
     async def note(self, text: str):

@@ -94,7 +94,7 @@ def test_a_crash_is_told_and_mended_and_nothing_is_left(served):
             assert is_gone(now["pid"])
     with until_served(served) as client:
         last = process_of(client)
-        assert abs(last["descriptors"] - first["descriptors"]) <= 4  # frames, of which a few more may be seen
+        assert last["descriptors"] == first["descriptors"]
         assert last["threads"] == first["threads"]
         until = time.monotonic() + PATIENCE
         while without_frames(served) != descriptors:  # a connection that was closed may still be there
@@ -117,8 +117,10 @@ def test_a_model_that_holds_the_interpreter_is_killed(served):
 
 
 def test_the_model_goes_with_its_server(tmp_path):
+    last = 'import atexit, sys; atexit.register(sys.stderr.write, "the last line\\n")'
+    model = MODEL.replace("self.buffer = np", f"{last}\n        self.buffer = np", 1)
     for end in (signal.SIGTERM, signal.SIGKILL):
-        with reactor_run(tmp_path, MODEL, isolation="process") as server:
+        with reactor_run(tmp_path, model, isolation="process") as server:
             with RawClient(server.port) as client:
                 pid = process_of(client)["pid"]
                 os.kill(server.process.pid, end)
@@ -127,6 +129,7 @@ def test_the_model_goes_with_its_server(tmp_path):
             code = server.process.wait(PATIENCE)
             assert code == (-signal.SIGKILL if end == signal.SIGKILL else 0)
             assert is_gone(pid)
+            assert server.log.count("the last line") == (end == signal.SIGTERM)  # it is told, and ends by itself
 
 
 @pytest.mark.parametrize(

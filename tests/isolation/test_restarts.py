@@ -154,6 +154,22 @@ async def test_a_load_that_fails_again_is_tried_again_and_then_given_up(autojump
     assert pauses == pytest.approx(PAUSES[1:])
 
 
+async def test_a_load_that_failed_holds_no_process(autojump_clock, monkeypatch):
+    processes, made = [], InlineProcess.__init__
+
+    def init(self, *arguments):
+        processes.append(self)
+        made(self, *arguments)
+
+    monkeypatch.setattr(InlineProcess, "__init__", init)
+    config = {"loads": [], "failing": [2, 3]}
+    async with open_server(World, isolation="process", config=config) as server:
+        process(server).kill()
+        await trio.sleep(LOAD * 3 + PAUSES[1] + PAUSES[2] + 0.1)
+        assert server.http("/health").status == 200
+        assert [one._ended.is_set() for one in processes] == [True, True, True, False]
+
+
 async def test_a_load_that_fails_once_more_is_loaded_after_all(autojump_clock):
     config = {"loads": [], "failing": [2]}
     async with open_server(World, isolation="process", config=config) as server:

@@ -10,23 +10,24 @@ from __future__ import annotations
 import json
 import sys
 
-from reactor_trio.replicas.cluster import deploy, local_cluster, take_down
+from reactor_trio.replicas.cluster import Application, local_cluster
 from reactor_trio.replicas.options import parse_options
 
 
 def main() -> None:
     values = json.loads(sys.argv[1])
+    application = Application("reactor")
     with local_cluster(0):
-        deploy(parse_options(values))
+        application.deploy(parse_options(values))
         print("ready", flush=True)
         for line in sys.stdin:
             word, _, rest = line.strip().partition(" ")
             if word == "quit":
                 break
             values |= json.loads(rest)
-            deploy(parse_options(values))
+            application.deploy(parse_options(values))
             print("updated", flush=True)
-        take_down()
+        application.take_down()
     print("gone", flush=True)
 
 

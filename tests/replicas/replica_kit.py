@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -26,7 +27,7 @@ PATIENCE = 120.0
 
 Kind = Literal["replica", "gate", "controller"]
 TITLES: dict[Kind, str] = {
-    "replica": "ray::ServeReplica:reactor:replica", "gate": "ray::ServeReplica:reactor:gate",
+    "replica": r"ray::ServeReplica:[\w-]+:replica", "gate": r"ray::ServeReplica:[\w-]+:gate",
     "controller": "ray::ServeController",
 }  # fmt: skip
 
@@ -48,7 +49,7 @@ class Application:
 
     def processes(self, kind: Kind) -> list[int]:
         """Those of one kind below the launcher."""
-        return [process for process in descendants(self.launcher.pid) if title(process).startswith(TITLES[kind])]
+        return [process for process in descendants(self.launcher.pid) if re.match(TITLES[kind], title(process))]
 
     def kill(self, kind: Kind, number: signal.Signals = signal.SIGKILL) -> int:
         """Send a signal to the only one of a kind."""

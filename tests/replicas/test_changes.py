@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from functools import partial
 
 import pytest
@@ -146,3 +148,54 @@ async def until_all_gone(processes: list[int], besides: tuple[str, ...]) -> None
         return all(title(process).startswith(besides) for process in processes if alive(process))
 
     await until(gone)
+
+
+@pytest.mark.soak
+def test_on_a_cluster_that_runs_already() -> None:
+    port, head = free_port(), free_port()
+    environment = os.environ | {
+        "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "t" * 64, "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    }  # fmt: skip
+    folder = tempfile.mkdtemp(dir="/tmp")  # the path of a socket is short
+    ray = [sys.executable, "-m", "ray.scripts.scripts"]
+    start = [*ray, "start", "--head", "--block", f"--port={head}", "--num-cpus=2", "--include-dashboard=false"]
+    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(HERE / "model"), "--replicas", "2"]
+    command += ["--port", str(port), "--ray-address", f"127.0.0.1:{head}"]
+    with subprocess.Popen([*start, f"--temp-dir={folder}"], env=environment, stdout=subprocess.PIPE, text=True) as cluster:
+        try:
+            until_line(cluster, "Ray runtime started")
+            with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+                try:
+                    until_line(process, "is ready, 2 replicas")
+                    trio.run(play_and_stop, Application(cluster, port), process)
+                    assert process.wait(PATIENCE) == 0
+                finally:
+                    process.kill()
+            assert cluster.poll() is None  # it is not ours to end
+        finally:
+            cluster.terminate()
+            cluster.wait(PATIENCE)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+async def play_and_stop(application: Application, process: subprocess.Popen[str]) -> None:
+    async with application.client() as client:
+        await pictures(client)
+        assert len(application.processes("replica")) == 2
+        process.send_signal(signal.SIGTERM)
+        assert await ended(client) == "draining"
+
+    async def taken_down() -> bool:
+        await trio.lowlevel.checkpoint()
+        return not application.processes("replica")
+
+    await until(taken_down)
+
+
+def test_where_no_cluster_is() -> None:
+    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(HERE / "model"), "--replicas", "2"]
+    command += ["--port", "0", "--ray-address", f"127.0.0.1:{free_port()}"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert told.returncode == 70
+    assert "no Ray cluster answers there" in told.stderr

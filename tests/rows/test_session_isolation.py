@@ -183,7 +183,10 @@ async def test_a_session_can_speak_to_another_by_its_model(autojump_clock, place
                 await player.send(Said(f"{text} {number}"))
 
     async with open_server(Lobby, step_cost=0.01, **placement) as server, AsyncExitStack() as stack:
-        first, second = await connect_all(server, stack, 2)
+        (first,) = await connect_all(server, stack, 1)
+        await first.command("set_level", level=1)  # its hook has run, so it is the first player
+        (second,) = await connect_all(server, stack, 1)
+        await second.command("set_level", level=2)
         await first.command("tell_all", text="hello")
         assert (await first.next_message()).data == {"text": "hello 0"}
         assert (await second.next_message()).data == {"text": "hello 1"}

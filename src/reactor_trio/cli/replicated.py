@@ -49,7 +49,7 @@ def run_replicated(
     if importlib.util.find_spec("ray") is None:
         raise UsageError("--replicas needs the package ray: pip install 'reactor-trio[ray]'")
     manifest = manifest_of(path, overrides, host, port, record, certfile=certfile, keyfile=keyfile)
-    from reactor_trio.replicas.cluster import deploy, gate_url, joined_cluster, local_cluster, take_down
+    from reactor_trio.replicas.cluster import Application, joined_cluster, local_cluster
     from reactor_trio.replicas.options import Options
 
     settings = manifest.settings
@@ -60,21 +60,22 @@ def run_replicated(
         host="127.0.0.1" if ray_address is None else "0.0.0.0",  # nosec B104
         gate_host=settings.host, gate_port=_free_port(manifest), max_session=settings.drain_notice,
     )  # fmt: skip
-    cluster: AbstractContextManager[None]
+    application = Application(manifest.name)
+    cluster: AbstractContextManager[str | None]
     cluster = local_cluster(replicas * gpus_per_replica) if ray_address is None else joined_cluster(ray_address)
     terminal.say(f"starting {replicas} replicas of {manifest.name} ...")
-    with cluster:
+    with cluster as here:  # the gate is where this command runs
         stop = _StopOnSignals()
         try:
             with stop:
-                deploy(options)
-                terminal.say(f"{manifest.name} is ready, {replicas} replicas: {gate_url(settings)}")
+                application.deploy(msgspec.structs.replace(options, gate_resource=here))
+                terminal.say(f"{manifest.name} is ready, {replicas} replicas: {application.url(settings)}")
                 while True:
                     signal.pause()
         except _Stop:
             terminal.say(f"draining {manifest.name}; a second signal ends at once")
         with stop:
-            take_down()
+            application.take_down()
     return OK
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
 from reactor_trio.server.metrics import Buckets
 from reactor_trio.server.request_metrics import RequestMetrics, labelled
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
-    from prometheus_client.registry import Collector
 
 _ALLOCATION = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
@@ -44,16 +41,6 @@ class GateMetrics(RequestMetrics):
         """A server was gone while it had a lease, or could give none."""
         self._lost += 1
 
-    @cached_property
-    def registry(self) -> CollectorRegistry:
-        """The gate's own; on Linux it tells of the process, too."""
-        from prometheus_client import CollectorRegistry, ProcessCollector
-
-        registry = CollectorRegistry()
-        ProcessCollector(namespace="reactor", registry=registry)
-        registry.register(cast("Collector", self))
-        return registry
-
     def collect(self) -> Iterator[Metric]:
         """All of it as metric families, for the registry."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -66,9 +53,3 @@ class GateMetrics(RequestMetrics):
         allocation = HistogramMetricFamily("reactor_allocation_seconds", "From asking for a place to having one")
         allocation.add_metric([], self._allocation.cumulative(), self._allocation.sum)
         yield allocation
-
-    def exposition(self) -> bytes:
-        """All of it in the text format 0.0.4."""
-        from prometheus_client import generate_latest
-
-        return generate_latest(self.registry)

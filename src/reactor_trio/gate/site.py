@@ -13,12 +13,12 @@ from reactor_trio.admission import Refused as NoRoom
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.metrics import GateMetrics
 from reactor_trio.gate.waiting import Waiting
-from reactor_trio.protocol import Admitted, EndReason, asyncapi_document, close_code
-from reactor_trio.server.access import Access, DenialLog, Denied, Grant, shown_token
-from reactor_trio.server.addresses import Addresses, network_of
+from reactor_trio.protocol import Admitted, EndReason, close_code
+from reactor_trio.server.access import Access, Denied, Grant, shown_token
+from reactor_trio.server.answers import busy, json_response
+from reactor_trio.server.doorman import METRICS_TYPE, AccessSite
 from reactor_trio.server.readiness import not_ready
 from reactor_trio.server.settings import Settings
-from reactor_trio.server.site import METRICS_TYPE, Doorman, busy, json_response, page_response
 from reactor_trio.transport import BodyTaker, Conversation, MessageStream, Refused, Request, Response
 
 SESSIONS_PATH = "/v1/sessions"
@@ -29,15 +29,12 @@ PATIENCE = 1.0
 _GOING_DOWN = "the gate is going down"
 
 
-class GateSite(Doorman):
+class GateSite(AccessSite):
     """A `transport.Site` that gives places away.
 
     Args:
         schema: what `GET /schema` of a server answers.
         draining: set when the gate goes down.
-
-    Attributes:
-        addresses: what each address may have.
     """
 
     methods: Sequence[str] = ("GET", "HEAD", "POST")
@@ -46,66 +43,51 @@ class GateSite(Doorman):
     def __init__(
         self, allocation: Allocation, settings: Settings, schema: dict[str, Any], metrics: GateMetrics, draining: trio.Event
     ) -> None:
-        super().__init__(settings, settings.host)
-        self.addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
+        super().__init__(settings, settings.host, metrics)
         self._allocation = allocation
         self._schema = schema
         self._name: str = schema["name"]
-        self._metrics = metrics
+        self._gate_metrics = metrics
         self._draining = draining
-        self._tls = settings.tls is not None
         self._access = Access(settings.auth, self._name)
-        self._denials = DenialLog()
 
     # ---- plain requests -----------------------------------------------------------------------------------------------
-
-    def respond(self, request: Request) -> Response:
-        """Answer a plain request."""
-        if (page := page_response(request)) is not None:
-            return page
-        try:
-            return self._answer(request)
-        except Denied as denied:
-            return self._deny(request, denied)
 
     def _answer(self, request: Request) -> Response:
         match request.path:
             case "/health":
-                return self._health()
+                return self._health(request)
             case "/ready":
                 return self._ready()
             case "/schema":
-                self._access.check(shown_token(request))
-                return self._described(request)
+                self._look(request)
+                return self._described(request, self._schema, "")
             case "/metrics":
-                if self._access.check(shown_token(request)).ticket is not None:
+                if self._look(request).ticket is not None:
                     raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
-                return Response(200, METRICS_TYPE, self._metrics.exposition())
+                return Response(200, METRICS_TYPE, self._gate_metrics.exposition())
             case path if path == SESSIONS_PATH:
                 return Response.plain(405, f"{SESSIONS_PATH} gives a place with POST", {"allow": "POST"})
         known = f"/, /health, /ready, /schema, /metrics, {SESSIONS_PATH} and the WebSockets /ws and {QUEUE_PATH}"
         return Response.plain(404, f"not found; a gate has {known}")
 
-    def _health(self) -> Response:
-        status = "draining" if self._draining.is_set() else "ok"
-        body = {"status": status, "model": self._name, "phase": "ready" if status == "ok" else status,
-                "sessions": self._allocation.places, "waiting": self._allocation.waiting, "gate": True}  # fmt: skip
-        return json_response(200, body) if status == "ok" else json_response(503, body, {"retry-after": "1"})
+    def _look(self, request: Request, *, share_links: bool = False) -> Grant:
+        """What the client may do; share links lead to replicas. Raises Denied."""
+        return self._access.check(shown_token(request))
+
+    def _health(self, request: Request) -> Response:
+        """200 or 503 for everybody; how the gate is only for who may come in."""
+        going = self._draining.is_set()
+        body: dict[str, Any] = {"status": "draining" if going else "ok", "phase": "draining" if going else "ready"}
+        if self._known(request) is not None:
+            places, waiting = self._allocation.places, self._allocation.waiting
+            body |= {"model": self._name, "sessions": places, "waiting": waiting, "gate": True}
+        return json_response(503, body, {"retry-after": "1"}) if going else json_response(200, body)
 
     def _ready(self) -> Response:
         if self._draining.is_set():
             return not_ready("draining", _GOING_DOWN)
         return json_response(200, {"status": "ready"})
-
-    def _described(self, request: Request) -> Response:
-        form = request.query.get("format", "json")
-        if form not in ("json", "asyncapi"):
-            return Response.plain(400, f"format={form}: expected json (the default) or asyncapi")
-        if form == "asyncapi":
-            secure = request.header("x-forwarded-proto") == "https" or self._tls
-            host = request.authority or request.host
-            return json_response(200, asyncapi_document(self._schema, host=host, secure=secure))
-        return json_response(200, self._schema)
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """`POST /v1/sessions`; what its body says is not read, its query is that of a session."""
@@ -140,7 +122,7 @@ class GateSite(Doorman):
             why = "a link for viewers leads to its replica" if role == "viewer" else "it is not one of control, viewer"
             return Response.plain(400 if role != "viewer" else 404, f"role: {role!r}: {why}")
         try:
-            grant = self._access.check(shown_token(request))
+            grant = self._look(request)
             if grant.claims.role == "viewer":
                 raise Denied("not_allowed", "this token can only watch; a link for viewers leads to its replica")
             self._access.use(grant)
@@ -186,12 +168,6 @@ class GateSite(Doorman):
             return asking.place
         finally:
             self._allocation.leave(asking, told=told)
-
-    def _deny(self, request: Request, denied: Denied) -> Response:
-        self._metrics.denied(denied.reason)
-        address = self.addresses.of_request(request) or network_of(request.peer)
-        self._denials.note(address, denied, trio.current_time())
-        return denied.response
 
 
 def _away(request: Request, place: Admitted) -> Response:

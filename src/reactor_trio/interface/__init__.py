@@ -17,6 +17,7 @@ from reactor_trio.interface.blocking_tracks import AudioOut as AudioOut
 from reactor_trio.interface.blocking_tracks import VideoIn as VideoIn
 from reactor_trio.interface.blocking_tracks import VideoOut as VideoOut
 from reactor_trio.interface.context import get_ctx as get_ctx
+from reactor_trio.interface.distributed import DistributedPipeline as DistributedPipeline
 from reactor_trio.interface.events import connected as connected
 from reactor_trio.interface.events import disconnected as disconnected
 from reactor_trio.interface.events import event as event

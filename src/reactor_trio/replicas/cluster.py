@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,8 +22,8 @@ from reactor_trio.errors import ModelFailed, ReactorError
 from reactor_trio.replicas.options import Options
 from reactor_trio.server.settings import Settings
 
-#: What Serve calls the application.
-APPLICATION = "reactor"
+#: Seconds in which a cluster's head must take a connection.
+CONNECT = 5.0
 
 #: Ray tells nobody that it runs, and ends a replica that hangs at once instead of draining it.
 ENVIRONMENT = {
@@ -39,7 +40,7 @@ LOCAL = {
 
 
 @contextmanager
-def local_cluster(gpus: float) -> Iterator[None]:
+def local_cluster(gpus: float) -> Iterator[str | None]:
     """Ray on this machine, on loopback alone, while the block lasts; no process of it is left. Blocks for seconds."""
     os.environ.update(ENVIRONMENT, **LOCAL, RAY_AUTH_TOKEN=secrets.token_hex(32))
     import ray
@@ -52,70 +53,83 @@ def local_cluster(gpus: float) -> Iterator[None]:
             num_cpus=max(os.cpu_count() or 1, 2), num_gpus=math.ceil(gpus) or None,
             logging_level=logging.WARNING, log_to_driver=True,
         )  # fmt: skip
-        yield
+        yield None
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def joined_cluster(address: str) -> Iterator[None]:
-    """The cluster at `address` for as long as the block lasts. Raises ReactorError if there is none."""
+def joined_cluster(address: str) -> Iterator[str]:
+    """The cluster at `address` for as long as the block lasts; gives the resource that this node alone has.
+
+    Raises ReactorError if there is none.
+    """
     os.environ.update(ENVIRONMENT)
     import ray
 
+    host, colon, port = address.rpartition(":")
     try:
+        if colon and port.isdecimal():  # Ray itself tries for minutes
+            socket.create_connection((host.rpartition("/")[2], int(port)), CONNECT).close()
         ray.init(address=address, logging_level=logging.WARNING, log_to_driver=True)
     except Exception as error:
         raise ReactorError(f"--ray-address {address}: no Ray cluster answers there: {error}") from None
     try:
-        yield
+        yield f"node:{ray.util.get_node_ip_address()}"
     finally:
         ray.shutdown()
 
 
-def deploy(options: Options) -> None:
-    """Start the application, or bring the one that runs up to date; returns when all of it is there. Blocks.
+class Application:
+    """One application on the Ray that this process is part of; what it does blocks.
 
-    Raises ManifestError for what is wrong with the project, ModelFailed if the replicas cannot be started.
+    Args:
+        name: of the project; each name is one application.
     """
-    from ray import serve
 
-    from reactor_trio.replicas.application import QUIET, build
+    def __init__(self, name: str) -> None:
+        self._name = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
 
-    logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    application = build(msgspec.to_builtins(options))
-    serve.start(proxy_location="Disabled", logging_config=QUIET)
-    try:
-        serve.run(application, name=APPLICATION, route_prefix=None, blocking=False)
-    except RuntimeError as error:
-        raise ModelFailed(f"the replicas cannot be started: {_why(error)}") from None
+    def deploy(self, options: Options) -> None:
+        """Start it, or bring the one that runs up to date; returns when all of it is there.
 
+        Raises ManifestError for what is wrong with the project, ModelFailed if the replicas cannot be started.
+        """
+        from ray import serve
 
-def gate_url(settings: Settings) -> str:
-    """Where clients call the gate: the page, and what `connect` takes."""
-    from ray import serve
+        from reactor_trio.replicas.application import QUIET, build
 
-    host, port = serve.get_app_handle(APPLICATION).address.remote().result()
-    scheme = "http" if settings.tls is None else "https"
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
+        logging.getLogger("ray.serve").setLevel(logging.WARNING)
+        application = build(msgspec.to_builtins(options))
+        serve.start(proxy_location="Disabled", logging_config=QUIET)
+        try:
+            serve.run(application, name=self._name, route_prefix=None, blocking=False)
+        except RuntimeError as error:
+            raise ModelFailed(f"the replicas cannot be started: {self._why(error)}") from None
 
+    def url(self, settings: Settings) -> str:
+        """Where clients call the gate: the page, and what `connect` takes."""
+        from ray import serve
 
-def take_down() -> None:
-    """End the application; replicas drain first. Blocks until they have."""
-    from ray import serve
+        host, port = serve.get_app_handle(self._name).address.remote().result()
+        scheme = "http" if settings.tls is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
 
-    serve.delete(APPLICATION)
+    def take_down(self) -> None:
+        """End it; replicas drain first. Returns when they have."""
+        from ray import serve
 
+        serve.delete(self._name)
 
-def _why(error: Exception) -> str:
-    """The last line of what a deployment says of itself, which is a traceback's; else the first of what Serve says."""
-    from ray import serve
+    def _why(self, error: Exception) -> str:
+        """The last line of what a deployment says of itself, which is a traceback's; else the first of what Serve says."""
+        from ray import serve
 
-    application = serve.status().applications.get(APPLICATION)
-    for deployment in application.deployments.values() if application is not None else ():
-        for line in reversed(deployment.message.splitlines()):
-            found = re.search(r"(?:[\w.]+\.)?(?:ModelFailed|ManifestError|\w+Error): (.+)", line)
-            if found is not None:
-                return found[1].strip()
-    return str(error).strip().partition("\n")[0]
+        application = serve.status().applications.get(self._name)
+        for deployment in application.deployments.values() if application is not None else ():
+            for line in reversed(deployment.message.splitlines()):
+                found = re.search(r"(?:[\w.]+\.)?(?:ModelFailed|ManifestError|\w+Error): (.+)", line)
+                if found is not None:
+                    return found[1].strip()
+        return str(error).strip().partition("\n")[0]

@@ -18,6 +18,7 @@ from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.server.seats import Seats
 from reactor_trio.server.settings import Settings
 from reactor_trio.session import LocalHalf, Port
+from reactor_trio.session.model_half import ModelHalf
 from reactor_trio.session.turns import Turn
 
 
@@ -30,6 +31,8 @@ class LoadedModel(msgspec.Struct, frozen=True):
     max_sessions: int
     max_fps: float
     buffer_size: int
+    #: makes a session's side on the model loop
+    model_half: Callable[..., ModelHalf] = ModelHalf
 
     def open_half(self, session_id: str, client: tuple[int, float], *, host: ModelHost, hold: bool) -> LocalHalf:
         """The model's side of a new session; see `SessionServices.open_half`."""
@@ -37,7 +40,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
         return LocalHalf(
             session_id, client, host=host, model=seat.model, port=seat.port, declaration=self.declaration,
             max_fps=self.max_fps, buffer_size=self.buffer_size, hold=hold, own_model=seat.own,
-            closed=partial(self.seats.give_back, seat),
+            closed=partial(self.seats.give_back, seat), model_half=self.model_half,
         )  # fmt: skip
 
 
@@ -47,10 +50,13 @@ async def load_model(
     host: ModelHost,
     settings: Settings,
     dropped: Callable[[str, str, int], None],
+    prepare: Callable[[Model], object] = lambda _model: None,
 ) -> LoadedModel:
     """Make a model, give it its port and load it. Raises DeclarationError, and what author code raises.
 
-    `dropped` counts frames dropped: place, reason, number.
+    Args:
+        dropped: counts frames dropped: place, reason, number.
+        prepare: called with the model, which has its port, before that is loaded.
     """
     declaration = declaration_of(model_class)
     if declaration.kind == "blocking":
@@ -64,6 +70,7 @@ async def load_model(
         return Port(host, declaration, declared, max_fps, no_client, dropped, turn)
 
     model._reactor_port = port = open_port()
+    prepare(model)
     if isinstance(model, ReactorModel):
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(loaded):

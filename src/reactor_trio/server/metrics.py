@@ -9,17 +9,15 @@ from __future__ import annotations
 import platform
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from functools import cache, cached_property
+from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
 from reactor_trio.server.request_metrics import RequestMetrics, labelled
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
-    from prometheus_client.registry import Collector
 
 #: Where a frame can be dropped, and why.
 DROPS = (
@@ -222,16 +220,6 @@ class Metrics(RequestMetrics):
         self._uploads[outcome] += 1
         self._upload_bytes += size
 
-    @cached_property
-    def registry(self) -> CollectorRegistry:
-        """The server's own, so that several can live in one process; on Linux it tells of the process, too."""
-        from prometheus_client import CollectorRegistry, ProcessCollector
-
-        registry = CollectorRegistry()
-        ProcessCollector(namespace="reactor", registry=registry)
-        registry.register(cast("Collector", self))
-        return registry
-
     def collect(self) -> Iterator[Metric]:
         """All of it as metric families, for the registry."""
         yield from self._counters()
@@ -310,12 +298,6 @@ class Metrics(RequestMetrics):
         for part, times in self._latencies.items():
             latencies.add_metric([part], times.cumulative(), times.sum)
         yield latencies
-
-    def exposition(self) -> bytes:
-        """All of it as text."""
-        from prometheus_client import generate_latest
-
-        return generate_latest(self.registry)
 
 
 @cache

@@ -9,12 +9,13 @@ from typing import Any, Protocol
 import msgspec
 import trio
 
-from reactor_trio.errors import ManifestError, ModelFailed
+from reactor_trio.errors import ManifestError, ModelFailed, ReactorError
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import ModelHost, with_twin
 from reactor_trio.server.loading import load_model
 from reactor_trio.server.model_loop import ModelLoop
+from reactor_trio.server.ranks.count import ranks_of
 from reactor_trio.server.seats import Seats
 from reactor_trio.server.settings import Settings
 from reactor_trio.session import Check, Half
@@ -72,6 +73,10 @@ class Placement(Protocol):
         """Model code of a session raised what no program survives, such as SystemExit."""
 
 
+class SeveralRanks(ReactorError):
+    """The model is not one for a single process."""
+
+
 class LocalPlacement:
     """On the model loop of this process.
 
@@ -106,7 +111,7 @@ class LocalPlacement:
         except trio.Cancelled:
             raise
         except BaseException as raised:
-            if self._loop.is_interrupt(raised) or isinstance(raised, ManifestError):
+            if self._loop.is_interrupt(raised) or isinstance(raised, (ManifestError, SeveralRanks)):
                 raise
             error = with_twin(raised) if isinstance(raised, Exception) else raised
             raise ModelFailed(f"{self._name}: load() raised {type(error).__name__}: {error}") from error
@@ -132,6 +137,8 @@ class LocalPlacement:
 
     async def _load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
         model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
+        if ranks_of(model_class, settings) > 1:
+            raise SeveralRanks
         loaded = await load_model(model_class, config, self._host, settings, dropped)
         open_half = partial(loaded.open_half, host=self._host, hold=settings.slow_client == "hold")
         self._seats = loaded.seats

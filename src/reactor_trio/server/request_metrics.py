@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
+    from prometheus_client.registry import Collector
 
 #: Why somebody was not let in; see `access.DenialReason`.
 DENIALS = ("missing", "wrong", "expired", "used", "not_allowed", "full")
@@ -59,6 +63,26 @@ class RequestMetrics:
             ("reactor_access_denied", "Requests by who may not make them", "reason", self._denials),
         ):
             yield from labelled(name, text, label, counts)
+
+    @cached_property
+    def registry(self) -> CollectorRegistry:
+        """The server's own, so that several can live in one process; on Linux it tells of the process, too."""
+        from prometheus_client import CollectorRegistry, ProcessCollector
+
+        registry = CollectorRegistry()
+        ProcessCollector(namespace="reactor", registry=registry)
+        registry.register(cast("Collector", self))
+        return registry
+
+    @abstractmethod
+    def collect(self) -> Iterator[Metric]:
+        """All of it as metric families, for the registry."""
+
+    def exposition(self) -> bytes:
+        """All of it as text."""
+        from prometheus_client import generate_latest
+
+        return generate_latest(self.registry)
 
 
 def labelled(name: str, text: str, label: str, counts: Any) -> Iterator[Metric]:

@@ -21,6 +21,7 @@ from reactor_trio.server.listening import Reception, warn_if_open
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.moderation import Hook, check_in_thread
 from reactor_trio.server.placement import LocalPlacement, Placement
+from reactor_trio.server.ranks.implied import ImpliedPlacement
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings, address_of
 from reactor_trio.server.site import ReactorSite
@@ -151,18 +152,22 @@ async def _open_placement(
     path: str | None,
     weights: Path | None,
 ) -> AsyncGenerator[Placement, None]:
-    """The place that the settings choose."""
-    if settings.isolation == "thread":
-        async with open_model_host() as host:
-            yield LocalPlacement(host, name, find_model, find_moderation)
-        return
-    from reactor_trio.server.isolation.placement import open_process_placement
-    from reactor_trio.server.isolation.process import open_subprocess
+    """The place that the settings choose, or that the model implies."""
 
-    async with open_process_placement(
-        name, find_model, find_moderation, open_process=open_subprocess, path=path, weights=weights
-    ) as placement:
-        yield placement
+    def processes(nursery: trio.Nursery) -> Placement:
+        from reactor_trio.server.isolation.placement import ProcessPlacement
+        from reactor_trio.server.ranks.group import open_ranks
+
+        return ProcessPlacement(nursery, open_ranks, name, find_model, find_moderation, path, weights)
+
+    if settings.isolation == "process":
+        async with trio.open_nursery() as nursery:
+            yield processes(nursery)
+            nursery.cancel_scope.cancel()
+        return
+    async with open_model_host() as host, trio.open_nursery() as nursery:
+        yield ImpliedPlacement(LocalPlacement(host, name, find_model, find_moderation), lambda: processes(nursery))
+        nursery.cancel_scope.cancel()
 
 
 async def _listen(

@@ -106,8 +106,8 @@ class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The server's settings; `reactor.yaml.example` says what each one does.
 
-    Rates are frames per second, times seconds. `fps`, `max_fps`, `buffer_size` and `max_sessions` left at None mean the
-    model's own.
+    Rates are frames per second, times seconds. `fps`, `max_fps`, `buffer_size`, `max_sessions` and `ranks` left at None
+    mean the model's own.
     The constructor itself checks only that this version supports what is asked for; bounds and types are checked by
     `parse_settings`.
     """
@@ -140,6 +140,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: LimitSettings = LimitSettings()
     uploads: UploadSettings = UploadSettings()
     isolation: Literal["thread", "process"] = "thread"
+    ranks: Annotated[int, Meta(ge=1, le=64)] | None = None
     step_timeout: SecondsOrOff = 60.0
     stuck_after: Seconds = 5.0
     watchdog: SecondsOrOff = 10.0

@@ -2,139 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
-from importlib import resources
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
-import msgspec
 import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
 from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
-from reactor_trio.protocol import asyncapi_document, close_code
-from reactor_trio.server.access import DenialLog, DenialReason, Denied, Grant, shown_token
-from reactor_trio.server.addresses import Addresses, is_loopback, network_of
+from reactor_trio.protocol import close_code
+from reactor_trio.server.access import DenialReason, Denied, Grant, shown_token
+from reactor_trio.server.answers import busy, json_response
+from reactor_trio.server.doorman import METRICS_TYPE, AccessSite
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.server.settings import Settings
 from reactor_trio.server.uploads import UPLOAD_PATH, take_upload
 from reactor_trio.transport import (
-    WEBSOCKET_PATH,
     BodyTaker,
     Conversation,
-    Limits,
     MessageStream,
     Refused,
     Request,
     Response,
 )
 
-_CONTENT_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "svg": "image/svg+xml",
-    "png": "image/png",
-    "ico": "image/x-icon",
-}
-# A session may be at a replica of another origin, which only the gate knows: its socket, and the files that are sent to it.
-_PAGE_POLICY = (
-    "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss: http: https:; base-uri 'none'; "
-    "frame-ancestors 'self'"
-)
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-
-class Doorman:
-    """Who may ask, and how much one connection may use: what the settings say of every site.
-
-    Attributes:
-        methods: what it takes.
-        websockets: the paths that are WebSockets.
-        shared: paths whose answers pages of the origins that the manifest lists may read.
-    """
-
-    methods: Sequence[str] = ("GET", "HEAD")
-    websockets: Sequence[str] = (WEBSOCKET_PATH,)
-    shared: Sequence[str] = ()
-
-    def __init__(self, settings: Settings, bound: str) -> None:
-        self._limits = settings.limits
-        self._body_time = settings.uploads.time
-        self._hosts = {host.lower().strip("[]") for host in (bound, *settings.hosts)}
-        self._origins = set(settings.origins)
-
-    @property
-    def limits(self) -> Limits:
-        """What one connection may use, as the manifest says."""
-        given = self._limits
-        return Limits(
-            text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
-            body_time=self._body_time, handshake=given.handshake, ping_interval=given.ping_interval,
-            silence=given.silence, stall=given.stall,
-        )  # fmt: skip
-
-    def hosts_allowed(self, host: str) -> bool:
-        """A loopback name, the bound address, or a host that the manifest lists."""
-        return host in self._hosts or is_loopback(host)
-
-    def origin_allowed(self, origin: str | None, request: Request) -> bool:
-        """No origin, the same origin, or one that the manifest lists.
-
-        The scheme is not compared: behind a proxy that ends TLS the page is https and this request is not.
-        """
-        if origin is None or origin in self._origins or "*" in self._origins:
-            return True
-        try:
-            parts = urlsplit(origin)
-        except ValueError:  # `http://[`
-            return False
-        if parts.scheme not in ("http", "https"):
-            return False
-        default = ":443" if parts.scheme == "https" else ":80"
-        return parts.netloc.lower().removesuffix(default) == request.authority.removesuffix(default)
-
-    def shared_with(self, request: Request) -> str | None:
-        """The origin of the page that asks, if the manifest lists it and what it asks for is shared."""
-        match request.header_values("origin"):
-            case [origin] if request.path in self.shared and (origin in self._origins or "*" in self._origins):
-                return origin
-        return None
-
-
-class ReactorSite(Doorman):
-    """What a runtime answers; a `transport.Site`.
-
-    Attributes:
-        addresses: what each address may have.
-    """
+class ReactorSite(AccessSite):
+    """What a runtime answers; a `transport.Site`."""
 
     methods: Sequence[str] = ("GET", "HEAD", "POST")
     shared: Sequence[str] = (UPLOAD_PATH,)
 
     def __init__(self, runtime: Runtime, bound: str) -> None:
-        super().__init__(runtime.settings, bound)
+        super().__init__(runtime.settings, bound, runtime.metrics)
         self._runtime = runtime
-        self._denials = DenialLog()
-        self.addresses = Addresses(runtime.settings.limits, runtime.settings.proxies, runtime.metrics.limited)
 
     def take_body(self, request: Request) -> BodyTaker | None:
         """Uploads; nothing else here takes a body."""
         if request.path != UPLOAD_PATH:
             raise Refused.because(405, f"{request.method} is for {UPLOAD_PATH} only", {"allow": "GET, HEAD"})
         return take_upload(self._runtime, request)
-
-    def respond(self, request: Request) -> Response:
-        """Answer a plain request."""
-        if (page := page_response(request)) is not None:
-            return page
-        try:
-            return self._answer(request)
-        except Denied as denied:
-            return self._deny(request, denied)
 
     def _answer(self, request: Request) -> Response:
         match request.path:
@@ -146,7 +54,7 @@ class ReactorSite(Doorman):
                 return readiness(self._runtime, known=self._known(request) is not None)
             case "/schema":
                 self._look(request, share_links=True)
-                return self._schema(request)
+                return self._described(request, self._runtime.schema, self._why_not())
             case "/metrics":
                 if self._look(request).ticket is not None:
                     raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
@@ -199,23 +107,8 @@ class ReactorSite(Doorman):
             return Grant(Claims(role="viewer"))
         return self._runtime.access.check(shown)
 
-    def _known(self, request: Request) -> Grant | None:
-        """What the client may do; None for who may not come in, but may ask how the server is."""
-        try:
-            return self._look(request, share_links=True)
-        except Denied as denied:
-            if denied.reason != "missing":
-                self._deny(request, denied)
-            return None
-
     def _is_share_link(self, shown: str | None) -> bool:
         return shown is not None and self._runtime.sessions.shared(shown) is not None
-
-    def _deny(self, request: Request, denied: Denied) -> Response:
-        self._runtime.metrics.denied(denied.reason)
-        address = self.addresses.of_request(request) or network_of(request.peer)
-        self._denials.note(address, denied, trio.current_time())
-        return denied.response
 
     def _no_session(self, request: Request, hello: Hello) -> Response | None:
         """Why there is no session, or no place, for this client now. Raises Denied."""
@@ -257,17 +150,6 @@ class ReactorSite(Doorman):
             else:
                 await messages.aclose(close_code("no_room"), why_not)
 
-    def _schema(self, request: Request) -> Response:
-        schema, form = self._runtime.schema, request.query.get("format", "json")
-        if form not in ("json", "asyncapi"):
-            return Response.plain(400, f"format={form}: expected json (the default) or asyncapi")
-        if schema is None:
-            return busy(self._why_not())
-        if form == "asyncapi":
-            secure = request.header("x-forwarded-proto") == "https" or self._runtime.settings.tls is not None
-            return json_response(200, asyncapi_document(schema, host=request.authority or request.host, secure=secure))
-        return json_response(200, schema)
-
     def _health(self, request: Request) -> Response:
         """200 or 503 for everybody; how the server is only for who may come in."""
         runtime = self._runtime
@@ -302,42 +184,3 @@ class ReactorSite(Doorman):
         return "the model is still loading" if phase == "loading" else f"the server is {phase}"
 
 
-def busy(message: str) -> Response:
-    """503, for a moment."""
-    return Response.plain(503, message, {"retry-after": "1"})
-
-
-def json_response(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response:
-    """`body` as JSON."""
-    return Response(status, "application/json", msgspec.json.encode(body), headers or {})
-
-
-def page_response(request: Request) -> Response | None:
-    """A file of the viewer page, None if that is not what is asked for."""
-    match request.path:
-        case "/":
-            return _page_file("index.html")
-        case "/favicon.ico":
-            return _page_file("icon.svg")
-        case path if path.startswith("/page/"):
-            return _page_file(path.removeprefix("/page/"))
-    return None
-
-
-def _page_file(name: str) -> Response:
-    kind = _CONTENT_TYPES.get(name.rpartition(".")[2])
-    if kind is None or name not in _page_files():
-        return Response.plain(404, "no such file")
-    return Response(200, kind, _page_data(name), {"content-security-policy": _PAGE_POLICY})
-
-
-@cache
-def _page_files() -> frozenset[str]:
-    """The viewer page's files. A name that a client sends is looked up here: no path is made of it, nothing kept for it."""
-    return frozenset(file.name for file in resources.files("reactor_trio").joinpath("page").iterdir() if file.is_file())
-
-
-@cache
-def _page_data(name: str) -> bytes:
-    """A file of the page; they are few, small and do not change while the server runs."""
-    return resources.files("reactor_trio").joinpath("page", name).read_bytes()

@@ -51,11 +51,15 @@ class AuthorCalls:
         if handler is None:
             return
         try:
-            await self._call(handler, arguments or {})
+            await self.call_hook(kind, handler, arguments or {})
         except Exception as error:
             if isinstance(error.__context__, trio.Cancelled):
                 error.__context__ = None  # that the session was over is no news
             log.error("session %s: @%s raised", self._session_id, kind, exc_info=with_twin(error))
+
+    async def call_hook(self, _kind: str, handler: Handler, arguments: dict[str, Any]) -> None:
+        """Call a hook. Raises what it raises."""
+        await self._call(handler, arguments)
 
     async def carry_out(self, command: Command, state: Any) -> Any:
         """Call the command's handler, or set its field of `state`; returns the reply as plain JSON data.

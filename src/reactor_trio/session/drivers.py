@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -138,43 +138,79 @@ class StepDriver(Driver):
         return cost
 
 
-class GeneratorDriver(StepDriver):
-    """`inference()` of a pipeline; a generator that returned is followed by a new one."""
+class Steps:
+    """`inference()` of one session; a generator that returned is followed by a new one.
 
-    _steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
-    _produced = False
+    Args:
+        watch: what an await of an async one goes through.
+    """
+
+    def __init__(self, watch: Callable[[Awaitable[Any]], Awaitable[Any]]) -> None:
+        self._watch = watch
+        self._generator: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether there is one."""
+        return self._generator is not None
+
+    async def resume(self, model: Any) -> Any:
+        """What it yields next, or DONE. Raises TypeError if `inference()` of `model` is no generator."""
+        if self._generator is None:
+            self._generator = open_generator(model)
+        if isinstance(self._generator, Generator):
+            value = next(self._generator, DONE)  # blocks this loop, on purpose: the thread is the model's
+        else:
+            value = await self._watch(anext(self._generator, DONE))
+        if value is DONE:
+            self._generator = None
+        return value
 
     async def close(self) -> None:
         """Raise GeneratorExit at the yield; `finally` blocks run here."""
-        steps, self._steps = self._steps, None
-        if isinstance(steps, Generator):
-            steps.close()
-        elif steps is not None:
-            await steps.aclose()
+        generator, self._generator = self._generator, None
+        if isinstance(generator, Generator):
+            generator.close()
+        elif generator is not None:
+            await generator.aclose()
+
+
+class GeneratorDriver(StepDriver):
+    """`inference()` of a pipeline, one step after the other."""
+
+    _produced = False
+
+    def __init__(self, half: ModelHalf) -> None:
+        super().__init__(half)
+        self._steps = Steps(lambda code: Watched(code, half.step_was_cancelled, half.turn.observer))
+
+    async def close(self) -> None:
+        """Raise GeneratorExit at the yield; `finally` blocks run here."""
+        await self._steps.close()
 
     def what_is_left(self) -> str:
         """The generator."""
-        return "" if self._steps is None else "its generator is not closed"
+        return "its generator is not closed" if self._steps.open else ""
 
     def _rests(self) -> bool:
         """A generator that ends at once must not spin; another is followed by the next."""
-        return self._steps is not None or not self._produced
+        return self._steps.open or not self._produced
 
     def _is_done(self) -> bool:
         """A generator that has made something and returned may be the session."""
-        return self._half.once and self._steps is None and self._produced
+        return self._half.once and not self._steps.open and self._produced
+
+    async def resume(self) -> Any:
+        """What the generator yields next, or DONE."""
+        return await self._steps.resume(self._half.model)
 
     async def _step(self) -> tuple[Chunk | None, float]:
         """One resume."""
-        if self._steps is None:
-            self._steps, self._produced = open_generator(self._half.model), False
-        half, steps, began = self._half, self._steps, trio.current_time()
-        if isinstance(steps, Generator):
-            value = next(steps, DONE)  # blocks this loop, on purpose: the thread is the model's
-        else:
-            value = await Watched(anext(steps, DONE), half.step_was_cancelled, half.turn.observer)
+        began = trio.current_time()
+        if not self._steps.open:
+            self._produced = False
+        value = await self.resume()
         if value is DONE:
-            self._steps = None
             return None, 0.0
         made = await self._made(value, began)
         self._produced = self._produced or made[0] is not None

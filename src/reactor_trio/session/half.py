@@ -89,6 +89,7 @@ class LocalHalf:
         hold: whether the model waits for slow clients.
         own_model: makes of `model` the one of this session; None: `model` itself serves it.
         closed: told when the session is over.
+        model_half: makes the side on the model loop.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class LocalHalf:
         hold: bool,
         own_model: Callable[[Model], Model] | None = None,
         closed: Callable[[], object] = lambda: None,
+        model_half: Callable[..., ModelHalf] = ModelHalf,
     ) -> None:
         self.mailbox = Mailbox(host.post_io, asleep=True)
         self.reason: EndReason = "done"
@@ -114,7 +116,7 @@ class LocalHalf:
         self._closed = closed
 
         def half(session: SessionSide, playout: PlayoutSide) -> ModelHalf:
-            return ModelHalf(
+            return model_half(
                 session_id=session_id, model=model, port=port, declaration=declaration, host=host, session=session,
                 playout=playout, mailbox=self.mailbox, words=self._words, client=client,
                 cadence=_cadence(model, declaration, port, max_fps), lookahead=Lookahead(buffer_size, assume=not hold),

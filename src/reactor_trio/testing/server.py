@@ -22,19 +22,21 @@ from reactor_trio.client.uploads import HttpPost, Post
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.interface.blocking import VideoModel
+from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import ModelHost, open_model_host
 from reactor_trio.server.isolation.placement import ProcessPlacement
 from reactor_trio.server.isolation.process import ModelProcess
 from reactor_trio.server.moderation import Hook, check_on_loop
 from reactor_trio.server.placement import LocalPlacement, Placement
+from reactor_trio.server.ranks.implied import ImpliedPlacement
 from reactor_trio.server.refusals import Refusals
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
 from reactor_trio.session import Check, Session
 from reactor_trio.testing.client import SessionClient
-from reactor_trio.testing.isolated import InlineProcess
+from reactor_trio.testing.isolated import InlineProcess, inline_ranks
 from reactor_trio.testing.link import Link, LinkTransport
 from reactor_trio.testing.memory import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
 from reactor_trio.testing.timekeeping import HeldTime, InlineTime, StepCost, virtual_sleep
@@ -313,14 +315,17 @@ def _placement(
     def hook() -> Check | None:
         return check_on_loop(moderate, settings.moderate_timeout) if moderate else None
 
-    if settings.isolation == "thread":
-        return LocalPlacement(host, name, lambda: model, hook)
-
-    async def open_process() -> ModelProcess:
+    async def open_process(ranks: int) -> ModelProcess:
         await trio.lowlevel.checkpoint()
-        return InlineProcess(host, nursery, model)
+        return InlineProcess(host, nursery, model) if ranks == 1 else inline_ranks(host, nursery, model, ranks)
 
-    return ProcessPlacement(nursery, open_process, name, lambda: model, hook, "the:test's", in_thread=_find_here)
+    def processes() -> Placement:
+        return ProcessPlacement(nursery, open_process, name, lambda: model, hook, "the:test's", in_thread=_find_here)
+
+    if settings.isolation == "process":
+        return processes()
+    local = LocalPlacement(host, name, lambda: model, hook)
+    return ImpliedPlacement(local, processes) if issubclass(model, DistributedPipeline) else local
 
 
 async def _find_here(find: Callable[[], Any]) -> Any:

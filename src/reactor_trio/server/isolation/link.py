@@ -88,9 +88,10 @@ class SocketLink:
                 except (BlockingIOError, InterruptedError):
                     continue
                 except OSError:
-                    return
+                    data, came = b"", []
                 descriptors.extend(came)
                 if not data:
+                    self._gone = True  # not where this is cancelled: the other end hears of that
                     return
                 buffer += data
                 while len(buffer) >= 4 and len(buffer) >= (end := 4 + int.from_bytes(buffer[:4], "little")):
@@ -98,7 +99,6 @@ class SocketLink:
                     del buffer[:end]
                     take(word, descriptors.popleft() if isinstance(word, Segment) else None)
         finally:
-            self._gone = True
             for descriptor in descriptors:
                 os.close(descriptor)
 

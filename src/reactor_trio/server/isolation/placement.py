@@ -7,8 +7,7 @@ hangs, be it in a step or because model code holds the interpreter; it is killed
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from reactor_trio.server.isolation.link import Link
 from reactor_trio.server.isolation.process import ModelProcess, OpenProcess, forward_log
 from reactor_trio.server.isolation.shared import FrameExchange
 from reactor_trio.server.placement import Dropped, Ending, Placed
+from reactor_trio.server.ranks.count import ranks_of
 from reactor_trio.server.settings import Settings
 from reactor_trio.session import Check
 
@@ -36,7 +36,7 @@ class ProcessPlacement:
     """See `Placement`; its tasks run in `nursery`.
 
     Args:
-        open_process: starts a process.
+        open_process: starts a process, or as many as the model has ranks.
         find_model: gives the model class, for what it declares; called in a worker thread.
         path: the model as `module:Class`; None: as the class says of itself.
         weights: the folder that the manifest names.
@@ -74,7 +74,7 @@ class ProcessPlacement:
             path = self._path or _importable(model_class)
         except DeclarationError as error:
             raise ModelFailed(f"{self._name}: load() raised {type(error).__name__}: {error}") from error
-        process = await self._open_process()
+        process = await self._open_process(ranks_of(model_class, settings))
         self._served = served = _Served(process, dropped)
         await self._nursery.start(served.run)
         bare = msgspec.structs.replace(settings, auth=None, tls=None)  # secrets are not the model's business
@@ -145,6 +145,8 @@ class _Served:
             case None:
                 raise ModelFailed(f"{name}: its process {self.process.exit()} while the model was loaded")
             case words.NotLoaded(failure):
+                self.process.kill()  # what it has loaded all the same is not held while another is tried
+                await self._gone.wait()
                 raise ModelFailed(f"{name}: load() raised {failure.kind}: {failure.text}") from error_of(failure)
             case words.Loaded(max_sessions):
                 return max_sessions
@@ -171,7 +173,8 @@ class _Served:
             with trio.move_on_after(timeout) as limit:
                 await self.turn()
             if limit.cancelled_caught:
-                self._hung = f"computed for more than {timeout:g} s in one step (runtime.step_timeout)"
+                whose = self.process.silent()
+                self._hung = f"{whose}computed for more than {timeout:g} s in one step (runtime.step_timeout)"
                 self.process.kill()
                 await self._gone.wait()
             with trio.move_on_after(timeout / _PINGS):
@@ -225,22 +228,6 @@ class _Served:
 
     def _forget(self, session_id: str) -> None:
         self._halves.pop(session_id, None)
-
-
-@asynccontextmanager
-async def open_process_placement(
-    name: str,
-    find_model: Callable[[], type[Model]],
-    find_moderation: Callable[[], Check | None],
-    *,
-    open_process: OpenProcess,
-    path: str | None = None,
-    weights: Path | None = None,
-) -> AsyncGenerator[ProcessPlacement, None]:
-    """The outermost block of a server whose model has a process of its own; that has ended when the block is left."""
-    async with trio.open_nursery() as nursery:
-        yield ProcessPlacement(nursery, open_process, name, find_model, find_moderation, path, weights)
-        nursery.cancel_scope.cancel()
 
 
 def _importable(model_class: type[Model]) -> str:

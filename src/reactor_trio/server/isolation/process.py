@@ -10,8 +10,8 @@ import signal
 import socket
 import subprocess  # nosec B404 - of this very interpreter, with arguments of our own
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import trio
 
@@ -48,26 +48,45 @@ class ModelProcess(Protocol):
         """Return when it has ended, which it was told; after `GRACE` seconds it is killed."""
 
     def exit(self) -> str:
-        """How it ended, as the rest of a sentence."""
+        """How it ended, as the rest of a sentence that begins with `its process`."""
+
+    def silent(self) -> str:
+        """Which of its processes has not answered the last ping, in words; empty where there is but one."""
 
 
-#: Starts a process.
-OpenProcess = Callable[[], Awaitable[ModelProcess]]
+#: Starts a process, or the processes of so many ranks.
+OpenProcess = Callable[[int], Awaitable[ModelProcess]]
 
 
 class Subprocess:
-    """A real one."""
+    """A real one.
 
-    def __init__(self) -> None:
+    Args:
+        module: what it runs.
+        descriptors: which it gets, besides that of its link; they stay this process's, too.
+        arguments: of the module, after the two that each such has.
+        environment: instead of this process's.
+        heard: a union of the words that it may say.
+    """
+
+    def __init__(
+        self,
+        module: str = "reactor_trio.server.isolation.start",
+        *,
+        descriptors: Sequence[int] = (),
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        heard: Any = words.FromModel,
+    ) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", "reactor_trio.server.isolation.start", str(theirs.fileno()), repr(ahead())]
+        command = [sys.executable, "-P", "-m", module, str(theirs.fileno()), repr(ahead()), *arguments]
         with theirs:
             # From this thread, which must live as long as the process: it is killed when the thread that began it ends.
             self._popen = subprocess.Popen(  # nosec B603
-                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+                command, pass_fds=[theirs.fileno(), *descriptors], stdin=subprocess.DEVNULL, env=environment
             )
         self._ended = os.pidfd_open(self._popen.pid)
-        self.link: Link = SocketLink(ours, words.FromModel)
+        self.link: Link = SocketLink(ours, heard)
         self.path = list(sys.path)
 
     @property
@@ -82,6 +101,10 @@ class Subprocess:
     def kill(self) -> None:
         """See `ModelProcess`."""
         self._popen.kill()
+
+    async def gone(self) -> None:
+        """Return when it has ended, however that came."""
+        await trio.lowlevel.wait_readable(self._ended)
 
     async def end(self) -> None:
         """See `ModelProcess`."""
@@ -105,8 +128,12 @@ class Subprocess:
         except ValueError:
             return f"was ended by signal {-code}"
 
+    def silent(self) -> str:
+        """See `ModelProcess`."""
+        return ""
 
-async def open_subprocess() -> Subprocess:
+
+async def open_subprocess(_ranks: int = 1) -> Subprocess:
     """Start one. Raises ManifestError where the system has not what it takes."""
     await trio.lowlevel.checkpoint()
     if not hasattr(os, "memfd_create") or not hasattr(os, "pidfd_open"):

@@ -11,6 +11,7 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -18,11 +19,11 @@ import msgspec
 import trio
 
 from reactor_trio.media import keep_frames_in
-from reactor_trio.model_host import open_model_host
+from reactor_trio.model_host import ModelHost, open_model_host
 from reactor_trio.server.isolation import words
 from reactor_trio.server.isolation.clock import SharedClock
 from reactor_trio.server.isolation.failure import failure_of
-from reactor_trio.server.isolation.link import SocketLink
+from reactor_trio.server.isolation.link import Link, SocketLink
 from reactor_trio.server.isolation.shared import SharedFrames
 from reactor_trio.server.isolation.worker import work
 from reactor_trio.server.logs import current_session
@@ -34,8 +35,11 @@ _PR_SET_PDEATHSIG = 1
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def main(descriptor: int, ahead: float) -> None:
-    """Serve the server at the other end of `descriptor`, whose clock is `ahead` seconds ahead of the system's."""
+def main(descriptor: int, ahead: float, serve: Callable[[Link, ModelHost, SharedFrames], Awaitable[None]] = work) -> None:
+    """Serve the server at the other end of `descriptor`, whose clock is `ahead` seconds ahead of the system's.
+
+    `serve` does what the server says until it says no more.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with suppress(OSError, AttributeError):
@@ -43,17 +47,17 @@ def main(descriptor: int, ahead: float) -> None:
     with suppress(RuntimeError, OSError, ValueError):  # there is no standard error
         faulthandler.enable()  # model code that crashes the process leaves its stack there
     sys.setswitchinterval(SWITCH_INTERVAL)
-    trio.run(_main, socket.socket(fileno=descriptor), clock=SharedClock(ahead))
+    trio.run(_main, socket.socket(fileno=descriptor), serve, clock=SharedClock(ahead))
 
 
-async def _main(sock: socket.socket) -> None:
+async def _main(sock: socket.socket, serve: Callable[[Link, ModelHost, SharedFrames], Awaitable[None]]) -> None:
     link = SocketLink(sock, words.ToModel)
     frames = SharedFrames(link.send)
     keep_frames_in(frames.empty)
     logging.basicConfig(level=logging.DEBUG, handlers=[_LinkHandler(link)], force=True)
     logging.captureWarnings(True)
     async with open_model_host() as host:
-        await work(link, host, frames)
+        await serve(link, host, frames)
 
 
 class _LinkHandler(logging.Handler):

@@ -10,7 +10,7 @@ import importlib
 import logging
 import pickle  # nosec B403 - from the process that started this one, over a socket pair that nobody else has
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ log = logging.getLogger("reactor_trio.model")
 
 #: config, settings, folder of the weights
 Given = tuple[dict[str, Any], Settings, Path | None]
+#: see `load_model`
+LoadModel = Callable[..., Awaitable[LoadedModel]]
 
 
 def model_class(path: str) -> type[Model]:
@@ -56,6 +58,7 @@ async def work(
     find: Callable[[str], type[Model]] = model_class,
     unpack: Callable[[bytes], Given] = pickle.loads,  # nosec B301 - see the import
     loaded: Callable[[LoadedModel], object] = lambda _loaded: None,
+    load: LoadModel = load_model,
 ) -> None:
     """Do what the server says until it says no more, on a loop beside that of `host`.
 
@@ -64,10 +67,11 @@ async def work(
         find: gives the class that `Load` names; called on the model thread.
         unpack: what `pack` packed.
         loaded: told of the model.
+        load: makes and loads it; called on the model loop.
     """
     async with trio.open_nursery() as nursery:
         nursery.start_soon(link.run)
-        worker = _Worker(link, host, nursery, FrameExchange(link.send, frames), find, unpack, loaded)
+        worker = _Worker(link, host, nursery, FrameExchange(link.send, frames), find, unpack, loaded, load)
         try:
             await worker.run()
         finally:
@@ -85,12 +89,14 @@ class _Worker:
         find: Callable[[str], type[Model]],
         unpack: Callable[[bytes], Given],
         loaded: Callable[[LoadedModel], object],
+        load: LoadModel,
     ) -> None:
         self.link = link
         self.frames = frames
         self._find = find
         self._unpack = unpack
         self._tell_loaded = loaded
+        self._load_model = load
         self._host = host
         self._nursery = nursery
         self._loop = ModelLoop(host)
@@ -143,7 +149,7 @@ class _Worker:
             self.link.send(words.RunEnded(what, None if cause is None else failure_of(cause)))
 
     async def _import_and_load(self, path: str, config: dict[str, Any], settings: Settings) -> LoadedModel:
-        return await load_model(self._find(path), config, self._host, settings, self._dropped)
+        return await self._load_model(self._find(path), config, self._host, settings, self._dropped)
 
     def _dropped(self, place: str, reason: str, frames: int) -> None:
         self.link.send(words.Dropped(None, place, reason, frames))
@@ -217,7 +223,7 @@ class _Stand:
             arguments: dict[str, Any] = {hook.file_parameter: next(iter(files.values()))}
         else:
             arguments = self._declaration.decode(said.name, said.data, files.__getitem__)[1]
-        return Command(said.number, said.client, said.name, arguments, said.id, said.at)
+        return Command(said.number, said.client, said.name, arguments, said.id, said.at, said.data, files)
 
     # ---- as the session -----------------------------------------------------------------------------------------------
 
