@@ -1,16 +1,24 @@
-"""One application of two replicas on a Ray of its own, for all tests of a file."""
+"""One application of two replicas on a Ray of its own, for all tests here; and what needs no Ray."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import warnings
 from collections.abc import Iterator
 
 import pytest
-from replica_kit import Application, running
+from replica_kit import PATIENCE, Application, running
+
+with warnings.catch_warnings():  # Ray's own, about pydantic; an import starts nothing
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import ray.serve  # noqa: F401
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_application() -> Iterator[Application]:
-    with running(replicas=2) as application:
+    """To start Ray takes longer than most of what is tested with it."""
+    with running(replicas=2, max_session=PATIENCE) as application:
         yield application
 
 
@@ -19,3 +27,18 @@ async def application(shared_application: Application) -> Application:
     """Whole again after whatever the test before did to it."""
     await shared_application.whole(replicas=2)
     return shared_application
+
+
+@pytest.fixture
+def asyncio_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """One that runs on a thread of its own, as Ray's does."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="asyncio")
+    thread.start()
+    try:
+        yield loop
+        assert not asyncio.all_tasks(loop)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

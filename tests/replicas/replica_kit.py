@@ -12,13 +12,13 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import trio
 
-from reactor_trio import SessionEnded
+from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.client import Client, connect
 
 HERE = Path(__file__).parent
@@ -83,9 +83,18 @@ class Application:
 
     @asynccontextmanager
     async def client(self, place: dict[str, Any] | None = None) -> AsyncIterator[Client]:
-        """A session at a place, or at any."""
-        place = place or await self.place()
-        async with connect(place["url"], token=place["ticket"], video=["raw"], timeout=PATIENCE) as client:
+        """A session at a place; or at any, and then at another if its replica goes before the client is there."""
+        last_try = trio.current_time() + PATIENCE
+        async with AsyncExitStack() as stack:
+            while True:
+                at = place or await self.place()
+                calling = connect(at["url"], token=at["ticket"], video=["raw"], timeout=PATIENCE)
+                try:
+                    client = await stack.enter_async_context(calling)
+                    break
+                except (ConnectionError, ConnectionRefused):
+                    if place is not None or trio.current_time() > last_try:
+                        raise
             yield client
 
     async def whole(self, replicas: int) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from reactor_trio.errors import ManifestError
 from reactor_trio.server.manifest import Manifest, load_manifest
 from reactor_trio.server.settings import parse_struct
 
@@ -72,7 +73,13 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 def parse_options(values: object) -> Options:
     """Raises ManifestError naming the first value that cannot be used."""
-    return parse_struct(values, Options, "args")
+    options = parse_struct(values, Options, "args")
+    ports, scaling = options.port_range, options.autoscaling
+    if options.ports is not None and not 1 <= ports.start < ports.stop <= 65_536:
+        raise ManifestError(f"args.ports: {options.ports!r} is no range of ports: 1-65535, the lower one first")
+    if scaling is not None and scaling.min > scaling.max:
+        raise ManifestError(f"args.autoscaling: min is {scaling.min}, which is more than max, {scaling.max}")
+    return options
 
 
 def manifest_of(options: Options, **runtime: Any) -> Manifest:

@@ -6,8 +6,9 @@
     notice     Serve will stop us         ->  drain
 
 No frame passes through Ray: clients come to the server's own port. A lease that is claimed is held until its session ends,
-also if the gate that asked for it is gone, so Serve counts sessions; that is what it scales and drains by. Whatever ends the
-server ends the process (exit code 70), and so does a watchdog if its loop hangs: Serve starts another.
+so Serve counts sessions; that is what it scales and drains by. Sessions whose gate is gone it counts no longer: the server
+counts them still, and lets them end before the process does (`__del__`). Whatever ends the server ends the process (exit
+code 70), and so does a watchdog if its loop hangs: Serve starts another.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
 from reactor_trio.admission import Refused
 from reactor_trio.gate.lessor import Granted, Word
@@ -52,9 +54,9 @@ class Replica:
         log_to_stderr()
         narrow()
         options = parse_options(values)
-        manifest, self._key = _leased(manifest_of(options))
-        self._claim_within = manifest.settings.claim_within
         self._address = own_address(options.host)
+        manifest, self._key = _leased(manifest_of(options), self._address)
+        self._claim_within = manifest.settings.claim_within
         self._expected = True  # what goes wrong before it serves, its maker is told
         watchdog = Watchdog(min(manifest.settings.watchdog or WATCHDOG, WATCHDOG))
         self._host = RuntimeHost(manifest, listeners=[_listen(options)], ended=self._gone, beside=[watchdog.run])
@@ -101,6 +103,15 @@ class Replica:
 
     # ---- its end -------------------------------------------------------------------------------------------------------
 
+    async def __del__(self) -> None:
+        """Serve awaits this before it ends the process: return when the last session is over, or has had its time.
+
+        Serve itself forgets sessions whose gate goes: it stops counting a call when its caller does, not when it has ended.
+        """
+        if hasattr(self, "_host"):
+            self._expected = True
+            await asyncio.to_thread(self._host.stop)
+
     async def _drain_on_notice(self) -> None:
         await wait_for_notice()
         self._expected = True
@@ -108,9 +119,10 @@ class Replica:
             self._host.drain()
 
 
-def _leased(manifest: Manifest) -> tuple[Manifest, str]:
-    """The manifest of a server whose places a gate gives away, and the key for its tickets."""
+def _leased(manifest: Manifest, address: str) -> tuple[Manifest, str]:
+    """The manifest of a server whose places a gate gives away, also at its own address, and the key for its tickets."""
     settings, key = leased(manifest.settings)
+    settings = replace(settings, hosts=(*settings.hosts, address))
     return Manifest(
         manifest.path, manifest.model_path, manifest.name, manifest.config, settings, manifest.weights
     ), key
@@ -130,4 +142,5 @@ def _listen(options: Options) -> trio.SocketListener:
             failure = error
         else:
             return trio.SocketListener(trio.socket.from_stdlib_socket(listening))
-    raise OSError(f"no port of {options.ports} is free at {options.host}") from failure
+    ports = "no port" if options.ports is None else f"no port of {options.ports}"
+    raise OSError(f"{ports} is free at {options.host}: {failure}") from failure
