@@ -277,6 +277,7 @@ def test_all_of_serve_kills_what_hangs_and_tells_nobody():
         given = {each["name"]: each["value"] for each in container["env"]}
         assert given["RAY_SERVE_FORCE_STOP_UNHEALTHY_REPLICAS"] == "1"
         assert given["RAY_USAGE_STATS_ENABLED"] == "0"
+        assert given.get("RAY_worker_niceness") == (None if group is cluster["headGroupSpec"] else "0")
         assert container["image"] == EDGE.image
 
 
