@@ -25,7 +25,7 @@ from reactor_trio.media.decoders import _shown
 from reactor_trio.pacing import LinkControl
 from reactor_trio.protocol import Packet, ServerText, TrackInfo, encode_server_text
 from reactor_trio.protocol.text import MAX_LINE
-from reactor_trio.server import site
+from reactor_trio.server import answers
 from reactor_trio.server.manifest import load_manifest
 from reactor_trio.testing import open_server, open_session
 
@@ -75,10 +75,10 @@ async def test_an_origin_that_is_no_url_is_refused(autojump_clock, caplog, origi
 
 async def test_names_under_page_are_looked_up_and_not_kept(autojump_clock, caplog):
     async with open_server(Fuzzed) as server:
-        kept = site._page_data.cache_info().currsize
+        kept = answers._page_data.cache_info().currsize
         for name in (b"a" * 300 + b".js", b"x.js", b"..%2fsite.js", b"../site.py", b".js", b"main.js/"):
             assert (await exchange(server, GET % (b"/page/" + name))).startswith(b"HTTP/1.1 404")
-        assert site._page_data.cache_info().currsize == kept
+        assert answers._page_data.cache_info().currsize == kept
         assert (await exchange(server, GET % b"/page/main.js")).startswith(b"HTTP/1.1 200")
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 

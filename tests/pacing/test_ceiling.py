@@ -97,7 +97,7 @@ class Declared(Free):
     fps = 200
 
 
-async def slow_worker(function: Any, argument: Any) -> Any:
+async def slow_worker(function: Any, argument: Any, limit: float = math.inf) -> Any:
     """An encoder that takes 20 ms."""
     await trio.sleep(0.02)
     return function(argument)
