@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_page_server import FakeServer, fake_server
+from page_scripts import READ_BACK
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
@@ -17,26 +18,6 @@ FLAGS = [
     "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",  # a camera and a microphone, both allowed
     "--host-resolver-rules=MAP lan.test 127.0.0.1",  # a name that is not localhost: no secure context
 ]  # fmt: skip
-
-
-# A canvas that a worker draws on gives no context. For the tests it gives one of a copy of what it shows.
-READ_BACK = """
-const getContext = HTMLCanvasElement.prototype.getContext;
-HTMLCanvasElement.prototype.getContext = function (...what) {
-  try {
-    return getContext.apply(this, what);
-  } catch (error) {
-    if (error.name !== "InvalidStateError") throw error;
-    const copy = document.createElement("canvas");
-    Object.assign(copy, { width: this.width, height: this.height });
-    const context = getContext.call(copy, "2d", { alpha: false, willReadFrequently: true });
-    context.drawImage(this, 0, 0);
-    return context;
-  }
-};
-"""
-# The page does all of the decoding and drawing itself, as where there is no OffscreenCanvas.
-NO_WORKER = "delete HTMLCanvasElement.prototype.transferControlToOffscreen;"
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import json
 import re
 
 import pytest
-from conftest import NO_WORKER
 from fake_page_server import FakeServer, Peer, command, picture, video
+from page_scripts import NO_WORKER
 from playwright.sync_api import Page, expect
 
 BRIGHTNESS = command(

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from conftest import READ_BACK
 from fake_page_server import FakeServer, Peer, command, picture, video
+from page_scripts import READ_BACK
 from playwright.sync_api import Browser, Page, Route, expect
 
 FILE = {"type": "object", "properties": {"upload_id": {"type": "string"}}, "required": ["upload_id"], "x-reactor": "upload"}

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from conftest import READ_BACK
+from page_scripts import READ_BACK
 from playwright.sync_api import Browser, Page, expect
 from real_server import ENVIRONMENT, REACTOR, real_server
 

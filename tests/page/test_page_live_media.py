@@ -290,6 +290,9 @@ def test_a_file_of_a_kind_that_is_not_accepted_is_refused(url: str, page: Page) 
 def press(page: Page, track: str, x: float, y: float) -> None:
     """Press and let go at a part of the picture."""
     canvas = page.locator(f"canvas[data-track={track}]")
+    for figure in ("#figure-fps", "#figure-format"):  # figures that appear make the picture smaller
+        expect(page.locator(figure)).to_have_text(re.compile(r"\d"))
+    canvas.click(trial=True)  # waits until it moves no more
     width, height, across, down = canvas.evaluate(
         "(canvas) => [canvas.width, canvas.height, canvas.clientWidth, canvas.clientHeight]"
     )

@@ -10,8 +10,8 @@ import av
 import numpy as np
 import pytest
 import simplejpeg
-from conftest import NO_WORKER
 from fake_page_server import FakeServer, Peer, command, picture, video
+from page_scripts import NO_WORKER
 from playwright.sync_api import Page, expect
 from streams import COLOURS, Stream, describe, test_picture
 from test_page import open_page, wait_for_colour

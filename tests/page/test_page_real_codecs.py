@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NO_WORKER, READ_BACK
+from page_scripts import NO_WORKER, READ_BACK
 from playwright.sync_api import Browser, Page, expect
 from real_server import real_server
 from streams import COLOURS

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from conftest import NO_WORKER
 from fake_page_server import FakeServer, picture, video
+from page_scripts import NO_WORKER
 from playwright.sync_api import Browser, Page, expect
 from real_server import real_server
 

@@ -38,6 +38,7 @@ async def changed(application: Application, **options: object) -> None:
     assert await trio.to_thread.run_sync(application.command, f"update {json.dumps(options)}") == "updated"
 
 
+@pytest.mark.soak
 async def test_an_update_lets_sessions_end_and_gives_newcomers_the_new_version(application: Application) -> None:
     async with trio.open_nursery() as nursery:
         async with application.client() as client:
@@ -61,6 +62,7 @@ async def test_an_update_lets_sessions_end_and_gives_newcomers_the_new_version(a
             assert await version_of(client) == before
 
 
+@pytest.mark.soak
 async def test_replicas_follow_the_sessions_and_nobody_is_cut_off(application: Application) -> None:
     scaling = {"min": 1, "max": 2, "target": 1.0, "upscale_delay": 0.5, "downscale_delay": 1.0}
     await changed(application, autoscaling=scaling)
@@ -125,7 +127,8 @@ async def watch_until_drained(application: Application, process: subprocess.Pope
 AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
 
 
-@pytest.mark.parametrize("besides", [AGENTS, pytest.param((), marks=pytest.mark.soak)], ids=["at-once", "all"])
+@pytest.mark.soak
+@pytest.mark.parametrize("besides", [AGENTS, ()], ids=["at-once", "all"])
 def test_a_launcher_that_is_killed_takes_its_ray_along(besides: tuple[str, ...]) -> None:
     port = free_port()
     values = {"path": str(HERE / "model"), "gate_port": port}

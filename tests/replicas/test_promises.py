@@ -37,7 +37,9 @@ async def end_it(client: Client, how: str) -> None:
                 await client.command(how)
 
 
-@pytest.mark.parametrize("how", ["killed", "fault", "crash", "hang", "stopped"])
+@pytest.mark.parametrize(
+    "how", ["killed", *(pytest.param(how, marks=pytest.mark.soak) for how in ("fault", "crash", "hang", "stopped"))]
+)
 async def test_a_replica_that_is_gone_costs_its_own_session_alone(application: Application, how: str) -> None:
     async with application.client() as other, application.client() as client:
         gone, stays = await process_of(client), await process_of(other)
@@ -68,6 +70,7 @@ async def test_without_the_gate_sessions_go_on_and_it_comes_back(application: Ap
             pass
 
 
+@pytest.mark.soak
 async def test_the_slots_of_a_dead_gate_are_not_given_twice(application: Application) -> None:
     async with application.client() as one, application.client() as two:
         application.kill("gate")
@@ -77,6 +80,7 @@ async def test_the_slots_of_a_dead_gate_are_not_given_twice(application: Applica
         await pictures(two)
 
 
+@pytest.mark.soak
 async def test_without_the_controller_nothing_is_noticed(application: Application) -> None:
     async with application.client() as client:
         before = application.kill("controller")
@@ -126,6 +130,7 @@ async def test_when_all_are_busy_clients_wait_in_line_and_are_told(application: 
     assert ([*dict.fromkeys(first)], second[0], second[-1]) == ([1, 0], 2, 0)
 
 
+@pytest.mark.soak
 async def test_a_ticket_is_good_once_at_its_replica_and_in_time(application: Application) -> None:
     one, two = await application.place(), await application.place()
     for place in ({**one, "ticket": two["ticket"]}, {**one, "ticket": one["ticket"][:-4] + "AAAA"}):
