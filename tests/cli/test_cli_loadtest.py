@@ -45,6 +45,7 @@ def test_a_missed_bar_is_exit_code_1(project):
     assert done.stderr.startswith("reactor: a bar was missed: admission: p99 ")
 
 
+@pytest.mark.soak
 def test_refused_by_a_limit_it_says_which(project):
     manifest = project / "reactor.yaml"
     text = manifest.read_text()
@@ -62,6 +63,7 @@ def test_refused_by_a_limit_it_says_which(project):
     assert "raise runtime.queue in its reactor.yaml" in done.stdout
 
 
+@pytest.mark.soak
 def test_interrupted_it_prints_the_figures_so_far(project, tmp_path):
     found = tmp_path / "figures.json"
     with running(project) as (_, url):

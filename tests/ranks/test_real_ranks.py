@@ -114,6 +114,7 @@ def test_a_rank_that_dies_is_told_at_once_and_mended_and_nothing_is_left(served,
     assert served.log.count(f"the model is gone: its process of rank {rank} was ended by SIGKILL") == 1
 
 
+@pytest.mark.soak
 def test_a_rank_that_raises_alone_while_another_waits_for_it(served):
     with RawClient(served.port) as client:
         client.say("act", 1, what="raise")
@@ -131,6 +132,7 @@ def test_a_rank_that_raises_alone_while_another_waits_for_it(served):
         client.picture()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.soak)])
 def test_a_rank_that_hangs_is_ended_with_the_others(tmp_path, rank):
     with reactor_run(tmp_path, MODEL, step_timeout=1.5) as served:
@@ -144,6 +146,7 @@ def test_a_rank_that_hangs_is_ended_with_the_others(tmp_path, rank):
             client.picture()
 
 
+@pytest.mark.soak
 def test_a_client_that_leaves_in_the_middle_of_a_step_is_seen_by_all_ranks_at_the_same_place(served):
     for _ in range(5):
         with until_served(served) as client:
@@ -162,6 +165,7 @@ def processes_of(server):
     return sorted(children(server.process.pid))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_the_ranks_go_with_their_server(tmp_path, end):
     last = 'atexit.register(lambda: os.write(2, f"last {self.rank} {dist.is_initialized()}\\n".encode()))'
@@ -183,6 +187,7 @@ def test_the_ranks_go_with_their_server(tmp_path, end):
         assert "rank" not in server.log, server.log
 
 
+@pytest.mark.soak
 async def test_an_input_frame_is_read_by_both(served):
     async with connect(f"ws://127.0.0.1:{served.port}/ws", video=["raw"]) as client:
         await client.push_video("webcam", np.full((240, 320, 3), 60, np.uint8))
@@ -191,6 +196,7 @@ async def test_an_input_frame_is_read_by_both(served):
                 break
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("load", "said"),
     [
