@@ -10,6 +10,7 @@ import pytest
 from codec_clips import VIDEO, Decoder, colour_bars, grainy, opened, psnr, rgb_of
 
 from reactor_trio.media import CodecSettings, Target
+from reactor_trio.media.vpx_av1 import Vp8Encoder
 from reactor_trio.protocol import Color
 
 YUV = ["h264", "vp8", "vp9", "av1"]
@@ -279,8 +280,10 @@ def test_others_follow_their_target_by_being_opened_anew(clip, codec: str) -> No
 
 
 @pytest.mark.parametrize("codec", ALL)
-def test_an_encoder_reads_a_picture_only_until_it_gives_its_packet(codec: str) -> None:
+def test_an_encoder_reads_a_picture_only_until_it_gives_its_packet(codec: str, monkeypatch) -> None:
     """Which lets one buffer hold all of them in turn."""
+    by_time = Vp8Encoder.options  # two encoders give the same bytes only if neither looks at the clock
+    monkeypatch.setattr(Vp8Encoder, "options", lambda self, opening: by_time(self, opening) | {"cpu-used": "-12"})
     spoilt, whole = opened(codec, RICH), opened(codec, RICH)
     for i, frame in enumerate(islice(grainy(160, 128), 20)):
         mine = frame.copy()

@@ -31,7 +31,7 @@ class Vp8Encoder(_VpxEncoder):
     encoder_name = "libvpx"
 
     def options(self, opening: Opening) -> dict[str, str]:
-        """Of the quick ones the last that still looks well."""
+        """Of the quick ones the last that still looks well; being positive, libvpx works less when the processor is busy."""
         return super().options(opening) | {"cpu-used": "12"}
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str:
