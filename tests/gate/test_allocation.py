@@ -6,7 +6,7 @@ import pytest
 import trio
 from gate_kit import Caller, decoded, open_gate, place_of
 
-from reactor_trio import ConnectionRefused
+from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.client.transport import TransportClosed
 from reactor_trio.gate.lessor import LeaseLost
 from reactor_trio.server.settings import AuthSettings, Settings
@@ -157,6 +157,52 @@ async def test_credentials_are_asked_for_at_the_gate(autojump_clock):
         assert decoded((await gate.http("GET", "/health", authorization="Bearer the-token-of-viewers"))[2])["sessions"] == 0
         status, _, text = await gate.http("GET", "/metrics", authorization="Bearer the-token-of-viewers")
         assert (status, b"reactor_allocation_seconds_count 1.0" in text) == (200, True)
+
+
+async def test_who_has_the_token_ends_a_session_by_way_of_the_gate(autojump_clock):
+    auth = AuthSettings("the-token-of-controllers", "the-token-of-viewers", ("a key of thirty-two bytes or more",))
+    may = {"authorization": "Bearer the-token-of-controllers"}
+    async with open_gate(replicas=2, settings=Settings(auth=auth)) as gate:
+        place = await (await gate.call(token="the-token-of-controllers")).until("reactor.admitted")
+        at, ticket = place_of(place)
+        path = f"/v1/sessions/{place['session_id']}"
+        assert (await gate.http("DELETE", path))[0] == 401
+        assert (await gate.http("DELETE", path, authorization="Bearer the-token-of-viewers"))[0] == 403
+        assert (await gate.http("DELETE", "/v1/sessions/another", **may))[0] == 404
+        async with gate.servers[at].connect(token=ticket) as client:
+            status, headers, body = await gate.http("DELETE", path, **may)
+            assert (status, headers["cache-control"], body) == (307, "no-store", b"")
+            there, _, question = headers["location"].partition("?")
+            assert there == f"http://127.0.0.1:{at}{path}"
+            assert gate.servers[1 - at].http(f"{path}?{question}", "DELETE").status == 401  # it is signed for one replica
+            answer = gate.servers[at].http(f"{path}?{question}", "DELETE")
+            assert (answer.status, decoded(answer.body)) == (202, {"session_id": place["session_id"]})
+            assert gate.servers[at].http(f"{path}?{question}", "DELETE").status == 401  # and good once
+            with pytest.raises(SessionEnded, match="revoked"):
+                async for _frame in client.frames("picture"):
+                    pass
+        await gate.servers[at].settle()
+        await trio.testing.wait_all_tasks_blocked()
+        assert (gate.allocation.places, gate.free()) == (0, [1, 1])
+        assert (await gate.http("DELETE", path, **may))[0] == 404
+
+
+async def test_who_does_not_want_its_place_gives_it_back_with_its_ticket(autojump_clock):
+    async with open_gate(replicas=2) as gate:
+        mine, others = [decoded((await gate.http("POST", "/v1/sessions"))[2]) for _ in range(2)]
+        (at, ticket), path = place_of(mine), f"/v1/sessions/{mine['session_id']}"
+        there, _ = place_of(others)
+        assert gate.servers[there].http(f"/v1/sessions/{others['session_id']}?token={ticket}", "DELETE").status == 401
+        assert gate.servers[at].http(f"/v1/sessions/{others['session_id']}?token={ticket}", "DELETE").status == 403
+        assert gate.servers[at].http(f"{path}?token={ticket}", "DELETE").status == 202
+        await trio.testing.wait_all_tasks_blocked()
+        assert (trio.current_time(), gate.allocation.places, gate.free()[at]) == (0, 1, 1)
+        with pytest.raises(ConnectionRefused, match="has been used"):
+            async with gate.servers[at].connect(token=ticket):
+                pass
+        # Where nobody is asked who they are, the gate sends nobody to end another's session.
+        status, _, why = await gate.http("DELETE", f"/v1/sessions/{others['session_id']}")
+        assert (status, b"set runtime.auth.token" in why) == (403, True)
 
 
 async def test_a_lease_that_fails_is_asked_for_again(autojump_clock):

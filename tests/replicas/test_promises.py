@@ -131,6 +131,17 @@ async def test_when_all_are_busy_clients_wait_in_line_and_are_told(application: 
 
 
 @pytest.mark.soak
+async def test_a_place_that_is_not_wanted_is_given_back_with_its_ticket(application: Application) -> None:
+    mine, _others = await application.place(), await application.place()
+    assert await application.allocate() is None
+    base = mine["url"].replace("ws://", "http://").removesuffix("/ws")
+    end = urllib.request.Request(f"{base}/v1/sessions/{mine['session_id']}?token={mine['ticket']}", method="DELETE")
+    with await trio.to_thread.run_sync(urllib.request.urlopen, end) as answer:
+        assert answer.status == 202
+    assert (await application.allocate() or {}).get("url") == mine["url"]
+
+
+@pytest.mark.soak
 async def test_a_ticket_is_good_once_at_its_replica_and_in_time(application: Application) -> None:
     one, two = await application.place(), await application.place()
     for place in ({**one, "ticket": two["ticket"]}, {**one, "ticket": one["ticket"][:-4] + "AAAA"}):

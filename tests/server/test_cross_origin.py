@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import ANY
+
 import anyio
 import numpy as np
 import pytest
@@ -100,3 +102,17 @@ async def test_without_listed_origins_there_are_none(autojump_clock):
     async with open_server(Looker, websocket=True) as server:
         status, headers = await ask(server, "OPTIONS", "/uploads", *preflight(PAGE))
         assert (status, shared(headers)) == (405, {})
+
+
+async def test_no_page_ends_sessions_but_those_of_the_server(autojump_clock):
+    path = "/v1/sessions/some"
+    async with open_server(Looker, websocket=True, origins=(PAGE,)) as server:
+        preflight_of_it = ("access-control-request-method: DELETE", f"origin: {PAGE}")
+        assert await ask(server, "OPTIONS", path, *preflight_of_it) == (405, ANY)
+        assert await ask(server, "DELETE", path, f"origin: {EVIL}") == (403, ANY)
+        status, headers = await ask(server, "DELETE", path, f"origin: {PAGE}")
+        assert (status, shared(headers)) == (403, {})  # listed, but no page of another origin may read why
+        for other in ("/health", "/uploads", "/ws", "/v1/sessions", "/v1/sessions/", "/v1/sessions/a/b", f"{path}%2e"):
+            assert await ask(server, "DELETE", other) == (405, ANY)
+        assert await ask(server, "POST", path, "content-length: 0") == (405, ANY)
+        assert await ask(server, "DELETE", path, "content-length: 99999999") == (413, ANY)

@@ -18,6 +18,7 @@ from reactor_trio import issue_ticket
 from reactor_trio.connection import Hello
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.interface import Input, InputState, Output, ReactorPipeline, UploadedFile, Video, disconnected, event
+from reactor_trio.server.settings import AuthSettings, Settings
 from reactor_trio.testing import open_server
 
 
@@ -344,6 +345,41 @@ async def test_a_session_that_is_revoked_ends_in_its_order(autojump_clock):
         async with server.connect() as another:
             assert not server.runtime.revoke(client.session_id)
             await another.take(1)
+
+
+async def test_a_session_is_ended_by_http_with_the_token_of_the_server(autojump_clock):
+    key = "a key of thirty-two bytes or more"
+    auth = AuthSettings("the-token-of-controllers", "the-token-of-viewers", (key,))
+
+    def end(session_id, token=None):
+        return server.http(f"/v1/sessions/{session_id}", "DELETE", token and {"authorization": f"Bearer {token}"})
+
+    async with open_server(Model, settings=Settings(auth=auth, max_sessions=2)) as server:
+        async with (
+            server.connect(token=issue_ticket(key)) as client,
+            server.connect(token=issue_ticket(key)) as other,
+        ):
+            for shown, status in [
+                (None, 401), ("of nobody", 401), (client.share_token, 401), (client.resume_token, 401),
+                ("the-token-of-viewers", 403), (issue_ticket(key), 403), (issue_ticket(key, session=other.session_id), 403),
+                (issue_ticket(key, session=client.session_id, role="viewer"), 403),
+            ]:  # fmt: skip
+                assert end(client.session_id, shown).status == status
+            assert end("another", "the-token-of-controllers").status == 404
+            assert end(client.session_id, "the-token-of-controllers").status == 202
+            assert (await ended(client))[0] == "revoked"
+            await other.take(1)
+            assert end(other.session_id, issue_ticket(key, session=other.session_id)).status == 202
+            assert (await ended(other))[0] == "revoked"
+        for path in ("/v1/sessions/another", "/v1/sessions/"):
+            assert server.http(path).status == (405 if path.endswith("r") else 404)
+
+
+async def test_where_nobody_is_asked_who_they_are_nobody_ends_a_session_by_http(autojump_clock):
+    async with open_server(Model) as server, server.connect() as client:
+        refused = server.http(f"/v1/sessions/{client.session_id}", "DELETE")
+        assert (refused.status, b"set runtime.auth.token" in refused.body) == (403, True)
+        await client.take(1)
 
 
 # ---- places that are not taken ----------------------------------------------------------------------------------------

@@ -95,6 +95,11 @@ class Allocation:
         """Leases that clients have."""
         return len(self._held)
 
+    def granted(self, session_id: str) -> Granted | None:
+        """The lease of this session, if a client of this gate has it."""
+        granted = (lease.granted for lease in self._held.values())
+        return next((lease for lease in granted if lease is not None and lease.session_id == session_id), None)
+
     def ask(self, claims: Claims) -> Asking:
         """Stand in line for a place. Raises Refused if it is full, or the gate goes down."""
         asking = Asking(secrets.token_hex(8), claims, trio.current_time())

@@ -16,12 +16,12 @@ from reactor_trio.gate.waiting import Waiting
 from reactor_trio.protocol import Admitted, EndReason, close_code
 from reactor_trio.server.access import Access, Denied, Grant, shown_token
 from reactor_trio.server.answers import busy, json_response
-from reactor_trio.server.doorman import METRICS_TYPE, AccessSite
+from reactor_trio.server.doorman import METRICS_TYPE, SESSIONS_PATH, AccessSite
 from reactor_trio.server.readiness import not_ready
 from reactor_trio.server.settings import Settings
+from reactor_trio.server.tickets import issue_ticket
 from reactor_trio.transport import BodyTaker, Conversation, MessageStream, Refused, Request, Response
 
-SESSIONS_PATH = "/v1/sessions"
 QUEUE_PATH = "/v1/queue"
 #: Seconds in which a place must come for who does not wait.
 PATIENCE = 1.0
@@ -37,19 +37,17 @@ class GateSite(AccessSite):
         draining: set when the gate goes down.
     """
 
-    methods: Sequence[str] = ("GET", "HEAD", "POST")
     websockets: Sequence[str] = ("/ws", QUEUE_PATH)
 
     def __init__(
         self, allocation: Allocation, settings: Settings, schema: dict[str, Any], metrics: GateMetrics, draining: trio.Event
     ) -> None:
-        super().__init__(settings, settings.host, metrics)
+        super().__init__(settings, settings.host, metrics, Access(settings.auth, schema["name"]))
         self._allocation = allocation
         self._schema = schema
         self._name: str = schema["name"]
         self._gate_metrics = metrics
         self._draining = draining
-        self._access = Access(settings.auth, self._name)
 
     # ---- plain requests -----------------------------------------------------------------------------------------------
 
@@ -68,8 +66,8 @@ class GateSite(AccessSite):
                 return Response(200, METRICS_TYPE, self._gate_metrics.exposition())
             case path if path == SESSIONS_PATH:
                 return Response.plain(405, f"{SESSIONS_PATH} gives a place with POST", {"allow": "POST"})
-        known = f"/, /health, /ready, /schema, /metrics, {SESSIONS_PATH} and the WebSockets /ws and {QUEUE_PATH}"
-        return Response.plain(404, f"not found; a gate has {known}")
+        known = f"/, /health, /ready, /schema, /metrics, {SESSIONS_PATH}, {SESSIONS_PATH}/ID"
+        return Response.plain(404, f"not found; a gate has {known} and the WebSockets /ws and {QUEUE_PATH}")
 
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
         """What the client may do; share links lead to replicas. Raises Denied."""
@@ -89,7 +87,7 @@ class GateSite(AccessSite):
             return not_ready("draining", _GOING_DOWN)
         return json_response(200, {"status": "ready"})
 
-    def take_body(self, request: Request) -> BodyTaker | None:
+    def _take_post(self, request: Request) -> BodyTaker:
         """`POST /v1/sessions`; what its body says is not read, its query is that of a session."""
         if request.path != SESSIONS_PATH:
             raise Refused.because(405, f"{request.method} is for {SESSIONS_PATH} only", {"allow": "GET, HEAD"})
@@ -99,6 +97,15 @@ class GateSite(AccessSite):
             return place if isinstance(place, Response) else json_response(201, place)
 
         return allocate
+
+    def _end_session(self, session_id: str) -> Response | None:
+        """Its replica ends it: whoever asks is sent there, with a ticket for that."""
+        granted = self._allocation.granted(session_id)
+        if granted is None:
+            return None
+        scheme, _, rest = granted.url.removesuffix("/ws").partition("://")
+        address = f"{'https' if scheme == 'wss' else 'http'}://{rest}{SESSIONS_PATH}/{session_id}"
+        return _sent_to(f"{address}?{urlencode({'token': issue_ticket(granted.key, session=session_id)})}")
 
     # ---- places -------------------------------------------------------------------------------------------------------
 
@@ -173,5 +180,8 @@ class GateSite(AccessSite):
 def _away(request: Request, place: Admitted) -> Response:
     """To the replica, for a client that knows nothing of gates but follows a redirect."""
     query = {key: value for key, value in request.query.items() if key not in ("token", "follow")}
-    address = f"{place.url}?{urlencode(query | {'token': place.ticket})}"
+    return _sent_to(f"{place.url}?{urlencode(query | {'token': place.ticket})}")
+
+
+def _sent_to(address: str) -> Response:
     return Response(307, "text/plain; charset=utf-8", b"", {"location": address, "cache-control": "no-store"})

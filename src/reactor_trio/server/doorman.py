@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -10,14 +11,17 @@ from urllib.parse import urlsplit
 import trio
 
 from reactor_trio.protocol import asyncapi_document
-from reactor_trio.server.access import DenialLog, Denied, Grant
+from reactor_trio.server.access import Access, DenialLog, Denied, Grant
 from reactor_trio.server.addresses import Addresses, is_loopback, network_of
 from reactor_trio.server.answers import busy, json_response, page_response
 from reactor_trio.server.request_metrics import RequestMetrics
 from reactor_trio.server.settings import Settings
-from reactor_trio.transport import WEBSOCKET_PATH, Limits, Request, Response
+from reactor_trio.transport import WEBSOCKET_PATH, BodyTaker, Limits, Refused, Request, Response
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SESSIONS_PATH = "/v1/sessions"
+
+_ONE_SESSION = re.compile(rf"{SESSIONS_PATH}/([A-Za-z0-9_-]{{1,64}})")
 
 
 class Doorman:
@@ -84,8 +88,11 @@ class AccessSite(Doorman):
         addresses: what each address may have.
     """
 
-    def __init__(self, settings: Settings, bound: str, metrics: RequestMetrics) -> None:
+    methods: Sequence[str] = ("GET", "HEAD", "POST", "DELETE")
+
+    def __init__(self, settings: Settings, bound: str, metrics: RequestMetrics, access: Access) -> None:
         super().__init__(settings, bound)
+        self._access = access
         self.addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
         self._metrics = metrics
         self._tls = settings.tls is not None
@@ -96,13 +103,46 @@ class AccessSite(Doorman):
         if (page := page_response(request)) is not None:
             return page
         try:
+            if (one := _ONE_SESSION.fullmatch(request.path)) is not None:
+                return self._end(request, one[1])
             return self._answer(request)
         except Denied as denied:
             return self._deny(request, denied)
 
+    def take_body(self, request: Request) -> BodyTaker | None:
+        """Who takes the body of a POST. Raises Refused."""
+        if request.method == "POST":
+            return self._take_post(request)
+        if _ONE_SESSION.fullmatch(request.path) is None:
+            raise Refused.because(405, f"DELETE is for {SESSIONS_PATH}/ID only", {"allow": "GET, HEAD"})
+        return None
+
     @abstractmethod
     def _answer(self, request: Request) -> Response:
         """What is no file of the page. Raises Denied."""
+
+    @abstractmethod
+    def _take_post(self, request: Request) -> BodyTaker:
+        """Who takes the body of this POST. Raises Refused."""
+
+    @abstractmethod
+    def _end_session(self, session_id: str) -> Response | None:
+        """End it; None if there is none of this id."""
+
+    def _end(self, request: Request, session_id: str) -> Response:
+        """`DELETE /v1/sessions/ID`: for the server's token, and for the ticket to that very session. Raises Denied.
+
+        A server that asks nobody who they are lets nobody do that: a viewer knows the session's id, too.
+        """
+        if request.method != "DELETE":
+            return Response.plain(405, "a session is ended with DELETE", {"allow": "DELETE"})
+        grant = self._look(request)
+        if not self._access.required:
+            raise Denied("not_allowed", "to end sessions takes the server's token: set runtime.auth.token")
+        if grant.claims.role == "viewer" or (grant.ticket is not None and grant.claims.session_id != session_id):
+            raise Denied("not_allowed", "to end a session takes the server's token, or the ticket for that session")
+        self._access.use(grant)
+        return self._end_session(session_id) or Response.plain(404, f"no session {session_id} is here")
 
     @abstractmethod
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:

@@ -74,10 +74,12 @@ class Leases:
         self._open[session_id] = told
         self._bell.ring()
 
-    def cancel(self, session_id: str) -> None:
-        """Whoever opened the lease has no client for it. One that is claimed goes on until its session ends."""
-        if self._room.release(session_id):
-            self._end(session_id, "unclaimed")
+    def cancel(self, session_id: str) -> bool:
+        """There is no client for this lease. One that is claimed goes on until its session ends: False."""
+        if not self._room.release(session_id):
+            return False
+        self._end(session_id, "unclaimed")
+        return True
 
     def begun(self, session_id: str) -> None:
         """The session of a client has begun."""

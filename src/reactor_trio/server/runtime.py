@@ -219,11 +219,14 @@ class Runtime:
         self._on_phase("drained")
 
     def revoke(self, session_id: str) -> bool:
-        """End a session: its clients are told `revoked`. False if none of this id runs. Never raises."""
-        session = self.sessions.find(session_id)
-        if session is not None:
-            session.end("revoked")
-        return session is not None
+        """End a session: its clients are told `revoked`; or give back the slot that a gate has reserved for it.
+
+        False if there is neither of this id. Never raises.
+        """
+        if (session := self.sessions.find(session_id)) is None:
+            return self.leases.cancel(session_id)
+        session.end("revoked")
+        return True
 
     # ---- what others ask ----------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
 from reactor_trio.protocol import close_code
 from reactor_trio.server.access import DenialReason, Denied, Grant, shown_token
 from reactor_trio.server.answers import busy, json_response
-from reactor_trio.server.doorman import METRICS_TYPE, AccessSite
+from reactor_trio.server.doorman import METRICS_TYPE, SESSIONS_PATH, AccessSite
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.uploads import UPLOAD_PATH, take_upload
@@ -31,15 +31,13 @@ from reactor_trio.transport import (
 class ReactorSite(AccessSite):
     """What a runtime answers; a `transport.Site`."""
 
-    methods: Sequence[str] = ("GET", "HEAD", "POST")
     shared: Sequence[str] = (UPLOAD_PATH,)
 
     def __init__(self, runtime: Runtime, bound: str) -> None:
-        super().__init__(runtime.settings, bound, runtime.metrics)
+        super().__init__(runtime.settings, bound, runtime.metrics, runtime.access)
         self._runtime = runtime
 
-    def take_body(self, request: Request) -> BodyTaker | None:
-        """Uploads; nothing else here takes a body."""
+    def _take_post(self, request: Request) -> BodyTaker:
         if request.path != UPLOAD_PATH:
             raise Refused.because(405, f"{request.method} is for {UPLOAD_PATH} only", {"allow": "GET, HEAD"})
         return take_upload(self._runtime, request)
@@ -59,8 +57,11 @@ class ReactorSite(AccessSite):
                 if self._look(request).ticket is not None:
                     raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
                 return Response(200, METRICS_TYPE, self._runtime.metrics.exposition())
-        known = "/, /health, /ready, /schema, /metrics, /uploads and the WebSocket /ws"
+        known = f"/, /health, /ready, /schema, /metrics, {UPLOAD_PATH}, {SESSIONS_PATH}/ID and the WebSocket /ws"
         return Response.plain(404, f"not found; there are {known}")
+
+    def _end_session(self, session_id: str) -> Response | None:
+        return json_response(202, {"session_id": session_id}) if self._runtime.revoke(session_id) else None
 
     async def admit(self, request: Request) -> Response | Conversation:
         """Refuse what can be refused before the upgrade; who comes right after the start waits."""
@@ -73,7 +74,7 @@ class ReactorSite(AccessSite):
             hello, grant = self._introduce(request)
             if (refusal := self._no_session(request, hello)) is not None:
                 return refusal
-            self._runtime.access.use(grant)  # last, and nothing is awaited after it: who is refused keeps the ticket
+            self._access.use(grant)  # last, and nothing is awaited after it: who is refused keeps the ticket
         except HelloRefused as refused:
             return Response.plain(refused.status, refused.message)
         except Denied as denied:
@@ -88,7 +89,7 @@ class ReactorSite(AccessSite):
         hello = parse_hello(request.query, self._runtime.name)
         if hello.role == "control" and grant.claims.role == "viewer":
             raise Denied("not_allowed", "this token can only watch, with role=viewer")
-        is_the_servers = self._runtime.access.required and not self._is_share_link(shown)
+        is_the_servers = self._access.required and not self._is_share_link(shown)
         return replace(hello, token=None if is_the_servers else shown, claims=grant.claims, resume=None,
                        address=self.addresses.of_request(request)), grant  # fmt: skip
 
@@ -105,7 +106,7 @@ class ReactorSite(AccessSite):
         shown = shown_token(request)
         if share_links and self._is_share_link(shown):
             return Grant(Claims(role="viewer"))
-        return self._runtime.access.check(shown)
+        return self._access.check(shown)
 
     def _is_share_link(self, shown: str | None) -> bool:
         return shown is not None and self._runtime.sessions.shared(shown) is not None
@@ -135,7 +136,7 @@ class ReactorSite(AccessSite):
         if viewers == "none":
             raise Denied("not_allowed", "this server takes no viewers (runtime.viewers: none)")
         if viewers == "token" and hello.token is None:
-            reason: DenialReason = "not_allowed" if self._runtime.access.required else "missing"
+            reason: DenialReason = "not_allowed" if self._access.required else "missing"
             raise Denied(reason, "a viewer needs the token of a share link, which the controlling client has")
         if self._runtime.desk.session_to_view(hello) is not None:
             return None
@@ -168,7 +169,7 @@ class ReactorSite(AccessSite):
             "clients": runtime.desk.present,
             "encoders": runtime.encoders,
         }
-        if self._runtime.access.required:
+        if self._access.required:
             body["role"] = grant.claims.role
         if reason := runtime.stuck or runtime.journal.reason or self._grace_left():
             body["reason"] = reason
@@ -182,5 +183,3 @@ class ReactorSite(AccessSite):
     def _why_not(self) -> str:
         phase = self._runtime.journal.phase
         return "the model is still loading" if phase == "loading" else f"the server is {phase}"
-
-
