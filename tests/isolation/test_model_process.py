@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-from fault_peers import PATIENCE, RawClient, health, reactor_run
+from fault_peers import PATIENCE, RawClient, reactor_run
 from isolated_models import MODEL
+from model_processes import is_gone, nothing_more_is_open, until_served, without_frames
 
 from reactor_trio import ReactorPipeline
 from reactor_trio.client import connect
@@ -27,30 +26,6 @@ def served(tmp_path):
 def process_of(client):
     client.say("process", 1)
     return client.answer(1)["data"]["reply"]
-
-
-def until_served(server):
-    """A client of the model that is there again."""
-    until = time.monotonic() + PATIENCE
-    while health(server.port)[0] != 200:
-        assert time.monotonic() < until
-    client = RawClient(server.port)
-    client.text("reactor.welcome")
-    return client
-
-
-def without_frames(served):
-    """What its descriptors are besides the few of frames that are seen now."""
-    return [name for name in served.descriptors() if "reactor-frames" not in name]
-
-
-def is_gone(pid):
-    """Whether that process has ended, waited for."""
-    until = time.monotonic() + PATIENCE
-    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < until, f"{pid} is still there"
-        time.sleep(0.01)
-    return True
 
 
 def test_frames_replies_messages_and_log_lines_cross(served):
@@ -96,10 +71,7 @@ def test_a_crash_is_told_and_mended_and_nothing_is_left(served):
         last = process_of(client)
         assert last["descriptors"] == first["descriptors"]
         assert last["threads"] == first["threads"]
-        until = time.monotonic() + PATIENCE
-        while without_frames(served) != descriptors:  # a connection that was closed may still be there
-            assert time.monotonic() < until, (without_frames(served), descriptors)
-            time.sleep(0.01)
+        assert nothing_more_is_open(served, descriptors)
         assert served.threads() <= threads + 2  # Trio keeps worker threads for a while
     assert served.log.count("the model is gone: its process was ended by SIGSEGV") == 1
     assert served.log.count("the model is gone: its process ended with exit code 7") == 1

@@ -361,8 +361,8 @@ def test_a_picture_of_a_newer_command_overtakes_those_that_wait(server: FakeServ
     peer.welcome(command("go"), tracks=[video()])
     uneven(peer, page)
     page.evaluate("painted.length = 0")
-    # 20 and 21 are early by their presentation times and wait for the lead, which would be over while the third is on its way
-    # if the clock went on; 22 is made with a newer command.
+    # 20 and 21 are early by their presentation times and wait for the lead; 22 is made with a newer command. The clock
+    # stands still, since else the wait could be over while 22 is on its way.
     page.evaluate("stopped = performance.now(), performance.now = () => stopped")
     at = 1_000_000 + 20 * 33_333
     for seq, red, made_with in ((20, 40, 1), (21, 80, 1), (22, 120, 2)):

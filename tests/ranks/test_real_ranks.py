@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
-from fault_peers import PATIENCE, RawClient, health, reactor_run
+from fault_peers import PATIENCE, RawClient, reactor_run
+from model_processes import children, is_gone, nothing_more_is_open, until_served, without_frames
 from ranked_models import MODEL
 
 from reactor_trio.client import connect
@@ -25,31 +24,6 @@ def served(tmp_path):
 def processes(client):
     client.say("processes", 90)
     return client.answer(90)["data"]["reply"]
-
-
-def until_served(server):
-    """A client of the model that is there again."""
-    until = time.monotonic() + PATIENCE
-    while health(server.port)[0] != 200:
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    client = RawClient(server.port)
-    client.text("reactor.welcome")
-    return client
-
-
-def is_gone(pid):
-    """Whether that process has ended, waited for."""
-    until = time.monotonic() + PATIENCE
-    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < until, f"{pid} is still there"
-        time.sleep(0.01)
-    return True
-
-
-def children(pid):
-    return [int(child) for task in os.listdir(f"/proc/{pid}/task")
-            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]  # fmt: skip
 
 
 def is_told(client):
@@ -84,11 +58,6 @@ def test_two_ranks_make_the_halves_of_each_picture(served):
             assert np.frombuffer(packet.payload, np.uint8)[-1] == packet.step % 256
 
 
-def without_frames(server):
-    """What its descriptors are besides the few of frames that are seen now."""
-    return Counter(name for name in server.descriptors() if "reactor-frames" not in name)
-
-
 @pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.soak)])
 def test_a_rank_that_dies_is_told_at_once_and_mended_and_nothing_is_left(served, rank):
     with RawClient(served.port) as client:  # the first connection, so that none is about to be closed
@@ -105,10 +74,7 @@ def test_a_rank_that_dies_is_told_at_once_and_mended_and_nothing_is_left(served,
         assert not set(second["pids"]) & set(first["pids"])
         for before, after in zip(first["holds"], second["holds"], strict=True):
             assert after == before
-        until = time.monotonic() + PATIENCE
-        while more := without_frames(served) - descriptors:  # a connection that was closed may still be there
-            assert time.monotonic() < until, more
-            time.sleep(0.01)
+        assert nothing_more_is_open(served, descriptors)
         assert served.threads() <= threads + 2
         assert sorted(children(served.process.pid)) == sorted(second["pids"])
     assert served.log.count(f"the model is gone: its process of rank {rank} was ended by SIGKILL") == 1
