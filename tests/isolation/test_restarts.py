@@ -233,6 +233,35 @@ async def test_a_step_within_step_timeout_goes_on_and_one_above_it_ends_the_proc
         assert b"computed for more than 2 s" in server.http("/health").body
 
 
+async def test_a_server_that_stood_still_in_a_step_does_not_take_it_for_hung(autojump_clock, monkeypatch):
+    """The answer is there when it wakes up, but so is the end of the time."""
+    hear = worker._Worker._hear
+    stood = trio.Event()
+
+    def late(self, word, descriptor):
+        if isinstance(word, words.Ping) and trio.current_time() > LOAD:
+            self._nursery.start_soon(answer, self, word)
+        else:
+            hear(self, word, descriptor)
+
+    async def answer(self, ping):
+        await trio.sleep(1.0)
+        hear(self, ping, None)
+
+    async def stand_still():
+        await trio.sleep(LOAD + 10.25)  # an answer is on its way
+        autojump_clock.jump(3600)
+        stood.set()
+
+    monkeypatch.setattr(worker._Worker, "_hear", late)
+    async with open_server(World, isolation="process", step_timeout=2.0) as server, server.connect() as client:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stand_still)
+            while not stood.is_set():
+                await client.take(10)
+        await client.take(100)
+
+
 class Loop(ReactorModel):
     output: Picture
 

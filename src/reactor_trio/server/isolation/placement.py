@@ -1,13 +1,14 @@
 """The server's side of a model in a process of its own: start it, load the model, watch it, end it.
 
 A process that dies is noticed by the end of its socket. One whose model loop answers no `Ping` for `step_timeout` seconds
-hangs, be it in a step or because model code holds the interpreter; it is killed. Either way the sessions end, and the next
-`load` starts another process.
+hangs, be it in a step or because model code holds the interpreter; it is killed, unless it was this process that stood still
+(`patience`). Either way the sessions end, and the next `load` starts another process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from reactor_trio.server.isolation import words
 from reactor_trio.server.isolation.failure import error_of
 from reactor_trio.server.isolation.half import RemoteHalf
 from reactor_trio.server.isolation.link import Link
+from reactor_trio.server.isolation.patience import within
 from reactor_trio.server.isolation.process import ModelProcess, OpenProcess, forward_log
 from reactor_trio.server.isolation.shared import FrameExchange
 from reactor_trio.server.placement import Dropped, Ending, Placed
@@ -162,17 +164,12 @@ class _Served:
 
     async def turn(self) -> None:
         """Return when the model's loop has answered, or is gone."""
-        number = self._ponged + 1
-        self._link.send(words.Ping(number))
-        while self._ponged < number and not self._gone.is_set():
-            await self._pong.wait()
+        await self._until_pong(self._ping())
 
     async def watch(self, timeout: float) -> None:
         """Task: kill the process when its model loop does not turn for `timeout` seconds."""
         while not self._gone.is_set():
-            with trio.move_on_after(timeout) as limit:
-                await self.turn()
-            if limit.cancelled_caught:
+            if not await within(timeout, partial(self._until_pong, self._ping())):
                 whose = self.process.silent()
                 self._hung = f"{whose}computed for more than {timeout:g} s in one step (runtime.step_timeout)"
                 self.process.kill()
@@ -191,6 +188,15 @@ class _Served:
         return Ending(f"its process {self._hung or self.process.exit()}", restarts=True)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _ping(self) -> int:
+        number = self._ponged + 1
+        self._link.send(words.Ping(number))
+        return number
+
+    async def _until_pong(self, number: int) -> None:
+        while self._ponged < number and not self._gone.is_set():
+            await self._pong.wait()
 
     def _hear(self, word: Any, descriptor: int | None) -> None:
         match word:

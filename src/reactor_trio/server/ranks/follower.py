@@ -21,6 +21,7 @@ from reactor_trio.model_host import ModelHost, strip
 from reactor_trio.server.isolation import words as process_words
 from reactor_trio.server.isolation.failure import failure_of
 from reactor_trio.server.isolation.link import Link
+from reactor_trio.server.isolation.patience import within
 from reactor_trio.server.ranks.answers import IN_CALL, Answers
 from reactor_trio.server.ranks.lead import GRACE, call_name, is_fatal
 from reactor_trio.server.ranks.words import Answer, Call, Cancel, Desynced, Done, Made
@@ -115,9 +116,7 @@ class Follower:
 
     async def _until_made_there(self, call: Call, answers: Answers, raised: BaseException) -> None:
         """Rank 0 compares what was raised when it has made the call; that it does not is for this rank to say."""
-        with trio.move_on_after(GRACE) as limit:
-            await answers.wait_made()
-        if limit.cancelled_caught:
+        if not await within(GRACE, answers.wait_made):
             log.error("rank %d raised alone", self._rank, exc_info=raised)
             told = f"raised {type(raised).__name__}: {raised}"
             self._host.post_io(self._say, Desynced(f"in {call_name(call)} rank {self._rank} {told}, and rank 0 goes on"))

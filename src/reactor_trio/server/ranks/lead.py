@@ -27,6 +27,7 @@ from reactor_trio.model_host import ModelHost, SessionOver, strip
 from reactor_trio.server.isolation import words as process_words
 from reactor_trio.server.isolation.failure import ends_process, error_of, failure_of
 from reactor_trio.server.isolation.link import Link
+from reactor_trio.server.isolation.patience import within
 from reactor_trio.server.ranks.words import Answer, Call, Cancel, Desynced, Done, Made
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.drivers import DONE
@@ -101,10 +102,7 @@ class Lead:
 
     async def level(self) -> None:
         """Return when every rank has made the newest call, as this one did. A checkpoint only if it waits."""
-        with trio.move_on_after(self.patience) as limit:
-            while (late := self._late()) is not None:
-                await self._bell.wait()
-        if limit.cancelled_caught:
+        if not await within(self.patience, self._all_made) and (late := self._late()) is not None:
             await self._apart(f"rank {late} has not ended {call_name(self._call)} {self.patience:g} s after rank 0")
         await self._compare()
 
@@ -143,10 +141,7 @@ class Lead:
             self._host.post_io(self._say, process_words.Broken(failure_of(error)))
             await self._alone.wait()
         self._ended(type(error).__name__)
-        with trio.move_on_after(GRACE) as limit:
-            while (late := self._late()) is not None:
-                await self._bell.wait()
-        if limit.cancelled_caught:
+        if not await within(GRACE, self._all_made) and (late := self._late()) is not None:
             log.error("rank 0 raised alone", exc_info=error)
             await self._apart(f"in {call_name(self._call)} rank 0 {self._told}, and rank {late} goes on")
         await self._compare()
@@ -175,6 +170,10 @@ class Lead:
     async def _apart(self, text: str) -> None:
         self._host.post_io(self._say, Desynced(text))
         await self._alone.wait()
+
+    async def _all_made(self) -> None:
+        while self._late() is not None:
+            await self._bell.wait()
 
     def _late(self) -> int | None:
         if self._alone.is_set():
