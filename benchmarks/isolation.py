@@ -145,17 +145,12 @@ def kills(report: Report, *, quick: bool) -> None:
     with served(LOADS.format(width=640, height=480, writeable=True), "process", FPS) as (server, _pids):
         first: tuple[int, int, float] | None = None
         for _ in range(times + 1):
-            clients = [RawClient(server.port)]
-            clients[0].text("reactor.welcome")
-            clients += [RawClient(server.port, "/ws?video=raw&role=viewer") for _ in range(WATCHERS - 1)]
-            for client in clients:
-                for _ in range(15):
-                    client.picture()
+            clients = watchers(server, 15)
             if first is None:
                 first = _holds(server)
             began = time.monotonic()
             os.kill(children(server.process.pid)[0], signal.SIGKILL)
-            watching = [threading.Thread(target=_until_told, args=(one, began, told, reasons)) for one in clients]
+            watching = [threading.Thread(target=until_told, args=(one, began, told, reasons)) for one in clients]
             for thread in watching:
                 thread.start()
             while health(server.port)[0] == 200 and time.monotonic() - began < 5:
@@ -183,7 +178,19 @@ def kills(report: Report, *, quick: bool) -> None:
     report.bar("other reasons told", len(reasons - {"model_restarting"}), 0, "")
 
 
-def _until_told(client: RawClient, began: float, told: list[float], reasons: set[str]) -> None:
+def watchers(server: ReactorProcess, pictures: int) -> list[RawClient]:
+    """Clients of one session that have each seen so many pictures."""
+    clients = [RawClient(server.port)]
+    clients[0].text("reactor.welcome")
+    clients += [RawClient(server.port, "/ws?video=raw&role=viewer") for _ in range(WATCHERS - 1)]
+    for client in clients:
+        for _ in range(pictures):
+            client.picture()
+    return clients
+
+
+def until_told(client: RawClient, began: float, told: list[float], reasons: set[str]) -> None:
+    """Note when, and why, its session ends."""
     bye = client.text("reactor.bye")
     told.append(time.monotonic() - began)
     reasons.add(bye["data"]["reason"])

@@ -15,12 +15,9 @@ import time
 from pathlib import Path
 from statistics import median
 
-from benchmarks.isolation import children
+from benchmarks.isolation import WATCHERS, children, until_told, watchers
 from benchmarks.peers import RawClient, cpu_seconds, health, reactor_run
 from benchmarks.report import SPREAD, Report, spread
-
-#: clients that watch, one of them in control
-WATCHERS = 4
 
 MODEL = """
 import time
@@ -110,15 +107,10 @@ def kills(report: Report, *, quick: bool) -> None:
     source = MODEL.format(ranks=2, seconds=0.01, meets=True)
     with tempfile.TemporaryDirectory() as folder, reactor_run(Path(folder), source, fps=30, max_fps=30) as server:
         for number in range(times):
-            clients = [RawClient(server.port)]
-            clients[0].text("reactor.welcome")
-            clients += [RawClient(server.port, "/ws?video=raw&role=viewer") for _ in range(WATCHERS - 1)]
-            for client in clients:
-                for _ in range(10):
-                    client.picture()
+            clients = watchers(server, 10)
             began = time.monotonic()
             os.kill(sorted(children(server.process.pid))[number % 2], signal.SIGKILL)
-            watching = [threading.Thread(target=_until_told, args=(one, began, told, reasons)) for one in clients]
+            watching = [threading.Thread(target=until_told, args=(one, began, told, reasons)) for one in clients]
             for thread in watching:
                 thread.start()
             for thread in watching:
@@ -136,9 +128,3 @@ def kills(report: Report, *, quick: bool) -> None:
     report.bar("told, worst", max(told), 1, "s")
     report.bar("other reasons told", len(reasons - {"model_restarting"}), 0, "")
     report.bar("processes besides the two ranks", left - 2, 0, "")
-
-
-def _until_told(client: RawClient, began: float, told: list[float], reasons: set[str]) -> None:
-    bye = client.text("reactor.bye")
-    told.append(time.monotonic() - began)
-    reasons.add(bye["data"]["reason"])

@@ -99,7 +99,7 @@ def test_a_rank_that_raises_alone_while_another_waits_for_it(served):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("rank", [1, 0])
 def test_a_rank_that_hangs_is_ended_with_the_others(tmp_path, rank):
     with reactor_run(tmp_path, MODEL, step_timeout=1.5) as served:
         with until_served(served) as client:

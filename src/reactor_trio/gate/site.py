@@ -16,7 +16,7 @@ from reactor_trio.gate.waiting import Waiting
 from reactor_trio.protocol import Admitted, EndReason, close_code
 from reactor_trio.server.access import Access, Denied, Grant, shown_token
 from reactor_trio.server.answers import busy, json_response
-from reactor_trio.server.doorman import METRICS_TYPE, SESSIONS_PATH, AccessSite
+from reactor_trio.server.doorman import SESSIONS_PATH, AccessSite
 from reactor_trio.server.readiness import not_ready
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.tickets import issue_ticket
@@ -46,7 +46,6 @@ class GateSite(AccessSite):
         self._allocation = allocation
         self._schema = schema
         self._name: str = schema["name"]
-        self._gate_metrics = metrics
         self._draining = draining
 
     # ---- plain requests -----------------------------------------------------------------------------------------------
@@ -61,9 +60,7 @@ class GateSite(AccessSite):
                 self._look(request)
                 return self._described(request, self._schema, "")
             case "/metrics":
-                if self._look(request).ticket is not None:
-                    raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
-                return Response(200, METRICS_TYPE, self._gate_metrics.exposition())
+                return self._counts(request)
             case path if path == SESSIONS_PATH:
                 return Response.plain(405, f"{SESSIONS_PATH} gives a place with POST", {"allow": "POST"})
         known = f"/, /health, /ready, /schema, /metrics, {SESSIONS_PATH}, {SESSIONS_PATH}/ID"

@@ -18,9 +18,9 @@ from reactor_trio.server.request_metrics import RequestMetrics
 from reactor_trio.server.settings import Settings
 from reactor_trio.transport import WEBSOCKET_PATH, BodyTaker, Limits, Refused, Request, Response
 
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SESSIONS_PATH = "/v1/sessions"
 
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _ONE_SESSION = re.compile(rf"{SESSIONS_PATH}/([A-Za-z0-9_-]{{1,64}})")
 
 
@@ -162,6 +162,12 @@ class AccessSite(Doorman):
         address = self.addresses.of_request(request) or network_of(request.peer)
         self._denials.note(address, denied, trio.current_time())
         return denied.response
+
+    def _counts(self, request: Request) -> Response:
+        """`GET /metrics`. Raises Denied."""
+        if self._look(request).ticket is not None:
+            raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
+        return Response(200, _METRICS_TYPE, self._metrics.exposition())
 
     def _described(self, request: Request, schema: dict[str, Any] | None, why_not: str) -> Response:
         """`GET /schema`; `why_not`, if there is none yet."""

@@ -14,7 +14,7 @@ from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
 from reactor_trio.protocol import close_code
 from reactor_trio.server.access import DenialReason, Denied, Grant, shown_token
 from reactor_trio.server.answers import busy, json_response
-from reactor_trio.server.doorman import METRICS_TYPE, SESSIONS_PATH, AccessSite
+from reactor_trio.server.doorman import SESSIONS_PATH, AccessSite
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.uploads import UPLOAD_PATH, take_upload
@@ -54,9 +54,7 @@ class ReactorSite(AccessSite):
                 self._look(request, share_links=True)
                 return self._described(request, self._runtime.schema, self._why_not())
             case "/metrics":
-                if self._look(request).ticket is not None:
-                    raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
-                return Response(200, METRICS_TYPE, self._runtime.metrics.exposition())
+                return self._counts(request)
         known = f"/, /health, /ready, /schema, /metrics, {UPLOAD_PATH}, {SESSIONS_PATH}/ID and the WebSocket /ws"
         return Response.plain(404, f"not found; there are {known}")
 

@@ -98,9 +98,7 @@ class RemoteHalf:
 
     def command(self, command: Command) -> None:
         """See `Half`."""
-        files = {
-            key: words.File(file.name, file.mime_type, file.size, file.data) for key, file in command.files.items()
-        }
+        files = words.files_to_say(command.files)
         self._say(words.Said(
             self._id, command.number, command.client, command.name, command.data, files, command.id, command.at
         ))  # fmt: skip

@@ -6,9 +6,12 @@ go on to the client as they are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
+
+from reactor_trio.interface.files import UploadedFile
 
 
 class _Word(msgspec.Struct, frozen=True, array_like=True, tag_field="word"):
@@ -38,6 +41,16 @@ class File(msgspec.Struct, frozen=True, array_like=True):
     mime_type: str
     size: int
     data: bytes
+
+
+def files_to_say(files: Mapping[str, UploadedFile]) -> dict[str, File]:
+    """Uploaded files as words."""
+    return {key: File(file.name, file.mime_type, file.size, file.data) for key, file in files.items()}
+
+
+def files_said(files: Mapping[str, File]) -> dict[str, UploadedFile]:
+    """The uploaded files that the words are."""
+    return {key: UploadedFile(file.name, file.mime_type, file.size, file.data) for key, file in files.items()}
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True):

@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 import trio
 
-from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input import InputFrame
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
@@ -215,7 +214,7 @@ class _Stand:
                 self.half.shown(until)
 
     def _command(self, said: words.Said) -> Command:
-        files = {key: UploadedFile(file.name, file.mime_type, file.size, file.data) for key, file in said.files.items()}
+        files = words.files_said(said.files)
         if said.name == FILE_UPLOADED:
             hook = self._declaration.file_uploaded
             assert hook is not None

@@ -14,7 +14,6 @@ from typing import Any
 import trio
 
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import ModelHost, strip
@@ -133,7 +132,7 @@ class Follower:
                 handler = getattr(declaration, call.name)
                 self.connected = self.connected and call.name != "disconnected"
                 assert self._author is not None
-                files = {key: _file(file) for key, file in call.files.items()}
+                files = process_words.files_said(call.files)
                 await self._author.call_hook(call.name, handler, files)
             case "command":
                 await self._command(call, declaration)
@@ -147,14 +146,10 @@ class Follower:
 
     async def _command(self, call: Call, declaration: Declaration) -> None:
         assert self._author is not None
-        files = {key: _file(file) for key, file in call.files.items()}
+        files = process_words.files_said(call.files)
         arguments = declaration.decode(call.name, call.data, files.__getitem__)[1]
         command = Command(call.number, call.client, call.name, arguments, None, call.at)
         await self._author.carry_out(command, self.state)
-
-
-def _file(file: process_words.File) -> UploadedFile:
-    return UploadedFile(file.name, file.mime_type, file.size, file.data)
 
 
 async def _unwatched(code: Any) -> Any:

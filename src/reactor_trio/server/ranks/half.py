@@ -15,7 +15,7 @@ import trio
 
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo
-from reactor_trio.server.isolation.words import File
+from reactor_trio.server.isolation.words import files_to_say
 from reactor_trio.server.ranks.lead import Lead
 from reactor_trio.server.ranks.words import Call, Kind
 from reactor_trio.session.author_calls import AuthorCalls
@@ -102,18 +102,14 @@ class _LeadingCalls(AuthorCalls):
         await super().hook(kind, handler, arguments)
 
     async def call_hook(self, kind: str, handler: Handler, arguments: dict[str, Any]) -> None:
-        files = {key: _file(file) for key, file in arguments.items()}
-        await self._half.led("hook", partial(super().call_hook, kind, handler, arguments), name=kind, files=files)
+        call = partial(super().call_hook, kind, handler, arguments)
+        await self._half.led("hook", call, name=kind, files=files_to_say(arguments))
 
     async def carry_out(self, command: Command, state: Any) -> Any:
         return await self._half.led(
             "command", partial(super().carry_out, command, state), name=command.name, client=command.client,
-            at=command.at, data=command.data, files={key: _file(file) for key, file in command.files.items()},
+            at=command.at, data=command.data, files=files_to_say(command.files),
         )  # fmt: skip
-
-
-def _file(file: Any) -> File:
-    return File(file.name, file.mime_type, file.size, file.data)
 
 
 async def _nothing() -> None:
