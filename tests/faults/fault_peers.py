@@ -275,9 +275,8 @@ def reactor_run(
                 process.wait(5)  # it may be about to say why it goes
             if process.poll() is None:
                 process.send_signal(signal.SIGABRT)  # where each of its threads is goes to the log
-            print(f"the server ended with {process.wait(PATIENCE)}")
+            print(f"the server ended with {process.wait(PATIENCE)}; its log ends so:\n{log.read_text()[-8000:]}")
             raise
         finally:
             if process.poll() is None:
                 process.kill()
-            print(f"the server's log ends so:\n{log.read_text()[-8000:]}")  # shown if the test fails

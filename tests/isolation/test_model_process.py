@@ -21,6 +21,7 @@ from reactor_trio.server.settings import Settings
 def served(tmp_path):
     with reactor_run(tmp_path, MODEL, isolation="process", step_timeout=1.5) as server:
         yield server
+        print(server.log)  # shown if the test fails
 
 
 def process_of(client):

@@ -19,6 +19,7 @@ from reactor_trio.client import connect
 def served(tmp_path):
     with reactor_run(tmp_path, MODEL, step_timeout=4) as server:
         yield server
+        print(server.log)  # shown if the test fails
 
 
 def processes(client):
