@@ -23,6 +23,7 @@ import trio
 from benchmarks.overhead import FPS, MODEL, SIZE, latency_of, processor_of
 from benchmarks.peers import RawClient, ReactorProcess, cpu_seconds, health, reactor_run
 from benchmarks.report import SPREAD, Report, spread
+from reactor_trio.server.restarts import STAYED
 
 PLACEMENTS = ("thread", "process")
 #: seconds that the model of the kills takes to load
@@ -145,6 +146,7 @@ def kills(report: Report, *, quick: bool) -> None:
     with served(LOADS.format(width=640, height=480, writeable=True), "process", FPS) as (server, _pids):
         first: tuple[int, int, float] | None = None
         for _ in range(times + 1):
+            time.sleep(STAYED)  # a model that ends sooner is in a crash loop, in which the pauses grow
             clients = watchers(server, 15)
             if first is None:
                 first = _holds(server)

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import trio
+import trio.lowlevel
 
 import reactor_trio
 from reactor_trio.errors import ModelFailed
@@ -64,9 +65,14 @@ def stand_in(behaviour: str):
             raise ModelFailed("run() returned, so there is no model to serve")
         if behaviour == "bug":
             raise AssertionError("two sessions in one room")
-        if behaviour not in ("waits", "stubborn"):
+        if behaviour.startswith("hung_up"):
+            os.kill(os.getpid(), signal.SIGHUP)
+        elif behaviour not in ("waits", "stubborn"):
             os.kill(os.getpid(), signal.SIGINT if behaviour == "interrupted" else signal.SIGTERM)
         await drain.wait()
+        if behaviour == "hung_up_twice":
+            os.kill(os.getpid(), signal.SIGHUP)
+            await trio.lowlevel.checkpoint()
         if behaviour == "two_signals":
             os.kill(os.getpid(), signal.SIGTERM)
         if behaviour in ("two_signals", "stubborn"):

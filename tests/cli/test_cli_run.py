@@ -34,7 +34,7 @@ def run(project, behaviour, *arguments):
     return reactor("run", "--path", project, *arguments, behaviour=behaviour)
 
 
-@pytest.mark.parametrize("behaviour", ["terminated", "interrupted"])
+@pytest.mark.parametrize("behaviour", ["terminated", "interrupted", "hung_up", "hung_up_twice"])
 def test_one_signal_drains_and_exits_0(project, behaviour):
     done = run(project, behaviour, "--port", "0")
     assert done.returncode == 0, done.stderr

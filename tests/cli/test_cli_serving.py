@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import termios
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
@@ -61,6 +63,42 @@ def test_init_run_look_and_stop(project, signum):
         process.send_signal(signum)
         out, err = process.communicate(timeout=120)
         assert (process.returncode, out, err) == (0, "draining demo; a second signal ends at once\n", "")
+
+
+def test_a_closed_terminal_drains(project):
+    """The kernel sends SIGHUP, and what the server then prints reaches nobody."""
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "reactor_trio", "run", "--path", project, "--port", "0"],
+        env=os.environ | {"PYTHONPATH": SOURCE}, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    ) as process:  # fmt: skip
+        try:
+            os.close(theirs)
+            with open(ours, "rb", closefd=False) as lines:
+                url = next(line for line in lines if b" is ready: " in line).split()[-1].decode()
+            with started("client", url) as client:
+                assert "demo as control" in client.stdout.readline()
+                os.close(ours)
+                assert process.wait(120) == 0
+                out, _ = client.communicate(timeout=120)
+                assert out.splitlines()[-1] == "the session ended: draining"
+        finally:
+            process.kill()
+
+
+def test_a_server_started_with_hangups_ignored_goes_on(project):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does; a child inherits it
+    try:
+        with running(project) as (process, url):
+            process.send_signal(signal.SIGHUP)
+            assert get(f"{url}health")["status"] == "ok"
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=120)
+            assert process.returncode == 0
+            assert out.count("draining") == 1
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_the_schema_command_prints_what_the_server_answers(project):

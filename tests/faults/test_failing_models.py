@@ -5,6 +5,7 @@ Besides what `test_model_faults.py` has: steps that raise or hang, `load` that r
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -12,9 +13,13 @@ import threading
 import time
 
 import pytest
+import trio
 from fault_checks import MODEL, Witness, after, entries, wait_for, wait_for_rest
 from fault_peers import CLOSE, PATIENCE, RawClient, ask, frame, health, reactor_run
 from test_model_faults import free_port, gate
+
+from reactor_trio.interface import ReactorModel
+from reactor_trio.testing import open_server
 
 #: The model of `fault_checks`, which does as it is told in its steps, hooks, handlers and at its end.
 MISBEHAVED = MODEL + '''
@@ -311,3 +316,47 @@ def test_a_signal_in_the_middle_of_a_long_load(tmp_path, signum):
         assert server.process.wait(PATIENCE) == 0
         assert server.log == ""
         loads.close()
+
+
+ENDS = """
+import numpy as np
+from reactor_trio.interface import Output, ReactorModel, Video
+
+class Picture(Output):
+    main_video: Video
+
+class Model(ReactorModel):
+    async def run(self):
+        await self.connected.wait()
+        await self.emit(Picture(main_video=np.zeros((8, 8, 3), np.uint8)))
+        raise OSError("the device is lost")
+"""
+
+
+def test_a_signal_that_follows_the_end_of_run_hides_nothing(tmp_path):
+    """The server waits for its client to go when the signal comes; the exit code and the line say why it ended."""
+    with reactor_run(tmp_path, ENDS, "--port", "0", drain_grace=PATIENCE) as server, RawClient(server.port) as client:
+        assert client.text("reactor.bye")["data"]["reason"] == "model_error"
+        assert health(server.port)[0] == 503
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "draining" in server.process.stdout.readline())
+        client.socket.close()
+        assert server.process.wait(PATIENCE) == 1, server.log
+        line = server.log.splitlines()[-1]
+        assert line == "reactor: faulty: run() raised OSError: the device is lost (model.py:12)"
+
+
+class Cleaner(ReactorModel):
+    async def run(self):
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("cannot put the weights away")
+
+
+async def test_a_run_that_raises_while_the_server_ends_is_logged(autojump_clock, caplog):
+    async with open_server(Cleaner):
+        await trio.sleep(1)
+    (line,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert line.getMessage() == "run() raised ValueError: cannot put the weights away while the server ended"
+    assert line.exc_info[1].args == ("cannot put the weights away",)

@@ -11,7 +11,7 @@ import trio
 from reactor_trio import InputState, Output, ReactorModel, ReactorPipeline, Video, event
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
 from reactor_trio.server.isolation import words, worker
-from reactor_trio.server.restarts import PAUSES
+from reactor_trio.server.restarts import PAUSES, STAYED
 from reactor_trio.testing import open_server
 from reactor_trio.testing.isolated import InlineProcess
 
@@ -152,6 +152,34 @@ async def test_a_load_that_fails_again_is_tried_again_and_then_given_up(autojump
             assert server.http("/health").status == 503
     pauses = np.diff(config["loads"][1:]) - LOAD
     assert pauses == pytest.approx(PAUSES[1:])
+
+
+async def test_a_model_that_ends_soon_after_each_load_is_loaded_ever_later_and_then_given_up(autojump_clock):
+    config = {"loads": []}
+    life = 1.5
+    with pytest.raises(ModelFailed, match="World: its process was killed, soon after each of its last loads"):
+        async with open_server(World, isolation="process", config=config) as server:
+            for pause in PAUSES:
+                await trio.sleep(life)
+                process(server).kill()
+                await trio.sleep(pause + LOAD - 0.1)
+                assert server.http("/health").status == 503
+                await trio.sleep(0.2)
+                assert server.http("/health").status == 200
+            process(server).kill()
+            await trio.sleep(1)
+    assert np.diff(config["loads"]) == pytest.approx([0.1 * (n > 0) + life + pause + LOAD for n, pause in enumerate(PAUSES)])
+
+
+async def test_a_model_that_stays_is_loaded_again_at_once_however_often_it_ends(autojump_clock):
+    config = {"loads": []}
+    async with open_server(World, isolation="process", config=config) as server:
+        for _ in range(3 * len(PAUSES)):
+            await trio.sleep(STAYED)
+            process(server).kill()
+            await trio.sleep(LOAD + 0.1)
+            assert server.http("/health").status == 200
+    assert np.diff(config["loads"]) == pytest.approx(STAYED + LOAD, abs=0.2)
 
 
 async def test_a_load_that_failed_holds_no_process(autojump_clock, monkeypatch):

@@ -20,7 +20,7 @@ import trio
 
 from reactor_trio.cli.inherited import Inherited
 from reactor_trio.cli.run import cannot_listen, manifest_of
-from reactor_trio.cli.signals import Stop, stop_on_signals
+from reactor_trio.cli.signals import Stop, on_hangup, stop_on_signals
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.errors import ManifestError
 from reactor_trio.server.manifest import Manifest
@@ -85,7 +85,7 @@ class _Supervisor:
             stop = Stop(leave, self._kill)
             stop.armed = True
             # SIGHUP too: the child has a process group of its own, so that a closed terminal reaches only this process.
-            with stop_on_signals(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with stop_on_signals(stop, signal.SIGINT, signal.SIGTERM), on_hangup(stop):
                 nursery.start_soon(self._watch, send_change, watching_over)
                 # The watch stands once that task has had its turn, which of two turns it has had for certain: a mistake
                 # that is told at once may be corrected at once.

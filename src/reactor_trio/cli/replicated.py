@@ -18,6 +18,7 @@ from types import FrameType
 import msgspec
 
 from reactor_trio.cli.run import cannot_listen, manifest_of
+from reactor_trio.cli.signals import hangups_ignored
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.server.manifest import Manifest
 
@@ -80,13 +81,14 @@ def run_replicated(
 
 
 class _StopOnSignals:
-    """Around blocks: the first SIGINT or SIGTERM raises `_Stop`, a second one ends the process."""
+    """Around blocks: the first SIGINT, SIGTERM or SIGHUP raises `_Stop`; a second SIGINT or SIGTERM ends the process."""
 
     def __init__(self) -> None:
         self._asked = False
 
     def __enter__(self) -> None:
-        self._before = {number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [signal.SIGINT, signal.SIGTERM, *([] if hangups_ignored() else [signal.SIGHUP])]
+        self._before = {number: signal.signal(number, self) for number in numbers}
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
@@ -94,6 +96,8 @@ class _StopOnSignals:
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         if self._asked:
+            if number == signal.SIGHUP:  # a closed terminal may send it twice
+                return
             os._exit(128 + number)
         self._asked = True
         raise _Stop

@@ -15,7 +15,7 @@ import trio
 
 from reactor_trio.cli.importing import importing, settle
 from reactor_trio.cli.logs import configure_logging, warm_up
-from reactor_trio.cli.signals import Stop, stop_on_signals
+from reactor_trio.cli.signals import Stop, on_hangup, stop_on_signals
 from reactor_trio.cli.terminal import OK, Terminal, UsageError, leaves
 from reactor_trio.server.manifest import Manifest, load_manifest
 
@@ -110,11 +110,19 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
         )
         nursery.cancel_scope.cancel()
 
+    def renew() -> None:
+        if serving is not None and serving.certificates is not None:
+            serving.certificates.renew()
+
     stop = Stop(ask_to_drain)
     token = trio.lowlevel.current_trio_token()
     if sockets:
         signal.signal(signal.SIGUSR1, lambda _signum, _frame: token.run_sync_soon(make_room))
-    with stop_on_signals(stop, signal.SIGINT, signal.SIGTERM):
+    with (
+        stop_on_signals(stop, signal.SIGINT, signal.SIGTERM),
+        # A closed terminal sends SIGHUP, too: a server that was started from one drains also if it has a certificate.
+        on_hangup(stop if settings.tls is None or os.isatty(0) else lambda _signum, _frame: token.run_sync_soon(renew)),
+    ):
         async with trio.open_nursery() as nursery:
             if watchdog is not None:
                 nursery.start_soon(watchdog.run)
@@ -130,8 +138,6 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
             if sockets:  # whoever edits the model does not wait for notices
                 serving.runtime.drain_notice = 0.0
             stop.armed = True
-            if (certificates := serving.certificates) is not None and not os.isatty(0):  # whose closing sends it too
-                signal.signal(signal.SIGHUP, lambda _signum, _frame: token.run_sync_soon(certificates.renew))
             terminal.say(f"{manifest.name} is ready: {serving.url}")
             nursery.start_soon(trio.to_thread.run_sync, warm_up)
             await serving.runtime.prepared.wait()

@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM: the first asks the server to drain, a second ends the process at once.
+"""Ctrl-C, SIGTERM and SIGHUP: the first asks the server to drain, a second Ctrl-C or SIGTERM ends the process at once.
+
+A terminal that closes may send SIGHUP twice, once from the kernel and once from the shell, so it never counts as the second.
 
 Plain signal handlers and not `trio.open_signal_receiver`: the second signal must work when the loop does not.
 """
@@ -13,7 +15,7 @@ from types import FrameType
 
 import trio
 
-__all__ = ["Stop", "stop_on_signals"]
+__all__ = ["Stop", "hangups_ignored", "on_hangup", "stop_on_signals"]
 
 
 class Stop:
@@ -33,6 +35,8 @@ class Stop:
     def __call__(self, signum: int, frame: FrameType | None) -> None:
         """Take one signal."""
         if self._asked:
+            if signum == signal.SIGHUP:
+                return
             if self._on_second is not None:
                 self._on_second()
             os._exit(128 + signum)
@@ -40,6 +44,24 @@ class Stop:
             os._exit(0)
         self._asked = True
         self._token.run_sync_soon(self._on_first)
+
+
+def hangups_ignored() -> bool:
+    """Return whether this process was started with SIGHUP ignored, as `nohup` does; then it has to stay ignored."""
+    return signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+@contextmanager
+def on_hangup(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Call `handler` on SIGHUP inside this block, unless SIGHUP is ignored."""
+    if hangups_ignored():
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -24,7 +25,7 @@ class UsageError(ReactorError):
 
 
 class Terminal:
-    """Standard output and error. A reader that has gone away (`reactor run | head -1`) silences it, no more.
+    """Standard output and error. A reader that has gone away (`reactor run | head -1`, a closed terminal) only silences it.
 
     Args:
         report: told each line of `fail`, too.
@@ -114,7 +115,9 @@ class Terminal:
         try:
             stream.write(text)
             stream.flush()
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.EIO):  # EIO: the terminal was closed
+                raise
             # Nobody reads any more. The server goes on, and so do print() in the model and Python's own flush at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

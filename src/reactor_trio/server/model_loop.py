@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from functools import partial
 
 import trio
@@ -10,6 +12,8 @@ from reactor_trio.interface.model import ReactorModel
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.server.seats import Seat, Seats
 from reactor_trio.session.turns import SharedTurn, Turn, Turns
+
+log = logging.getLogger("reactor_trio.server")
 
 
 class ModelLoop:
@@ -80,7 +84,10 @@ class ModelLoop:
             if self.is_interrupt(error):
                 raise
             cause = with_twin(error) if isinstance(error, Exception) else error
-            return f"run() raised {type(cause).__name__}: {cause}", cause
+            what = f"run() raised {type(cause).__name__}: {cause}"
+            if trio.current_effective_deadline() == -math.inf:  # the server ends already, and reads no answer
+                log.error("%s while the server ended", what, exc_info=cause)
+            return what, cause
         finally:
             self.running -= 1
         return "run() returned; it must go on for the model's life", None

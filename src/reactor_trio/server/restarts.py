@@ -1,17 +1,18 @@
-"""How often a model that is gone is loaded again, and how long before that it is waited."""
+"""When a model whose process ended is loaded again, and when the server gives it up: a crash loop has an end."""
 
 from __future__ import annotations
 
 import trio
 
-#: seconds before each attempt in a row; a model that cannot be loaded is given up after the last one
+#: Seconds before each attempt in a row; after the last attempt the server gives the model up.
 PAUSES = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
-#: seconds for which it must have been loaded for the next attempt to be made at once
-STAYED = 1.0
+#: Seconds that a loaded model must stay for a new row of attempts. One that ends sooner has crashed again: its next attempt
+#: counts in the same row, as if the load itself had failed.
+STAYED = 10.0
 
 
 class Restarts:
-    """Attempts to load one model again."""
+    """Counts the attempts to load one model again."""
 
     def __init__(self) -> None:
         self._attempts = 0
@@ -19,20 +20,19 @@ class Restarts:
 
     @property
     def given_up(self) -> bool:
-        """Whether there are no more attempts in this row."""
+        """True after the last attempt of a row."""
         return self._attempts >= len(PAUSES)
 
     def gone(self) -> None:
-        """The model that was loaded is gone."""
-        stayed = trio.current_time() - self._loaded_at > STAYED
-        # One that goes soon after each load must not spin; its clients shall not wait long for it all the same.
-        self._attempts = 0 if stayed else min(self._attempts, 1)
+        """Note that the loaded model has ended."""
+        if trio.current_time() - self._loaded_at >= STAYED:
+            self._attempts = 0
 
     async def wait(self) -> None:
-        """Wait as long as is due before the next attempt."""
-        await trio.sleep(PAUSES[min(self._attempts, len(PAUSES) - 1)])
+        """Sleep for the pause before the next attempt, and count that attempt."""
+        await trio.sleep(PAUSES[self._attempts])
         self._attempts += 1
 
     def loaded(self) -> None:
-        """The attempt went well."""
+        """Note that the model is loaded."""
         self._loaded_at = trio.current_time()

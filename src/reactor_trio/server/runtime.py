@@ -171,7 +171,8 @@ class Runtime:
         self._failed(what)
         for session in self.sessions:
             session.end("model_error")
-        with trio.move_on_after(self.settings.drain_grace):
+        # Shielded: a server that is asked to end now still says why it failed, to its clients and by its exit code.
+        with trio.move_on_after(self.settings.drain_grace, shield=True):
             await self.desk.all_left()
         raise failure from cause
 
@@ -294,19 +295,21 @@ class Runtime:
         self.room.close_doors()
         self._on_phase("loading")
         restarts.gone()
-        while True:
+        failure = ModelFailed(f"{self.name}: {ending.what}, soon after each of its last loads")
+        failure.__cause__ = ending.cause
+        while not restarts.given_up:
             await restarts.wait()
             try:
                 await self._load()
             except ModelFailed as error:
-                if restarts.given_up:
-                    self._failed(str(error).removeprefix(f"{self.name}: "))
-                    raise
-                log.error("%s; trying again", error, exc_info=error.__cause__)
+                failure = error
+                log.error("%s%s", error, "" if restarts.given_up else "; trying again", exc_info=error.__cause__)
             else:
-                break
-        restarts.loaded()
-        await self.open_doors()
+                restarts.loaded()
+                await self.open_doors()
+                return
+        self._failed(str(failure).removeprefix(f"{self.name}: "))
+        raise failure
 
     def _commanded(self, command: CommandRecord) -> None:
         self.metrics.commanded(_OUTCOMES.get(command.code, "refused"), command.answered - command.at)
