@@ -1,8 +1,8 @@
 """`reactor run --reload`: a supervisor that owns the port and runs the server as a child, anew when a file changes.
 
 A new process and not a re-import: weights, CUDA contexts and threads of the old code are gone for certain. The sockets
-outlive it: a child inherits them, and between two children whoever connects waits in the sockets' own queue. Clients are
-told `model_restarting` and come back by themselves. Code that does not load is not run again until the next change; till
+outlive it: a child inherits them, and between two children whoever connects waits in the sockets' own queue. Clients get
+`model_restarting`, and the page then begins a new session by itself. Code that does not load is not run again until the next change; till
 then the supervisor answers on the port itself, with the reason. A child that ends with code 0 ends the supervisor.
 """
 
