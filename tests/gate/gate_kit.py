@@ -217,7 +217,7 @@ async def open_gate(
             servers.append((await stack.enter_async_context(open_server(Still, settings=given)), key))
         metrics, draining = GateMetrics(), trio.Event()
         lessor = Replicas(servers, claim_within)
-        allocation = Allocation(lessor, most, metrics)
+        allocation = Allocation(lessor, most, metrics, (settings or Settings()).limits.waiting_per_address)
         schema = servers[0][0].runtime.schema
         assert schema is not None
         site = GateSite(allocation, settings or Settings(), schema, metrics, draining)

@@ -9,7 +9,7 @@ from gate_kit import Caller, decoded, open_gate, place_of
 from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.client.transport import TransportClosed
 from reactor_trio.gate.lessor import LeaseLost
-from reactor_trio.server.settings import AuthSettings, Settings
+from reactor_trio.server.settings import AuthSettings, LimitSettings, Settings
 from reactor_trio.server.tickets import issue_ticket
 
 
@@ -157,6 +157,60 @@ async def test_credentials_are_asked_for_at_the_gate(autojump_clock):
         assert decoded((await gate.http("GET", "/health", authorization="Bearer the-token-of-viewers"))[2])["sessions"] == 0
         status, _, text = await gate.http("GET", "/metrics", authorization="Bearer the-token-of-viewers")
         assert (status, b"reactor_allocation_seconds_count 1.0" in text) == (200, True)
+
+
+KEY = "a key of thirty-two bytes or more"
+
+
+async def test_a_ticket_that_is_refused_is_good_for_the_retry(autojump_clock):
+    settings = Settings(auth=AuthSettings("the-token-of-controllers", None, (KEY,)))
+    bearer = {"authorization": f"Bearer {(ticket := issue_ticket(KEY, subject='ada'))}"}
+    async with open_gate(settings=settings, most=1) as gate:
+        at, first = place_of(await (await gate.call(token="the-token-of-controllers")).until("reactor.admitted"))
+        async with gate.servers[at].connect(token=first):
+            assert (await gate.http("POST", "/v1/sessions", **bearer))[0] == 503  # no place is free
+            assert (await gate.upgrade("/ws", **bearer))[0] == 503
+            waiting = await gate.call(token="the-token-of-controllers")
+            await waiting.until("reactor.queued")
+            assert (await gate.http("POST", "/v1/sessions", **bearer))[0] == 503  # others wait
+            assert await (await gate.call(token=ticket)).closed() == 1013  # the line is full
+            await waiting.transport.aclose()
+        await gate.servers[at].settle()
+        assert (await gate.http("POST", "/v1/sessions", **bearer))[0] == 201
+        assert (await gate.http("POST", "/v1/sessions", **bearer))[0] == 401  # and good once
+
+
+async def test_of_two_that_show_one_ticket_at_once_one_gets_a_place(autojump_clock):
+    async with open_gate(replicas=2, settings=Settings(auth=AuthSettings(None, None, (KEY,)))) as gate:
+        ticket, ends = issue_ticket(KEY), []
+
+        async def ask():
+            caller = await gate.call(token=ticket)
+            ends.append((await caller.closed(), [kind for _at, kind, _data in caller.heard]))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            nursery.start_soon(ask)
+        assert sorted(ends) == [(1000, ["reactor.admitted"]), (1008, [])]
+        await trio.testing.wait_all_tasks_blocked()
+        assert gate.allocation.places == 1
+
+
+async def test_as_many_of_an_address_stand_in_line_as_may(autojump_clock, monkeypatch):
+    async with open_gate(settings=Settings(limits=LimitSettings(waiting_per_address=2))) as gate:
+        monkeypatch.setattr(gate.site.addresses, "of_request", lambda request: request.query.get("from"))
+        await (await gate.call("/v1/queue?from=ONE")).until("reactor.admitted")
+        callers = [await gate.call("/v1/queue?from=ONE") for _ in range(2)]
+        for caller in callers:
+            await caller.until("reactor.queued")
+        status, headers, body = await gate.upgrade("/v1/queue?from=ONE")
+        assert (status, headers["retry-after"]) == (429, "1")
+        assert b"as many clients in the queue as it may have" in body
+        assert (await gate.http("POST", "/v1/sessions?from=ONE"))[0] == 429
+        await (await gate.call("/v1/queue?from=OTHER")).until("reactor.queued")
+        await callers[0].transport.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        await (await gate.call("/v1/queue?from=ONE")).until("reactor.queued")
 
 
 async def test_who_has_the_token_ends_a_session_by_way_of_the_gate(autojump_clock):

@@ -2,8 +2,8 @@
 
 A new process and not a re-import: weights, CUDA contexts and threads of the old code are gone for certain. The sockets
 outlive it: a child inherits them, and between two children whoever connects waits in the sockets' own queue. Clients get
-`model_restarting`, and the page then begins a new session by itself. Code that does not load is not run again until the next change; till
-then the supervisor answers on the port itself, with the reason. A child that ends with code 0 ends the supervisor.
+`model_restarting`, and the page then begins a new session by itself. Code that does not load is not run again until the next
+change; till then the supervisor answers on the port itself, with the reason. A child that ends with code 0 ends it too.
 """
 
 from __future__ import annotations

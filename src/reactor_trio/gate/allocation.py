@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from reactor_trio.admission import Admission, Change, Claims
+from reactor_trio.admission import Admission, Change, Claims, Refused
 from reactor_trio.gate.lessor import Granted, LeaseLost, Lessor, Word
 from reactor_trio.gate.metrics import GateMetrics
 from reactor_trio.protocol import Admitted, EndReason
@@ -42,6 +42,7 @@ class Asking:
     """A client that asks for a place; whoever asked leaves, whatever became of it.
 
     Attributes:
+        address: of the client, None if it has no limits.
         position, total: its place in the line, from 1; 0 once it has a lease.
         decided: set when `place` or `refused` is known.
         place: where its session is.
@@ -51,6 +52,7 @@ class Asking:
     sid: str
     claims: Claims
     asked_at: float
+    address: str | None = None
     position: int = 0
     total: int = 0
     place: Admitted | None = None
@@ -66,10 +68,12 @@ class Allocation:
         lessor: gives leases.
         most: clients that may stand in line.
         metrics: told of what happens.
+        per_address: clients of one address that may stand in line; 0: as many as there is room for.
     """
 
-    def __init__(self, lessor: Lessor, most: int, metrics: GateMetrics) -> None:
+    def __init__(self, lessor: Lessor, most: int, metrics: GateMetrics, per_address: int = 0) -> None:
         self._lessor = lessor
+        self._per_address = per_address
         self._metrics = metrics
         self._line = Admission(slots=0, queue_limit=most, claim_ttl=math.inf)
         self._askings: dict[str, Asking] = {}
@@ -100,9 +104,18 @@ class Allocation:
         granted = (lease.granted for lease in self._held.values())
         return next((lease for lease in granted if lease is not None and lease.session_id == session_id), None)
 
-    def ask(self, claims: Claims) -> Asking:
-        """Stand in line for a place. Raises Refused if it is full, or the gate goes down."""
-        asking = Asking(secrets.token_hex(8), claims, trio.current_time())
+    def address_full(self, address: str | None) -> bool:
+        """Return whether as many clients of this address stand in line as may."""
+        if not self._per_address or address is None:
+            return False
+        waiting = (self._line.has(asking.sid) == "waiting" for asking in self._askings.values() if asking.address == address)
+        return sum(waiting) >= self._per_address
+
+    def ask(self, claims: Claims, address: str | None = None) -> Asking:
+        """Stand in line for a place. Raises Refused if it is full, for all or for this address, or the gate goes down."""
+        if self.address_full(address):
+            raise Refused("address_full")
+        asking = Asking(secrets.token_hex(8), claims, trio.current_time(), address)
         self._askings[asking.sid] = asking
         try:
             changes = self._line.reserve(asking.sid, trio.current_time())

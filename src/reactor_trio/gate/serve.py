@@ -52,7 +52,7 @@ async def serve_gate(
     certificates = None if settings.tls is None else Certificates(settings.tls)
     drain = trio.Event() if drain is None else drain
     metrics = GateMetrics()
-    allocation = Allocation(lessor, most, metrics)
+    allocation = Allocation(lessor, most, metrics, settings.limits.waiting_per_address)
     site = GateSite(allocation, settings, schema, metrics, drain)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     try:

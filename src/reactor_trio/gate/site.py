@@ -26,6 +26,8 @@ QUEUE_PATH = "/v1/queue"
 #: Seconds in which a place must come for who does not wait.
 PATIENCE = 1.0
 
+#: The close code for a ticket that was used at another socket meanwhile: policy violation (RFC 6455 §7.4.1).
+_DENIED = 1008
 _GOING_DOWN = "the gate is going down"
 
 
@@ -115,7 +117,7 @@ class GateSite(AccessSite):
         return place if isinstance(place, Response) else _away(request, place)
 
     def _let_in(self, request: Request) -> Response | Grant:
-        """Who may ask for a place; its ticket is used from now on."""
+        """Return what the client may do, or why it may not ask for a place. Its ticket is not used yet."""
         if (too_much := self.addresses.refusal(request)) is not None:
             return too_much
         if self._draining.is_set():
@@ -129,9 +131,10 @@ class GateSite(AccessSite):
             grant = self._look(request)
             if grant.claims.role == "viewer":
                 raise Denied("not_allowed", "this token can only watch; a link for viewers leads to its replica")
-            self._access.use(grant)
         except Denied as denied:
             return self._deny(request, denied)
+        if self._allocation.address_full(self.addresses.of_request(request)):
+            return self.addresses.queue_full(request)
         return grant
 
     async def _wait(self, request: Request, grant: Grant, messages: MessageStream) -> None:
@@ -140,16 +143,23 @@ class GateSite(AccessSite):
                 await messages.aclose(close_code("no_room"), why_not)
                 return
             try:
-                asking = self._allocation.ask(grant.claims)
+                asking = self._allocation.ask(grant.claims, self.addresses.of_request(request))
             except NoRoom as refused:
                 reason: EndReason = "draining" if refused.reason == "draining" else "no_room"
                 await messages.aclose(close_code(reason), reason)
                 return
             waiting = Waiting(asking, messages)
             try:
+                # A client in line has used its ticket; one that was refused until here may come back with it.
+                self._access.use(grant)
                 await waiting.run()
+                return
+            except Denied as denied:
+                self._deny(request, denied)
+                why_not = denied.message
             finally:
                 self._allocation.leave(asking, told=waiting.told)
+            await messages.aclose(_DENIED, why_not)
 
     async def _place_at_once(self, request: Request) -> Response | Admitted:
         """A place for who does not wait."""
@@ -159,7 +169,7 @@ class GateSite(AccessSite):
         if self._allocation.waiting:
             return busy("others wait for a place already; wait with them, at the WebSocket /v1/queue")
         try:
-            asking = self._allocation.ask(grant.claims)
+            asking = self._allocation.ask(grant.claims, self.addresses.of_request(request))
         except NoRoom:
             return busy("the line is full")
         told = False
@@ -168,8 +178,11 @@ class GateSite(AccessSite):
                 await asking.decided.wait()
             if asking.place is None:
                 return busy("no place is free; to wait for one, use the WebSocket /v1/queue")
+            self._access.use(grant)  # last: a client that is refused keeps its ticket
             told = True
             return asking.place
+        except Denied as denied:
+            return self._deny(request, denied)
         finally:
             self._allocation.leave(asking, told=told)
 
