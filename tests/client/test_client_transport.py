@@ -456,6 +456,13 @@ def test_what_is_no_websocket_url(backend, url):
         anyio.run(open_websocket, url, backend=backend)
 
 
+@every_backend
+@pytest.mark.parametrize("url", ["ws://h/a b", "ws://h/ä", "ws://hä/", "ws://h/?q=a b", "ws://h/a\x00b", "ws://h h/"])
+def test_a_character_that_no_url_has_is_named_as_the_fault(backend, url):
+    with pytest.raises(ValueError, match="visible ASCII characters only; write a space as %20"):
+        anyio.run(open_websocket, url, backend=backend)
+
+
 def test_the_virtual_clock_is_really_the_one_in_use():
     async def main():
         return anyio.current_time()

@@ -16,13 +16,8 @@ from reactor_trio.replicas import serve_lessor
 from reactor_trio.replicas.replica import Unavailable
 from reactor_trio.replicas.serve_lessor import ServeLessor
 from reactor_trio.server.leases import Beat, Claimed, Ended
-from reactor_trio.server.load_report import LoadReport
 
 GRANTED = Granted("s1", "ws://127.0.0.1:20001/ws", "k" * 64, 10.0, "17@node")
-LOAD = LoadReport(
-    boot_id="b", seq=1, phase="ready", slots=2, reserved=1, live=0, waiting=0, fps=30.0, step=None, late=0.0,
-    gpu_memory=None, model="m", digest="d",
-)
 
 #: What a call does instead of saying a word: nothing for ever.
 FOREVER = None
@@ -75,7 +70,7 @@ async def lease(loop: asyncio.AbstractEventLoop, deployment: Deployment) -> list
 
 
 async def test_a_lease_says_its_words_and_ends_with_the_last(asyncio_loop: asyncio.AbstractEventLoop) -> None:
-    said: list[Word] = [GRANTED, Claimed(), Beat(LOAD), Beat(LOAD), Ended("client_left")]
+    said: list[Word] = [GRANTED, Claimed(), Beat(), Beat(), Ended("client_left")]
     deployment = Deployment(*said)
     assert await lease(asyncio_loop, deployment) == said
     assert [*deployment.calls] == ["s1"]
@@ -92,7 +87,7 @@ async def test_a_call_that_ends_without_the_last_word_is_a_lost_lease(asyncio_lo
         await lease(asyncio_loop, Deployment(GRANTED, Claimed()))
 
 
-@pytest.mark.parametrize("before", [[], [GRANTED], [GRANTED, Claimed(), Beat(LOAD)]], ids=["asked", "granted", "claimed"])
+@pytest.mark.parametrize("before", [[], [GRANTED], [GRANTED, Claimed(), Beat()]], ids=["asked", "granted", "claimed"])
 async def test_what_the_call_raises_is_a_lost_lease_in_one_line(
     asyncio_loop: asyncio.AbstractEventLoop, before: list[Word]
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,8 +12,6 @@ import trio
 from reactor_trio import ConnectionRefused, Output, ReactorPipeline, SessionEnded, Video
 from reactor_trio.admission import Refused
 from reactor_trio.server.leases import Beat, Claimed, Ended, leased
-from reactor_trio.server.load_report import LoadReport
-from reactor_trio.server.metrics import Buckets
 from reactor_trio.server.settings import Settings, address_of
 from reactor_trio.server.tickets import issue_ticket
 from reactor_trio.testing import TestServer, open_server
@@ -54,10 +50,6 @@ class Told:
         assert isinstance(word, Ended)
         return word.reason
 
-    @property
-    def loads(self) -> list[LoadReport]:
-        return [word.load for _at, word in self.words if isinstance(word, Beat)]
-
 
 def promised(**changes: Any) -> tuple[Settings, str]:
     return leased(msgspec.structs.replace(Settings(), **changes))
@@ -85,12 +77,6 @@ async def test_a_lease_lasts_as_long_as_its_session(autojump_clock):
         assert told.kinds == [(0.5, Claimed), (1.0, Beat), (2.0, Beat), (2.5, Ended)]
         assert told.reason == "client_left"
         assert slots(server) == (0, 0, 1)
-        first, second = told.loads
-        assert (first.seq, second.seq) == (1, 2)
-        assert (first.boot_id, first.phase, first.slots, first.live) == (second.boot_id, "ready", 1, 1)
-        assert second.fps == pytest.approx(10, abs=1)
-        assert (second.step, second.gpu_memory, second.late) == (None, None, 0.0)
-        assert (second.model, len(second.digest), second.digest == first.digest) == ("Still", 16, True)
         await trio.sleep(3)
         assert len(told.words) == 4
 
@@ -175,53 +161,6 @@ async def test_a_drain_ends_what_nobody_has_claimed(autojump_clock):
         assert told.reason == "draining"
         with pytest.raises(Refused, match="draining"):
             server.runtime.leases.open("two", told)
-
-
-async def test_a_report_says_how_long_steps_take(autojump_clock):
-    async with open_server(Still, step_cost=0.004) as server, server.connect(video=["raw"]):
-        await trio.sleep(1)
-        assert server.runtime.leases.report().step == 0.005  # the bucket from 2 to 5 ms
-        assert server.runtime.leases.report().step is None
-
-
-async def test_what_differs_in_its_config_has_another_digest(autojump_clock):
-    digests = set()
-    for config in ({"size": 1}, {"size": 2}, {"size": 1}, {"size": object()}):
-        async with open_server(Still, config=config) as server:
-            digests.add(server.runtime.leases.report().digest)
-    assert len(digests) == 3
-
-
-async def test_memory_of_a_card_is_told_where_one_is_used(autojump_clock, monkeypatch):
-    class Cuda:
-        initialized = False
-
-        @classmethod
-        def is_initialized(cls):
-            return cls.initialized
-
-        @staticmethod
-        def mem_get_info():
-            return 3, 10
-
-    async with open_server(Still) as server:
-        monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=Cuda))
-        assert server.runtime.leases.report().gpu_memory is None
-        Cuda.initialized = True
-        assert server.runtime.leases.report().gpu_memory == 7
-        monkeypatch.undo()
-
-
-def test_a_percentile_is_that_of_what_came_since():
-    buckets = Buckets((1.0, 2.0, 4.0))
-    for value in (0.5, 3.0):
-        buckets.add(value)
-    before = buckets.counts
-    assert buckets.percentile(0.95, since=before) is None
-    for value in [1.5] * 19 + [9.0]:
-        buckets.add(value)
-    assert buckets.percentile(0.95, since=before) == 2.0
-    assert buckets.percentile(0.96, since=before) == 4.0
 
 
 def test_what_is_advertised():

@@ -47,13 +47,18 @@ async def open_websocket(
         ConnectionRefused: the server answered with another HTTP status than 101.
         OSError: no connection, or no WebSocket server on it.
         TimeoutError: no answer in time.
-        ValueError: not a WebSocket URL, or a token that no header can carry.
+        ValueError: not a WebSocket URL, or one with a character that no URL has, or a token that no header can carry.
 
     Cancelled, it leaves nothing open.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("ws", "wss") or parts.hostname is None:
         raise ValueError(f"expected a URL like ws://127.0.0.1:8080/ws, got {url.partition('?')[0]!r}")
+    if not all("!" <= character <= "~" for character in url):
+        raise ValueError(
+            f"a URL, its query included, has visible ASCII characters only; write a space as %20, others as "
+            f"urllib.parse.quote() does, and a host in its xn-- form: {url.partition('?')[0]!r}"
+        )
     if token is not None and not all("!" <= character <= "~" for character in token):
         raise ValueError("token: it may have visible ASCII characters only, without spaces")
     secure = parts.scheme == "wss"

@@ -155,11 +155,11 @@ class GateSite(AccessSite):
                 await waiting.run()
                 return
             except Denied as denied:
-                self._deny(request, denied)
-                why_not = denied.message
+                refusal = denied
             finally:
                 self._allocation.leave(asking, told=waiting.told)
-            await messages.aclose(_DENIED, why_not)
+            self._deny(request, refusal)
+            await messages.aclose(_DENIED, refusal.message)
 
     async def _place_at_once(self, request: Request) -> Response | Admitted:
         """A place for who does not wait."""

@@ -20,12 +20,11 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.protocol import EndReason
-from reactor_trio.server.load_report import LoadReport, LoadReporter
 from reactor_trio.server.settings import AuthSettings, Settings
 from reactor_trio.server.waiting_room import WaitingRoom
 from reactor_trio.session.bell import Bell
 
-#: Seconds between two reports to who has a lease.
+#: Seconds between two beats of a lease.
 BEAT = 1.0
 
 
@@ -35,8 +34,6 @@ class Claimed(msgspec.Struct, frozen=True, tag=True):
 
 class Beat(msgspec.Struct, frozen=True, tag=True):
     """The lease goes on."""
-
-    load: LoadReport
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):
@@ -54,12 +51,10 @@ class Leases:
 
     Args:
         room: where slots are counted.
-        reporter: makes the load that is told.
     """
 
-    def __init__(self, room: WaitingRoom, reporter: LoadReporter) -> None:
+    def __init__(self, room: WaitingRoom) -> None:
         self._room = room
-        self._reporter = reporter
         self._open: dict[str, Told] = {}
         self._bell = Bell()
         self._reasons: dict[str, EndReason] = {}
@@ -91,20 +86,14 @@ class Leases:
         if session_id in self._open:
             self._reasons[session_id] = reason
 
-    def report(self) -> LoadReport:
-        """The load now."""
-        return self._reporter.report()
-
     async def run(self) -> None:
         """Task: tell each one that has a lease that it goes on, each second; until cancelled."""
         while True:
             while not self._open:
                 await self._bell.wait()
-            due = trio.current_time() + BEAT
-            await trio.sleep_until(due)
-            beat = Beat(self._reporter.report(late=trio.current_time() - due))
+            await trio.sleep(BEAT)
             for told in list(self._open.values()):
-                told(beat)
+                told(Beat())
 
     def _given_back(self, session_id: str, reason: EndReason | None) -> None:
         self._end(session_id, reason or self._reasons.pop(session_id, "client_left"))

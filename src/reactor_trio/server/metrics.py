@@ -89,23 +89,6 @@ class Buckets:
         self._counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """How many values are in each bucket, the last of which has no upper bound."""
-        return tuple(self._counts)
-
-    def percentile(self, share: float, since: tuple[int, ...]) -> float | None:
-        """The upper bound of the bucket up to which `share` of the values lie that came since the `counts` given.
-
-        None if none came; of the last bucket its lower bound.
-        """
-        new = [now - before for now, before in zip(self._counts, since, strict=True)]
-        below = list(accumulate(new))
-        if not below[-1]:
-            return None
-        place = next(place for place, count in enumerate(below) if count >= share * below[-1])
-        return self._bounds[min(place, len(self._bounds) - 1)]
-
     def cumulative(self) -> list[tuple[str, float]]:
         """Upper bounds, and how many values were not above each."""
         bounds = (*map(str, self._bounds), "+Inf")
@@ -168,16 +151,6 @@ class Metrics(RequestMetrics):
             self._intervals.add(interval)
         if step is not None:
             self._steps.add(step)
-
-    @property
-    def frames_handed(self) -> int:
-        """Frames shown until now, one for each track."""
-        return self._handed
-
-    @property
-    def steps(self) -> Buckets:
-        """How long the steps took whose frames were shown."""
-        return self._steps
 
     def encoded(self, codec: str, seconds: float) -> None:
         """A frame was encoded, which took so long, the wait for a worker thread included."""

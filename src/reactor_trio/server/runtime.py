@@ -22,7 +22,6 @@ from reactor_trio.protocol import PROTOCOL, EndReason
 from reactor_trio.server.access import Access
 from reactor_trio.server.desk import FrontDesk
 from reactor_trio.server.leases import Leases
-from reactor_trio.server.load_report import LoadReporter
 from reactor_trio.server.metrics import CommandOutcome, Metrics, ModelState
 from reactor_trio.server.placement import Ending, Placed, Placement
 from reactor_trio.server.preparing import prepare, prepare_rest
@@ -111,7 +110,7 @@ class Runtime:
         #: what connections ask
         self.desk = FrontDesk(self, worker, disk, after_session)
         #: what is promised to a gate
-        self.leases = Leases(self.room, LoadReporter(self, trio.current_time))
+        self.leases = Leases(self.room)
 
     # ---- life ---------------------------------------------------------------------------------------------------------
 

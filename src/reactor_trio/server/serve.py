@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from reactor_trio.server.listening import Reception, warn_if_open
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.moderation import Hook, check_in_thread
 from reactor_trio.server.placement import LocalPlacement, Placement
+from reactor_trio.server.processors import usable_processors
 from reactor_trio.server.ranks.implied import ImpliedPlacement
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings, address_of
@@ -100,7 +100,7 @@ async def serve(
     tell = on_phase or (lambda _phase: None)
     certificates = None if settings.tls is None else Certificates(settings.tls)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
-    worker = worker_threads(os.cpu_count() or 1)
+    worker = worker_threads(usable_processors())
 
     def find_moderation() -> Check | None:
         hook = find_hook()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from reactor_trio.server.processors import usable_processors
+
 
 def join(rank: int, world_size: int, store: int) -> None:
     """Join the group, and take the GPU of this rank; on the model thread, before the model is loaded.
@@ -37,7 +39,7 @@ def leave() -> None:
 
 def environment(rank: int, world_size: int, port: int) -> dict[str, str]:
     """What `torchrun` would set, for libraries that read it; `port` is for a store of their own."""
-    threads = max(1, len(os.sched_getaffinity(0)) // world_size)
+    threads = max(1, usable_processors() // world_size)
     return {
         "OMP_NUM_THREADS": str(threads),
         "GLOO_SOCKET_IFNAME": "lo",
