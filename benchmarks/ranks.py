@@ -18,6 +18,7 @@ from statistics import median
 from benchmarks.isolation import WATCHERS, children, until_told, watchers
 from benchmarks.peers import RawClient, cpu_seconds, health, reactor_run
 from benchmarks.report import SPREAD, Report, spread
+from reactor_trio.server.restarts import STAYED
 
 MODEL = """
 import time
@@ -107,6 +108,7 @@ def kills(report: Report, *, quick: bool) -> None:
     source = MODEL.format(ranks=2, seconds=0.01, meets=True)
     with tempfile.TemporaryDirectory() as folder, reactor_run(Path(folder), source, fps=30, max_fps=30) as server:
         for number in range(times):
+            time.sleep(STAYED)  # a model that ends sooner is in a crash loop, in which the pauses grow
             clients = watchers(server, 10)
             began = time.monotonic()
             os.kill(sorted(children(server.process.pid))[number % 2], signal.SIGKILL)

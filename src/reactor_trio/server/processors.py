@@ -17,8 +17,8 @@ _OWN_CGROUP = Path("/proc/self/cgroup")
 def usable_processors(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> int:
     """Return at least 1.
 
-    `os.cpu_count()` counts the processors of the machine, also those that `taskset`, a container's `--cpus` or a pod's CPU limit
-    keep from this process.
+    `os.cpu_count()` counts the processors of the machine, also those that `taskset`, a container's `--cpus` or a pod's CPU
+    limit keep from this process.
 
     Args:
         cgroups: where control groups are mounted (version 2, or the `cpu` controller of version 1 below it).
