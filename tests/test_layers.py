@@ -24,7 +24,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 LAYERS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "protocol": ("errors", "msgspec"),
-    "interface": ("errors", "msgspec numpy torch trio"),
+    "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "decoding": ("", "av cv2 numpy"),
     "pacing": ("", ""),
     "admission": ("", ""),
@@ -63,8 +63,10 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
 }
 
-#: the two files of the root, which only re-export and start
-ROOT = {"__init__": "errors interface model_host server", "__main__": "cli"}
+#: the files of the root, which only re-export and start
+ROOT = {
+    "__init__": "errors interface model_host server", "__main__": "cli", "model_api": "interface", "tracks": "interface",
+}  # fmt: skip
 
 
 class Import:

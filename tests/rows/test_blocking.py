@@ -323,6 +323,27 @@ async def test_a_handler_may_emit_and_may_wait_for_the_session_code(autojump_clo
         assert shown(await client.take(2)) == [1, 5]
 
 
+async def test_a_handler_that_emits_may_wait_for_room(autojump_clock):
+    class Prefills(VideoModel):
+        @command("prefill")
+        def prefill(self):
+            for _ in range(8):
+                get_ctx().emit_block(picture(9))
+
+        def start_session(self):
+            while not get_ctx().should_stop():
+                get_ctx().emit_block(picture(1))
+                time.sleep(0.05)
+
+    async with open_session(Prefills) as client:
+        await client.take(2)
+        await client.command("prefill")
+        with trio.fail_after(60):
+            while shown(await client.take(1)) == [1]:
+                pass
+            assert sum(shown(await client.take(40))) > 40
+
+
 # ---- the end of a session --------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar, overload
 
 import numpy.typing as npt
 
-from reactor_trio.errors import DeclarationError
+from reactor_trio.errors import DeclarationError, ManifestError
 from reactor_trio.interface.declaration import ModelKind
 from reactor_trio.interface.events import event
 from reactor_trio.interface.model import Model
@@ -25,7 +25,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class VideoModel(Model):
     """A model with a blocking session function.
 
-    `__init__(config)` loads the weights, once; `config` is the project's configuration, with its keys as attributes too.
+    `__init__(config)` loads the weights, once. `config` is the project's configuration: an OmegaConf `DictConfig` where
+    omegaconf is installed, else a dict whose keys are attributes too. An `__init__` with other parameters gets the
+    configuration's values by their names, as in Reactor 0.x.
     `start_session()` serves one client after the other on the same thread; when it returns the session is over, when it
     raises the client is told `model_error`. Methods marked `@command` run one at a time on a second thread meanwhile, so
     what they share with `start_session()` is the author's to guard. Changes for one client must be undone in a `finally`.
@@ -39,6 +41,16 @@ class VideoModel(Model):
     model_name: ClassVar[str]
     model_config: ClassVar[str | None]
     model_weights: ClassVar[Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if inspect.iscoroutinefunction(cls.start_session):
+            raise DeclarationError(f"{cls.__qualname__}.start_session: it runs on a thread, so it must be a plain function")
+        if hasattr(cls, "on_media"):
+            raise DeclarationError(
+                f"{cls.__qualname__}.on_media: nothing calls it here; write on_frame(self, frame), or read "
+                "get_ctx().get_track(name).latest()"
+            )
 
     def start_session(self) -> None:
         """Serve one client: emit until `get_ctx().should_stop()`."""
@@ -100,7 +112,7 @@ def command(name: Any = None, description: str = "") -> Any:
 
 
 class Config(dict[str, Any]):
-    """A configuration whose keys can be read as attributes too, at every depth, as `VideoModel` code expects."""
+    """A configuration whose keys are attributes too, at every depth: what `VideoModel` code gets without omegaconf."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -108,6 +120,9 @@ class Config(dict[str, Any]):
         except KeyError:
             raise AttributeError(f"the configuration has no {name!r}; it has: {', '.join(self) or 'nothing'}") from None
         return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
 
     @classmethod
     def of(cls, value: Any) -> Any:
@@ -118,6 +133,46 @@ class Config(dict[str, Any]):
 
 
 def instantiate(cls: type[VideoModel], config: dict[str, Any]) -> VideoModel:
-    """A new model; `__init__` gets the configuration if it takes an argument."""
-    takes = [p for p in list(inspect.signature(cls.__init__).parameters.values())[1:] if p.kind is not p.VAR_KEYWORD]
-    return cls(Config.of(config)) if takes and cls.__init__ is not object.__init__ else cls()  # type: ignore[call-arg]
+    """A new model.
+
+    A parameter of `__init__` named `config`, or the only one if it has no default and the configuration no key of its
+    name, gets the whole configuration, as in Reactor 1.x. Otherwise each parameter gets the value of its own name, as in
+    0.x. Raises ManifestError if the configuration does not fit, and what `__init__` raises.
+    """
+    make: Callable[..., VideoModel] = cls
+    if cls.__init__ is object.__init__:
+        return make()
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    named = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    if "config" in named:
+        return make(config=_dict_config(config))
+    others = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
+    if not others and not named:
+        takes_rest = len(others) < len(parameters)
+        return make(**Config.of(config)) if takes_rest else make()
+    only = others[0] if len(others) == 1 else None
+    if only is not None and only.default is only.empty and only.name not in config:
+        whole = _dict_config(config)
+        return make(**{only.name: whole}) if only.name in named else make(whole)
+    where = f"{cls.__qualname__}.__init__"
+    if missing := [p.name for p in named.values() if p.default is p.empty and p.name not in config]:
+        raise ManifestError(f"config: {where} needs {', '.join(missing)}, which the configuration does not have; it has: "
+                            f"{', '.join(map(str, config)) or 'nothing'}")  # fmt: skip
+    unknown = [str(key) for key in config if key not in named]
+    if unknown and len(others) == len(parameters):
+        raise ManifestError(f"config: the configuration has {', '.join(unknown)}, which {where} does not take; it takes: "
+                            f"{', '.join(named)}")  # fmt: skip
+    return make(**Config.of(config))
+
+
+def _dict_config(config: dict[str, Any]) -> Any:
+    """The configuration as 1.x code expects it, which hands it to `OmegaConf.merge`. Raises ManifestError."""
+    try:
+        from omegaconf import OmegaConf
+        from omegaconf.errors import OmegaConfBaseException
+    except ImportError:
+        return Config.of(config)
+    try:
+        return OmegaConf.create(config, flags={"allow_objects": True})  # a test's configuration may hold any object
+    except OmegaConfBaseException as error:
+        raise ManifestError(f"config: OmegaConf cannot hold it: {' '.join(str(error).split())}") from error

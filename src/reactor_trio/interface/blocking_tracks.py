@@ -1,7 +1,7 @@
 """Tracks of a blocking model: attributes of the class that hold a `VideoOut`, `AudioOut`, `VideoIn` or `AudioIn`.
 
 Without a track to the client there is one, `main_video`; a class that overrides `on_frame` and names no track from the
-client has one, `camera`.
+client has one, `camera`. All of them take `rate` and `default`, as 1.x has them.
 
 Source: the 1.x generation's `concepts/tracks`, as `spec/behaviour.md` section 2.1 tells it.
 """
@@ -25,31 +25,47 @@ CAMERA_TRACK = "camera"
 
 @dataclass(frozen=True)
 class VideoOut:
-    """Declares a video track to the client. `rate`: frames per second, fixed; None: measured from what is emitted."""
+    """Declares a video track to the client.
+
+    Attributes:
+        rate: frames per second, fixed; None or 0: measured from what is emitted.
+        default: whether `get_track()` without a name gives this one; without such a track it gives `main_video`.
+    """
 
     rate: float | None = None
+    default: bool = False
 
 
 @dataclass(frozen=True)
 class AudioOut:
-    """Declares an audio track to the client, at 48 000 samples per second."""
+    """Declares an audio track to the client, at `rate` samples per second; `default` as for `VideoOut`."""
+
+    rate: float = 48_000
+    default: bool = False
 
 
 @dataclass(frozen=True)
 class VideoIn:
-    """Declares a video track from the client."""
+    """Declares a video track from the client. Frames come at the client's rate, whatever `rate` says."""
+
+    rate: float = 0
+    default: bool = False
 
 
 @dataclass(frozen=True)
 class AudioIn:
-    """Declares an audio track from the client, at 48 000 samples per second."""
+    """Declares an audio track from the client, at `rate` samples per second; 0: 48 000."""
+
+    rate: float = 0
+    default: bool = False
 
 
-_MARKERS = {VideoOut: Video, VideoIn: Video, AudioOut: Audio, AudioIn: Audio}
+TRACKS = (VideoOut, AudioOut, VideoIn, AudioIn)
 
 
 def declared_output(cls: type) -> type[Output]:
     """The `Output` that stands for a blocking model's tracks to the client. Raises DeclarationError."""
+    default_track(cls)
     return _tracks(cls, Output, _found(cls, (VideoOut, AudioOut)) or {MAIN_TRACK: Video})
 
 
@@ -64,10 +80,16 @@ def _found(cls: type, markers: tuple[type, ...]) -> dict[str, Any]:
     for base in reversed(cls.__mro__):
         for name, value in vars(base).items():
             if isinstance(value, markers):
-                found[name] = _MARKERS[type(value)]
+                found[name] = _audio(value.rate) if isinstance(value, (AudioOut, AudioIn)) else Video
             elif isinstance(value, type) and value in markers:
                 raise DeclarationError(f"{cls.__qualname__}.{name}: write {value.__name__}(), with parentheses")
     return found
+
+
+def _audio(rate: float) -> Any:
+    """The marker of an audio track of `rate` samples per second."""
+    samples = int(rate) or Audio.sample_rate
+    return Audio if samples == Audio.sample_rate else type(f"Audio{samples}", (Audio,), {"sample_rate": samples})
 
 
 def _tracks(cls: type, base: type[T], hints: dict[str, Any]) -> type[T]:
@@ -81,4 +103,14 @@ def _tracks(cls: type, base: type[T], hints: dict[str, Any]) -> type[T]:
 def fixed_rate(cls: type) -> float | None:
     """The rate that a track of the class fixes, frames per second."""
     rates = {value.rate for base in cls.__mro__ for value in vars(base).values() if isinstance(value, VideoOut)}
-    return next((rate for rate in rates if rate is not None), None)
+    return next((rate for rate in rates if rate), None)
+
+
+def default_track(cls: type) -> str | None:
+    """The track that the class marks as its default. Raises DeclarationError if it marks several."""
+    declared = {name: getattr(cls, name) for base in reversed(cls.__mro__) for name, value in vars(base).items()
+                if isinstance(value, TRACKS)}  # fmt: skip
+    marked = [name for name, track in declared.items() if getattr(track, "default", False)]
+    if len(marked) > 1:
+        raise DeclarationError(f"{cls.__qualname__}: {' and '.join(marked)} are both the default track")
+    return marked[0] if marked else None

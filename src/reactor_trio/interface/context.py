@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from reactor_trio.interface.profiling import Profiler
+
 
 class Track(Protocol):
     """One track of the session."""
@@ -66,7 +68,14 @@ class Context(Protocol):
         ...
 
     def get_track(self, name: str | None = None) -> Track:
-        """The track `name`, by default `main_video`. Raises RuntimeError for one that the model does not declare."""
+        """The track `name`. Without a name: the one declared with `default=True`, else `main_video`, else the first video.
+
+        Raises RuntimeError for a track that the model does not declare.
+        """
+        ...
+
+    def profiler(self) -> Profiler:
+        """What `get_profiler()` gives."""
         ...
 
 

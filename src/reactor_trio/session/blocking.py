@@ -11,6 +11,7 @@ The model loop stays free, so commands, the disconnect and words from the playou
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,11 +22,12 @@ import trio
 
 from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.interface.blocking import VideoModel
-from reactor_trio.interface.blocking_tracks import MAIN_TRACK
+from reactor_trio.interface.blocking_tracks import MAIN_TRACK, default_track
 from reactor_trio.interface.context import running
 from reactor_trio.interface.declaration import BLOCKING_INPUT
 from reactor_trio.interface.input import InputBuffer, InputFrame, ReadMode
 from reactor_trio.interface.messages import plain
+from reactor_trio.interface.profiling import Profiler, get_profiler
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import Chunk, chunk_from_output
 from reactor_trio.model_host import AuthorThread
@@ -56,7 +58,7 @@ class BlockingDriver(Driver):
         model = cast(VideoModel, self._half.model)
         self._half.step = 1  # a command that comes while the first block is computed is seen by the second
         self._runs = True
-        context = SessionContext(self._half, self._session_thread)
+        context = SessionContext(self._half, self._session_thread, self._handler_thread)
         with running(context) as variables:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._apply_commands, variables.copy)
@@ -108,10 +110,15 @@ class BlockingDriver(Driver):
 class SessionContext:
     """What `get_ctx()` gives; see `interface.context.Context`."""
 
-    def __init__(self, half: ModelHalf, thread: AuthorThread) -> None:
+    def __init__(self, half: ModelHalf, session_thread: AuthorThread, handler_thread: AuthorThread) -> None:
         self._half = half
-        self._thread = thread
+        self._session_thread, self._handler_thread = session_thread, handler_thread
+        #: as models of 0.x ask whether they must stop
+        self._stop_evt = StopEvent(self)
         self._tracks = {spec.name: spec for spec in half.outputs[0].__reactor_tracks__}
+        videos = [spec.name for spec in self._tracks.values() if spec.kind == "video"]
+        first = MAIN_TRACK if MAIN_TRACK in self._tracks else next(iter([*videos, *self._tracks]))
+        self._default_track = default_track(type(half.model)) or first
         input_class = half.inputs.get(BLOCKING_INPUT)
         self.inputs = () if input_class is None else input_class.__reactor_tracks__
         #: the newest frame of each track from the client
@@ -159,13 +166,26 @@ class SessionContext:
 
     def get_track(self, name: str | None = None) -> OutTrack | InTrack:
         """A track of the model."""
-        wanted = name or (MAIN_TRACK if MAIN_TRACK in self._tracks else next(iter(self._tracks)))
+        wanted = name or self._default_track
         if wanted in self._tracks:
             return OutTrack(self, self._tracks[wanted])
         names = [spec.name for spec in self.inputs]
         if wanted in names:
             return InTrack(self, wanted)
         raise RuntimeError(f"get_track: this model has no track {wanted!r}; it has: {', '.join([*self._tracks, *names])}")
+
+    def profiler(self) -> Profiler:
+        """See `get_profiler`."""
+        return get_profiler()
+
+    def wait_until_over(self, seconds: float) -> None:
+        """Wait until the session is over, on a thread of the author; `seconds` at most."""
+
+        async def wait() -> None:
+            with trio.move_on_after(max(0.0, seconds)):
+                await self._half.stopped.wait()
+
+        self._cross(wait)
 
     def emit_on(self, spec: TrackSpec, data: object, bucket: int | None) -> None:
         """Emit on one track; data of several tracks that share a bucket is shown together."""
@@ -187,7 +207,7 @@ class SessionContext:
         self._push(chunk_from_output(output, self._half.outputs))
 
     def _push(self, chunk: Chunk | None) -> None:
-        own = threading.current_thread() is self._thread.thread
+        own = threading.current_thread() is self._session_thread.thread
         if own:
             self._half.blocks.ends()
         self._cross(self._half.blocks.push, chunk)
@@ -195,8 +215,27 @@ class SessionContext:
             self._half.blocks.begins()
 
     def _cross(self, function: Callable[..., Any], *args: Any) -> None:
+        handles = threading.current_thread() is self._handler_thread.thread
+        thread = self._handler_thread if handles else self._session_thread  # whose waiting its clock must know of
         with suppress(trio.RunFinishedError):  # a thread that outlived the server
-            self._thread.call_loop(function, *args)
+            thread.call_loop(function, *args)
+
+
+class StopEvent:
+    """What `get_ctx()._stop_evt` is in Reactor, a `threading.Event`, as far as models use it."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
+
+    def is_set(self) -> bool:
+        """Whether the session is over."""
+        return self._context.should_stop()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is over, `timeout` seconds at most; whether it is."""
+        if not self.is_set():
+            self._context.wait_until_over(math.inf if timeout is None else timeout)
+        return self.is_set()
 
 
 class OutTrack:

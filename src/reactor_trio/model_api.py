@@ -1,0 +1,5 @@
+"""Where Reactor 1.x has `VideoModel`, `command` and `model`."""
+
+from reactor_trio.interface import VideoModel, command, model
+
+__all__ = ["VideoModel", "command", "model"]
