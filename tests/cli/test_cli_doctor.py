@@ -293,6 +293,18 @@ def test_a_broken_manifest_is_a_problem_that_names_the_place(tmp_path, manifest,
     assert told in found.text
 
 
+def test_what_a_nested_manifest_asks_in_vain_is_a_warning(project):
+    nested = "model: {name: nested}\nruntime: {import: 'pipeline:MyModel'%s}\n"
+    (project / "reactor.yaml").write_text(nested % "")
+    assert check_manifest(project)[1].verdict == "ok"
+    (project / "reactor.yaml").write_text(nested % ", step_results: {enabled: true}" + "recording: {enabled: true}\n")
+    manifest, found = check_manifest(project)
+    assert manifest is not None
+    assert (found.verdict, found.text.rpartition(": ")[2], found.remedy) == (
+        "warning", "nothing here acts upon runtime.step_results, recording", "see docs/guide/migration.md",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("source", "told"),
     [

@@ -65,6 +65,17 @@ def test_host_and_port_of_the_command_line_win(project):
     assert "ready: http://127.0.0.3:9001/\n" in done.stdout
 
 
+def test_a_nested_manifest_is_served_and_what_it_asks_in_vain_is_said_once(project):
+    (project / "reactor.yaml").write_text(
+        "$schema: reactor/v2\nmodel: {name: nested}\nruntime: {import: 'pipeline:MyModel'}\nrecording: {enabled: true}\n"
+    )
+    done = run(project, "terminated", "--port", "0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("loading nested ...\n")
+    (line,) = done.stderr.splitlines()
+    assert json.loads(line)["message"].startswith("reactor.yaml: recording: nothing here acts upon it; docs/guide/migr")
+
+
 def test_t114_a_load_that_raises_is_one_line_with_the_authors_line_and_exit_code_1(project):
     done = run(project, "load_fails", "--set", "width=3")
     assert done.returncode == 1

@@ -91,7 +91,7 @@ def test_runtime_overrides_go_over_the_manifests(project):
         ("name: x\n", "reactor.yaml: model: missing"),
         ("model: pipeline\n", "reactor.yaml: model: expected module:Class, got 'pipeline'"),
         ("model: 'a b:C'\n", "reactor.yaml: model: expected module:Class, got 'a b:C'"),
-        ("model: {name: x}\n", "reactor.yaml: model: Expected str, got object"),
+        ("model: [a:B]\n", "reactor.yaml: model: Expected str, got array"),
         ("model: a:B\nname: 3\n", "reactor.yaml: name: Expected str | null, got int"),
         ("model: a:B\nname: ' '\n", "reactor.yaml: name: must not be empty"),
         ("modl: a:B\nmodel: a:B\n", "reactor.yaml: modl: unknown key; did you mean model?"),
@@ -108,6 +108,109 @@ def test_runtime_overrides_go_over_the_manifests(project):
 def test_a_manifest_that_cannot_be_used_is_refused_in_one_line(project, text, message):
     (project / "reactor.yaml").write_text(text)
     assert message in refusal(load_manifest, project)
+
+
+# --- the nested form of Reactor 2.5 and later -----------------------------------------------------------------------------
+
+
+NESTED = """
+$schema: reactor/v2
+model:
+  name: world-model
+  version: v0.0.1
+  display-name: World Model
+  resources: {gpu: {type: NVIDIA_B200, count: 1}}
+runtime:
+  import: pipeline:MyModel
+  config: config.yml
+  weights_path: ./weights
+build: {runtime_version: "3.6.1"}
+deployment: {instances: [{region: us-west, count: 1}]}
+"""
+
+
+def test_the_nested_form_says_what_the_flat_one_says(project):
+    (project / "config.yml").write_text("width: 640\n")
+    (project / "reactor.yaml").write_text(NESTED)
+    nested = load_manifest(project, ["width=320"])
+    assert nested.model.marker == "project"
+    assert (nested.name, nested.config, nested.weights) == ("world-model", {"width": 320}, project / "weights")
+    assert nested.unused == ()
+    (project / "reactor.yaml").write_text(
+        "model: pipeline:MyModel\nname: world-model\nconfig: config.yml\nweights_path: weights\n"
+    )
+    flat = load_manifest(project, ["width=320"])
+    assert (flat.model, flat.name, flat.config, flat.weights, flat.settings) == (
+        nested.model, nested.name, nested.config, nested.weights, nested.settings,
+    )  # fmt: skip
+
+
+def test_our_own_settings_stand_beside_the_import(project):
+    (project / "reactor.yaml").write_text("runtime: {import: 'pipeline:MyModel', port: 9000, limits: {connections: 3}}\n")
+    manifest = load_manifest(project, runtime_overrides={"host": "::1"})
+    assert (manifest.settings.port, manifest.settings.host, manifest.settings.limits.connections) == (9000, "::1", 3)
+    assert (manifest.name, manifest.config, manifest.model.marker) == ("pipeline:MyModel", {}, "project")
+
+
+@pytest.mark.parametrize("header", ["apiVersion: v1beta\nkind: VideoModel\n", "$schema: reactor/v1\n", ""])
+def test_every_header_of_the_nested_form_is_taken(project, header):
+    (project / "reactor.yaml").write_text(header + "model: {name: mine}\nruntime: {import: 'pipeline:MyModel'}\n")
+    assert load_manifest(project).name == "mine"
+
+
+def test_what_is_asked_for_and_not_done_is_named(project):
+    (project / "reactor.yaml").write_text(
+        "model: {name: mine}\nrecording: {enabled: true, chunk_seconds: 4}\nmoderation: {enabled: false}\n"
+        "runtime: {import: 'pipeline:MyModel', livekit: {url: 'wss://x'}, step_results: {enabled: false}}\n"
+    )
+    assert load_manifest(project).unused == ("runtime.livekit", "recording")
+
+
+def test_moderation_that_is_asked_for_must_have_its_function(project):
+    text = "model: {name: mine}\nmoderation: {enabled: true}\nruntime: {import: 'pipeline:MyModel'%s}\n"
+    (project / "reactor.yaml").write_text(text % "")
+    assert "moderation: here a function of the project moderates; name it as runtime.moderate" in refusal(
+        load_manifest, project
+    )
+    (project / "reactor.yaml").write_text(text % ", moderate: 'pipeline:check'")
+    assert load_manifest(project).settings.moderate == "pipeline:check"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model: {name: x}\n", "reactor.yaml: runtime.import: missing; write `import: module:Class` under `runtime:`"),
+        ("$schema: reactor/v2\n", "reactor.yaml: runtime.import: missing"),
+        ("$schema: reactor/v2\nmodel: a:B\n", "model: expected a mapping, got str; the class is runtime.import"),
+        ("runtime: {import: a}\n", "reactor.yaml: runtime.import: expected module:Class, got 'a'"),
+        ("runtime: {import: 3}\n", "reactor.yaml: runtime.import: Expected str, got int"),
+        ("runtime: {import: 'a:B', prot: 1}\n", "reactor.yaml: runtime.prot: unknown key; did you mean runtime.port?"),
+        ("runtime: {import: 'a:B', config: none.yml}\n", "reactor.yaml: config: no such file: "),
+        ("runtime: {import: 'a:B', config: {a: 1}}\n", "reactor.yaml: runtime.config: Expected str, got dict"),
+        ("runtime: {import: 'a:B'}\nconfig: c\n", "config: unknown key beside runtime.import; did you mean runtime.config?"),
+        ("runtime: {import: 'a:B'}\nname: c\n", "name: unknown key beside runtime.import; did you mean model.name?"),
+        ("runtime: {import: 'a:B'}\nbild: {}\n", "bild: unknown key beside runtime.import; did you mean build?"),
+        ("runtime: {import: 'a:B'}\nzzz: {}\n", "zzz: unknown key beside runtime.import; known keys: $schema, "),
+        ("model: {name: ' '}\nruntime: {import: 'a:B'}\n", "reactor.yaml: model.name: must not be empty"),
+        ("model: {name: 3}\nruntime: {import: 'a:B'}\n", "reactor.yaml: model.name: Expected str, got int"),
+        ("model: a:B\nruntime: {import: 'a:B'}\n", "reactor.yaml: model: expected a mapping, got str; "),
+        ("model: {name: x}\nruntime: 3\n", "reactor.yaml: runtime: expected a mapping, got int"),
+    ],
+)
+def test_a_nested_manifest_that_cannot_be_used_names_its_own_keys(project, text, message):
+    (project / "reactor.yaml").write_text(text)
+    assert message in refusal(load_manifest, project)
+
+
+@pytest.mark.parametrize(
+    ("model_path", "message"),
+    [("pipelin:MyModel", "reactor.yaml: runtime.import: no module pipelin"),
+     ("pipeline:MyModle", "reactor.yaml: runtime.import: ")],
+)  # fmt: skip
+def test_a_model_that_a_nested_manifest_cannot_import_is_named_by_its_key(project, model_path, message):
+    (project / "reactor.yaml").write_text(f"runtime: {{import: '{model_path}'}}\n")
+    manifest = load_manifest(project)
+    assert message in refusal(lambda: manifest.model)
 
 
 def test_a_folder_without_a_manifest_says_how_to_make_one(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import logging
 import os
 import signal
 import socket
@@ -17,9 +18,11 @@ from reactor_trio.cli.importing import importing, settle
 from reactor_trio.cli.logs import configure_logging, warm_up
 from reactor_trio.cli.signals import Stop, on_hangup, stop_on_signals
 from reactor_trio.cli.terminal import OK, Terminal, UsageError, leaves
-from reactor_trio.server.manifest import Manifest, load_manifest
+from reactor_trio.server.manifest import MANIFEST_NAME, Manifest, load_manifest
 
 __all__ = ["cannot_listen", "manifest_of", "run"]
+
+log = logging.getLogger("reactor_trio.server")
 
 # The pacer must get the interpreter within about a millisecond of a frame's due time. A model that computes in Python
 # gives it up only when asked, by default after 5 ms, which a viewer sees as jitter.
@@ -49,6 +52,8 @@ def run(
     """
     manifest = manifest_of(path, overrides, host, port, record, certfile=certfile, keyfile=keyfile)
     configure_logging(manifest.name, as_json=json_logs, debug=debug)
+    for key in manifest.unused:
+        log.warning("%s: %s: nothing here acts upon it; docs/guide/migration.md names what does", MANIFEST_NAME, key)
     sys.setswitchinterval(SWITCH_INTERVAL)
     with suppress(RuntimeError, OSError, ValueError):  # there is no standard error
         faulthandler.enable()  # model code that crashes the process leaves its stack there

@@ -28,7 +28,8 @@ import yaml
 
 from reactor_trio.errors import ManifestError
 from reactor_trio.server.credentials import under
-from reactor_trio.server.settings import AuthSettings, Settings, TlsSettings, parse_struct
+from reactor_trio.server.reactor_config import ReactorConfig, split_path
+from reactor_trio.server.settings import AuthSettings, Settings, TlsSettings
 
 if TYPE_CHECKING:
     from reactor_trio.interface.model import Model
@@ -43,7 +44,8 @@ class Manifest:
     """A project folder's `reactor.yaml`, checked, with its `config.yml` and the overrides applied.
 
     `path` is the folder (absolute), `model_path` the text `module:Class`, `config` what `load(config)` is handed,
-    `weights` the folder that `weights_path` names (absolute), if it does.
+    `weights` the folder that `weights_path` names (absolute), if it does. `model_key` and `unused` are those of
+    `ReactorConfig`.
     """
 
     path: Path
@@ -52,6 +54,8 @@ class Manifest:
     config: dict[str, Any]
     settings: Settings
     weights: Path | None = None
+    model_key: str = "model"
+    unused: tuple[str, ...] = ()
 
     @cached_property
     def model(self) -> type[Model]:
@@ -65,21 +69,13 @@ class Manifest:
         if text is None:
             return None
         at = f"{self.path / MANIFEST_NAME}: runtime.moderate: "
-        module_name, function_name = _split_path(text, "runtime.moderate", "module:function")
+        module_name, function_name = split_path(text, "runtime.moderate", "module:function")
         with _import_lock:
             module = _import_module(self.path, module_name, "runtime.moderate")
         found = getattr(module, function_name, None)
         if not callable(found):
             raise ManifestError(f"{at}{module.__file__} has no function {function_name}")
         return cast("Callable[..., Any]", found)
-
-
-class _ManifestFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    model: str
-    name: str | None = None
-    config: str | None = None
-    weights_path: str | None = None
-    runtime: Settings = Settings()
 
 
 def load_manifest(
@@ -99,20 +95,13 @@ def load_manifest(
         runtime = values.get("runtime")
         if runtime_overrides and (runtime is None or isinstance(runtime, dict)):
             values["runtime"] = {**(runtime or {}), **runtime_overrides}
-        if "model" not in values:
-            raise ManifestError("model: missing; write `model: module:Class`")
-        file = parse_struct(values, _ManifestFile)
-        _split_path(file.model)
-        if file.runtime.moderate is not None:
-            _split_path(file.runtime.moderate, "runtime.moderate", "module:function")
-        if file.name is not None and not file.name.strip():
-            raise ManifestError("name: must not be empty")
+        file = ReactorConfig.from_dict(values)
     except ManifestError as error:
         raise ManifestError(f"{path}: {error}") from None
     config = {} if file.config is None else _read_config(path, folder / file.config)
     for text in overrides:
         _override(config, text)
-    settings = file.runtime
+    settings = file.settings
     if settings.record is not None:
         settings = msgspec.structs.replace(settings, record=str(folder / Path(settings.record).expanduser()))
     if settings.auth is not None:
@@ -121,7 +110,9 @@ def load_manifest(
         certfile, keyfile = (name and str(folder / Path(name).expanduser()) for name in (tls.certfile, tls.keyfile))
         settings = msgspec.structs.replace(settings, tls=TlsSettings(certfile or "", keyfile))
     weights = folder / Path(file.weights_path).expanduser() if file.weights_path else None
-    return Manifest(folder, file.model, file.name or file.model, config, settings, weights)
+    return Manifest(
+        folder, file.model, file.name or file.model, config, settings, weights, file.model_key, file.unused
+    )  # fmt: skip
 
 
 def _read_config(manifest: Path, path: Path) -> dict[str, Any]:
@@ -235,12 +226,12 @@ def import_model(manifest: Manifest) -> type[Model]:
     Raises `ManifestError` if there is no such module or class, if the class is not a model, or if the module itself
     raises while it is imported (`__cause__` is that exception).
     """
-    module_name, class_name = _split_path(manifest.model_path)
+    module_name, class_name = split_path(manifest.model_path, manifest.model_key)
     with _import_lock:
-        module = _import_module(manifest.path, module_name)
+        module = _import_module(manifest.path, module_name, manifest.model_key)
     from reactor_trio.interface.model import Model
 
-    at = f"{manifest.path / MANIFEST_NAME}: model: "
+    at = f"{manifest.path / MANIFEST_NAME}: {manifest.model_key}: "
     found = getattr(module, class_name, None)
     if found is None:
         models = [name for name, value in vars(module).items() if _is_model(value, Model, module_name)]
@@ -267,7 +258,7 @@ def author_location(error: BaseException, folder: Path) -> str | None:
     return None
 
 
-def _import_module(folder: Path, name: str, key: str = "model") -> ModuleType:
+def _import_module(folder: Path, name: str, key: str) -> ModuleType:
     head = name.partition(".")[0]
     beside = _has_module(folder, head)
     at = f"{folder / MANIFEST_NAME}: {key}: "
@@ -313,13 +304,6 @@ def _forget(name: str) -> None:
 
 def _is_model(value: object, base: type, module_name: str) -> bool:
     return isinstance(value, type) and issubclass(value, base) and value.__module__ == module_name
-
-
-def _split_path(text: str, key: str = "model", form: str = "module:Class") -> tuple[str, str]:
-    module_name, colon, name = text.partition(":")
-    if not colon or not name.isidentifier() or not all(part.isidentifier() for part in module_name.split(".")):
-        raise ManifestError(f"{key}: expected {form}, got {text!r}")
-    return module_name, name
 
 
 def _one_line(error: BaseException) -> str:

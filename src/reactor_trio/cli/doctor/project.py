@@ -22,6 +22,9 @@ def check_manifest(path: Path) -> tuple[Manifest | None, Finding]:
         manifest = load_manifest(path)
     except ReactorError as error:
         return None, problem("manifest", str(error))
+    if manifest.unused:
+        what = f"{manifest.path / MANIFEST_NAME}: nothing here acts upon {', '.join(manifest.unused)}"
+        return manifest, warning("manifest", what, "see docs/guide/migration.md")
     return manifest, ok("manifest", f"{manifest.path / MANIFEST_NAME}: {manifest.name}")
 
 
