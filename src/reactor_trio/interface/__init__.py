@@ -30,8 +30,20 @@ from reactor_trio.interface.messages import ClientInfo as ClientInfo
 from reactor_trio.interface.messages import MessageField as MessageField
 from reactor_trio.interface.messages import ModelMessage as ModelMessage
 from reactor_trio.interface.model import Idle as Idle
+from reactor_trio.interface.model import OutputBuffer as OutputBuffer
 from reactor_trio.interface.model import ReactorModel as ReactorModel
 from reactor_trio.interface.model import ReactorPipeline as ReactorPipeline
+from reactor_trio.interface.profiling import get_profiler as get_profiler
+from reactor_trio.interface.registries import EVENT_REGISTRY as EVENT_REGISTRY
+from reactor_trio.interface.registries import INPUT_REGISTRY as INPUT_REGISTRY
+from reactor_trio.interface.registries import MESSAGE_REGISTRY as MESSAGE_REGISTRY
+from reactor_trio.interface.registries import OUTPUT_REGISTRY as OUTPUT_REGISTRY
+from reactor_trio.interface.registries import Connected as Connected
+from reactor_trio.interface.registries import Disconnected as Disconnected
+from reactor_trio.interface.registries import Event as Event
+from reactor_trio.interface.registries import FileUploaded as FileUploaded
+from reactor_trio.interface.registries import all_input_tracks as all_input_tracks
+from reactor_trio.interface.registries import all_output_tracks as all_output_tracks
 from reactor_trio.interface.state import InputState as InputState
 from reactor_trio.interface.tensors import to_frames as to_frames
 from reactor_trio.interface.tracks import Audio as Audio
@@ -39,6 +51,9 @@ from reactor_trio.interface.tracks import Input as Input
 from reactor_trio.interface.tracks import Output as Output
 from reactor_trio.interface.tracks import Video as Video
 from reactor_trio.interface.weights import get_weights_path as get_weights_path
+
+#: what Reactor 2.x calls the base of `ReactorModel`, which has nothing of its own here
+ReactorCore = ReactorModel
 
 if not typing.TYPE_CHECKING:
 

@@ -269,7 +269,7 @@ def _of_module(model: type, base: type[T], serial: Callable[[type[T]], int]) -> 
         if module is None or cls.__module__.startswith("reactor_trio.interface"):
             continue
         newest: dict[tuple[str, str], type[T]] = {}
-        for candidate in sorted(_all_subclasses(base), key=serial):
+        for candidate in sorted(all_subclasses(base), key=serial):
             if candidate.__module__ == cls.__module__ or vars(module).get(candidate.__name__) is candidate:
                 newest[candidate.__module__, candidate.__qualname__] = candidate
         scope = cls.__qualname__.rpartition(".")[0]
@@ -280,7 +280,8 @@ def _of_module(model: type, base: type[T], serial: Callable[[type[T]], int]) -> 
     return ()
 
 
-def _all_subclasses(base: type[T]) -> Iterable[type[T]]:
+def all_subclasses(base: type[T]) -> Iterable[type[T]]:
+    """Those of `base` that exist now, at every depth."""
     for cls in base.__subclasses__():
         yield cls
-        yield from _all_subclasses(cls)
+        yield from all_subclasses(cls)

@@ -7,7 +7,7 @@ shallow copy of a model with a port of its own is therefore a model for another 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final, runtime_checkable
 
 import trio
 
@@ -29,6 +29,7 @@ class Connected(Protocol):
         ...
 
 
+@runtime_checkable
 class OutputBuffer(Protocol):
     """The queue between the model and its viewers."""
 

@@ -46,6 +46,7 @@ class _Tracks:
     """What `Output` and `Input` share: fields become tracks."""
 
     __reactor_tracks__: ClassVar[tuple[TrackSpec, ...]] = ()
+    __reactor_markers__: ClassVar[dict[str, Any]] = {}
     __reactor_serial__: ClassVar[int] = -1
     _direction: ClassVar[Literal["out", "in"]] = "out"
 
@@ -63,6 +64,7 @@ class _Tracks:
         cls.__reactor_tracks__ = tuple(
             _track(cls, name, hints[name], defaults[name] is None, cls._direction) for name in defaults
         )
+        cls.__reactor_markers__ = {name: _marker(hints[name]) for name in defaults}
         cls.__reactor_serial__ = next(_serial)
 
 
@@ -84,11 +86,17 @@ class Input(_Tracks):
     _direction: ClassVar[Literal["out", "in"]] = "in"
 
 
-def _track(cls: type, name: str, hint: Any, optional: bool, direction: Literal["out", "in"]) -> TrackSpec:
+def _marker(hint: Any) -> Any:
+    """`Video | None` -> `Video`."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         members = [member for member in typing.get_args(hint) if member is not type(None)]
-        optional = optional or len(members) < len(typing.get_args(hint))
-        hint = members[0] if len(members) == 1 else hint
+        return members[0] if len(members) == 1 else hint
+    return hint
+
+
+def _track(cls: type, name: str, hint: Any, optional: bool, direction: Literal["out", "in"]) -> TrackSpec:
+    optional = optional or type(None) in typing.get_args(hint)
+    hint = _marker(hint)
     kinds: tuple[type, ...] = hint.__mro__ if isinstance(hint, type) else ()
     if Video in kinds:
         return TrackSpec(name, "video", direction, None, optional)

@@ -1,0 +1,130 @@
+"""What Reactor 2.x keeps in registries: the events, messages and tracks of all classes that a program has declared.
+
+The runtime reads the `Declaration` of the one model that it serves. These are for programs that look names up, most of them
+tests; each look reads the classes that exist then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
+
+from reactor_trio.errors import DeclarationError
+from reactor_trio.interface.arguments import MISSING
+from reactor_trio.interface.declaration import CommandSpec, all_subclasses
+from reactor_trio.interface.files import UploadedFile
+from reactor_trio.interface.messages import ModelMessage
+from reactor_trio.interface.model import Model
+from reactor_trio.interface.tracks import Input, Output
+
+T = TypeVar("T")
+
+
+class Event:
+    """Base of the classes in `EVENT_REGISTRY`: a command with its arguments as fields.
+
+    A model's commands come from `@event` methods and state fields; a subclass of an author's own is a DeclarationError.
+    """
+
+    #: the command's name on the wire
+    name: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__ != __name__:
+            raise DeclarationError(f"{cls.__qualname__}: nothing would call it; write a method of the model with @event")
+
+
+@dataclasses.dataclass
+class Connected(Event):
+    """A client has connected. Reactor 2.x makes these; here `@connected` is called, and no event is made."""
+
+    connected_users: int = 1
+
+
+@dataclasses.dataclass
+class Disconnected(Event):
+    """A client has left, as `Connected`."""
+
+    connected_users: int = 0
+
+
+@dataclasses.dataclass
+class FileUploaded(Event):
+    """A file is complete, as `Connected`; here `@file_uploaded` is called."""
+
+    file: UploadedFile
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Classes by name, read at each look."""
+
+    def __init__(self, read: Callable[[], dict[str, T]]) -> None:
+        self._read = read
+
+    def __getitem__(self, name: str) -> T:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+
+_events_of: weakref.WeakKeyDictionary[type[Model], dict[str, type[Event]]] = weakref.WeakKeyDictionary()
+
+
+def _events() -> dict[str, type[Event]]:
+    found: dict[str, type[Event]] = {}
+    for model in all_subclasses(Model):
+        declaration = vars(model).get("__reactor_declaration__")
+        if declaration is not None:
+            if model not in _events_of:
+                _events_of[model] = {name: _event(spec) for name, spec in declaration.commands.items()}
+            found |= _events_of[model]
+    return found
+
+
+def _event(command: CommandSpec) -> type[Event]:
+    """A dataclass of the command's arguments."""
+    parameters = command.arguments.parameters
+    defaults = {p.name: p.info.fresh_default for p in parameters if p.info.default is not MISSING}
+
+    def body(namespace: dict[str, Any]) -> None:
+        namespace |= {"__module__": __name__, "__annotations__": {p.name: p.type for p in parameters}}
+        namespace |= {name: dataclasses.field(default_factory=default) for name, default in defaults.items()}
+
+    class_name = "".join(word.capitalize() for word in command.name.split("_"))
+    made: type[Event] = types.new_class(class_name, (Event,), exec_body=body)
+    dataclasses.dataclass(kw_only=True)(made)
+    made.name = command.name  # last: an argument may have this name
+    return made
+
+
+#: by the command's name
+EVENT_REGISTRY: Mapping[str, type[Event]] = Registry(_events)
+#: by the message's type on the wire
+MESSAGE_REGISTRY: Mapping[str, type[ModelMessage]] = Registry(
+    lambda: {cls.__reactor_type__: cls for cls in all_subclasses(ModelMessage)}
+)
+#: by the class's name
+OUTPUT_REGISTRY: Mapping[str, type[Output]] = Registry(lambda: {cls.__name__: cls for cls in all_subclasses(Output)})
+#: by the class's name
+INPUT_REGISTRY: Mapping[str, type[Input]] = Registry(lambda: {cls.__name__: cls for cls in all_subclasses(Input)})
+
+
+def all_output_tracks() -> dict[str, Any]:
+    """The markers, `Video` or `Audio`, of the tracks of all `Output` classes, by the track's name."""
+    return {name: marker for cls in OUTPUT_REGISTRY.values() for name, marker in cls.__reactor_markers__.items()}
+
+
+def all_input_tracks() -> dict[str, Any]:
+    """The markers of the tracks of all `Input` classes, by the track's name."""
+    return {name: marker for cls in INPUT_REGISTRY.values() for name, marker in cls.__reactor_markers__.items()}
