@@ -696,6 +696,28 @@ async def test_too_many_pending_commands_are_refused_as_busy(autojump_clock: obj
         assert await peer.hear() == ack(6, 2)
 
 
+@in_all_placements
+async def test_a_dedupe_event_at_60_hz_takes_one_place_however_long_the_step(
+    placement: dict[str, Any], autojump_clock: object
+) -> None:
+    server_options = {"step_cost": 5, "limits": {"pending_commands": 2}} | placement
+    async with open_server(Showing, **server_options) as server, raw_session(server) as peer:
+        await trio.sleep_until(0.5)
+        for number in range(1, 121):
+            await peer.command("refresh", number, what=str(number))
+            if number == 60:
+                await peer.command("mark", 0, what="other")
+            await trio.sleep(1 / 60)
+        await peer.command("mark", 121, what="one place too many")
+        answers = [await peer.hear() for _ in range(122)]
+        assert answers[0] == refusal(121, "busy", "2 commands are pending; wait for their answers")
+        assert sorted(answer["id"] for answer in answers[1:]) == list(range(121))
+        assert {answer["type"] for answer in answers[1:]} == {"reactor.ack"}
+        assert server.model.log[:3] == ["step", "120", "other"]
+        await peer.command("mark", 122, what="the places are free again")
+        assert (await peer.hear())["type"] == "reactor.ack"
+
+
 async def test_a_client_that_leaves_too_many_unanswered_is_closed_as_flood(autojump_clock: object) -> None:
     async with open_server(Showing, step_cost=1, limits={"unanswered_commands": 3}) as server, raw_session(server) as peer:
         await trio.sleep_until(0.5)

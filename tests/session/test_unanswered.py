@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from reactor_trio.errors import CommandError
+from reactor_trio.interface.declaration import Sharing
 from reactor_trio.session import SESSION_OVER, CommandRecord, Flood
 from reactor_trio.session.answer import Answer
 from reactor_trio.session.unanswered import Unanswered
@@ -15,8 +16,12 @@ def few(over: list[CommandRecord]) -> Unanswered:
     return Unanswered("s", 7, per_second=4, pending=2, most=3, over=over.append)
 
 
+def sharing(name: str) -> Sharing:
+    return "consecutive" if name.startswith("set_") else "anywhere" if name.startswith("ref") else "none"
+
+
 def add(unanswered: Unanswered, name: str) -> int:
-    return unanswered.add(name, b"", None, None, is_set=name.startswith("set_")).number
+    return unanswered.add(name, b"", None, None, sharing(name)).number
 
 
 async def test_sets_in_a_row_take_one_place_and_all_places_come_back(autojump_clock):
@@ -27,9 +32,30 @@ async def test_sets_in_a_row_take_one_place_and_all_places_come_back(autojump_cl
         add(unanswered, "set_x")
     await trio.sleep(1)
     taken = unanswered.take(Answer((1, 2), 5))
-    assert [(command.number, command.shares) for command in taken] == [(1, False), (2, True)]
+    assert [(command.number, command.place) for command in taken] == [(1, 1), (2, 1)]
     assert [(r.name, r.answered - r.at, r.step, r.code) for r in over] == [("set_x", 1, 5, None)] * 2
     assert add(unanswered, "set_x") == 4
+
+
+async def test_a_dedupe_event_takes_the_place_of_the_one_that_waits_whatever_came_between(autojump_clock):
+    unanswered = few([])
+    assert [add(unanswered, name) for name in ("ref", "go", "ref", "ref")] == [1, 2, 3, 4]
+    with pytest.raises(CommandError, match="2 commands are pending"):
+        add(unanswered, "other")
+    unanswered.take(Answer((1, 3, 4), 5))
+    assert add(unanswered, "ref") == 5
+
+
+@pytest.mark.parametrize("name", ["set_x", "ref"])
+async def test_who_shares_a_place_keeps_it_when_the_first_was_carried_out_already(autojump_clock, name):
+    """The session learns late that the first was taken; the model's half gave the next a place of its own."""
+    unanswered = few([])
+    assert [add(unanswered, named) for named in (name, name, "go")] == [1, 2, 3]
+    unanswered.take(Answer((1,), 5))
+    with pytest.raises(CommandError, match="2 commands are pending"):
+        add(unanswered, "other")
+    unanswered.take(Answer((2,), 5))
+    assert add(unanswered, "other") == 4
 
 
 async def test_too_many_without_an_answer_are_a_flood_until_one_is_answered(autojump_clock):

@@ -26,7 +26,8 @@ from reactor_trio.interface.tracks import Input, Output, TrackSpec
 
 T = TypeVar("T")
 ModelKind = Literal["pipeline", "run_loop", "blocking"]
-
+#: Which pending commands of one name take one place in the order.
+Sharing = Literal["none", "consecutive", "anywhere"]
 
 #: Attribute under which a blocking model's buffers are, which its code does not see.
 BLOCKING_INPUT: Final = "_reactor_input"
@@ -41,6 +42,11 @@ class CommandSpec(msgspec.Struct, frozen=True):
     field: str | None = None
     handler: Handler | None = None
     dedupe: bool = False
+
+    @property
+    def sharing(self) -> Sharing:
+        """Which pending commands of this name from one client take one place in the order."""
+        return "consecutive" if self.handler is None else "anywhere" if self.dedupe else "none"
 
 
 class Declaration(msgspec.Struct, frozen=True, dict=True):

@@ -24,7 +24,7 @@ from typing import Any
 import trio
 
 from reactor_trio.errors import BufferClosed, CommandError
-from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.declaration import Declaration, Sharing
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
 from reactor_trio.interface.model import Model
@@ -41,7 +41,7 @@ from reactor_trio.session.device_time import until_made
 from reactor_trio.session.drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.outflow import Outflow, PlayoutSide
-from reactor_trio.session.pending import Command, Pending, PendingCommand, Sharing
+from reactor_trio.session.pending import Command, Pending, PendingCommand
 from reactor_trio.session.port import Port, serve_session
 
 log = logging.getLogger("reactor_trio.model")
@@ -358,7 +358,4 @@ class ModelHalf:
             self.tell(type(message).__reactor_type__, data, client)
 
     def _sharing(self, name: str) -> Sharing:
-        if name == FILE_UPLOADED:
-            return "none"
-        spec = self._declaration.commands[name]
-        return "consecutive" if spec.handler is None else "anywhere" if spec.dedupe else "none"
+        return "none" if name == FILE_UPLOADED else self._declaration.commands[name].sharing

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
-
-Sharing = Literal["none", "consecutive", "anywhere"]
 
 
 class Command(msgspec.Struct, frozen=True):

@@ -183,7 +183,7 @@ class Session:
         files: dict[str, UploadedFile] = {}
         spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
         kept = b"" if self.journal is None else data
-        command = self._unanswered.add(name, kept, id, traceparent, is_set=spec.handler is None)
+        command = self._unanswered.add(name, kept, id, traceparent, spec.sharing)
         preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files.values()]
         preparations += moderations(self._services.moderate, spec, arguments)
         self._intake.add(

@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from reactor_trio.errors import CommandError
+from reactor_trio.interface.declaration import Sharing
 from reactor_trio.session.answer import Answer
 from reactor_trio.session.attachment import Flood, Journal
 
@@ -52,7 +53,7 @@ class UnansweredCommand:
 
     Attributes:
         number: counts the session's commands from 1; 0: it was refused as it came.
-        shares: whether its place in the order is that of the one before it.
+        place: number of the first command that takes the same place in the order; its own if it takes one alone.
         data: as it was sent, if a journal will ask.
         at: when it came, in `trio.current_time()` seconds.
     """
@@ -60,7 +61,7 @@ class UnansweredCommand:
     number: int
     name: str
     id: int | None
-    shares: bool
+    place: int
     data: bytes
     at: float
     traceparent: str | None
@@ -119,32 +120,43 @@ class Unanswered:
         self._allowance -= 1
 
     def add(
-        self, name: str, data: bytes, id: int | None, traceparent: str | None, *, is_set: bool  # noqa: A002
+        self, name: str, data: bytes, id: int | None, traceparent: str | None, sharing: Sharing  # noqa: A002
     ) -> UnansweredCommand:
         """A valid command waits for its answer from now on. Raises CommandError if too many places are taken.
 
-        `is_set`: it sets a field, so it shares the place of the one before it if that sets the same.
+        `sharing`: which commands of its name take one place, as in `Pending`.
         """
-        last = self._commands[-1] if self._commands else None
-        shares = is_set and last is not None and last.name == name
-        if not shares and self._places >= self._pending:
+        place = self._shared_place(name, sharing)
+        if place is None and self._places >= self._pending:
             raise CommandError("busy", f"{self._places} commands are pending; wait for their answers")
         self._numbers += 1
-        self._places += not shares
-        command = UnansweredCommand(self._numbers, name, id, shares, data, trio.current_time(), traceparent)
+        self._places += place is None
+        command = UnansweredCommand(
+            self._numbers, name, id, self._numbers if place is None else place, data, trio.current_time(), traceparent
+        )
         self._commands.append(command)
         return command
 
+    def _shared_place(self, name: str, sharing: Sharing) -> int | None:
+        match sharing:
+            case "none":
+                return None
+            case "consecutive":
+                last = self._commands[-1] if self._commands else None
+                return last.place if last is not None and last.name == name else None
+            case "anywhere":
+                return next((command.place for command in reversed(self._commands) if command.name == name), None)
+
     def refused(self, name: str, id: int | None, traceparent: str | None, code: str) -> None:  # noqa: A002
         """A command was refused as it came, by `admit`, `add`, or what stands between them."""
-        self._record(UnansweredCommand(0, name, id, False, b"", trio.current_time(), traceparent), 0, code)
+        self._record(UnansweredCommand(0, name, id, 0, b"", trio.current_time(), traceparent), 0, code)
 
     def take(self, answer: Answer) -> list[UnansweredCommand]:
         """The commands that `answer` answers, in order; they are over, and their places free."""
         numbers = set(answer.numbers)
         taken = [command for command in self._commands if command.number in numbers]
         self._commands = deque(command for command in self._commands if command.number not in numbers)
-        self._places = sum(not command.shares for command in self._commands)
+        self._places = len({command.place for command in self._commands})
         for command in taken:
             self._record(command, answer.step, answer.code)
         return taken
