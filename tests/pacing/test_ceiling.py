@@ -12,7 +12,7 @@ import trio
 from reactor_trio import Output, ReactorPipeline, Video
 from reactor_trio.pacing import Cadence, Ceiling
 from reactor_trio.pacing.ceiling import AIM, FRAMES, HIGHER, SECONDS
-from reactor_trio.testing import open_session
+from reactor_trio.testing import Link, open_server, open_session
 
 
 def test_far_off_it_comes_down_to_what_was_taken() -> None:
@@ -93,6 +93,15 @@ class Free(ReactorPipeline):
             yield np.zeros((4, 6, 3), np.uint8)
 
 
+class Noise(Free):
+    """Pictures that are large for their size."""
+
+    def inference(self) -> Any:
+        random = np.random.default_rng(1)
+        while True:
+            yield random.integers(0, 255, (16, 24, 3), np.uint8)
+
+
 class Declared(Free):
     fps = 200
 
@@ -114,3 +123,21 @@ async def test_a_free_model_runs_as_fast_as_its_encoder(
     seconds = frames[-1].pts - frames[0].pts
     assert 45 <= len(frames) / seconds <= 51
     assert made[0] <= (frames[-1].seq - frames[0].seq) / seconds <= made[1]
+
+
+@pytest.mark.parametrize("other", [
+    pytest.param({"video": ["none"]}, id="a viewer of messages alone"),
+    pytest.param({"video": ["jpeg"], "link": (100_000, 0.02)}, id="a viewer on a thin link"),
+])  # fmt: skip
+async def test_who_takes_no_frames_does_not_lift_the_ceiling_of_those_whose_encoder_is_busy(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock, other: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("reactor_trio.testing.server._here", slow_worker)
+    link = Link(*other["link"]) if "link" in other else None
+    async with open_server(Noise, step_cost=0.001) as server, server.connect(video=["jpeg"]) as client:
+        async with server.connect(role="viewer", video=other["video"], link=link):
+            await client.take(300)
+            frames = await client.take(200)
+    seconds = frames[-1].pts - frames[0].pts
+    assert 40 <= len(frames) / seconds <= 51
+    assert (frames[-1].seq - frames[0].seq) / seconds <= 60

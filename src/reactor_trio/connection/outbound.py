@@ -108,20 +108,21 @@ class Outbound:
 
     # ---- Attachment ---------------------------------------------------------------------------------------------------
 
-    def offer(self, bundle: Bundle, pts: float) -> bool:
+    def offer(self, bundle: Bundle, pts: float) -> bool | None:
         """A bundle is shown now; as `Attachment.offer`."""
-        now, origin, outpaced = trio.current_time(), bundle.origin, []
+        now, origin = trio.current_time(), bundle.origin
+        outpaced: set[bool | None] = set()
         for name, frame in bundle.tracks.items():
             seq = bundle.seqs[name]
             if (lane := self._lanes.get(name)) is not None:
                 due = DueFrame(frame, seq, pts, now, bundle.duration, origin, bundle.made)
                 self._standing[name] = due
                 assert self._tiers is not None
-                outpaced.append(self._tiers.offer(lane, due))
+                outpaced.add(self._tiers.offer(lane, due))
             else:
                 self._sound.put(name, frame, seq, pts, origin)
         self._bell.ring()
-        return any(outpaced)
+        return True if True in outpaced else False if False in outpaced else None
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Queue a text message, numbered from the welcome on.

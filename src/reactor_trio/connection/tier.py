@@ -63,6 +63,8 @@ class Tier:
         self.implementation = encoder.implementation
         #: whether its encoder has been let go
         self.closed = False
+        #: whether the newest frame replaced one that was not encoded, and whether the encoder was at work then
+        self.replaced = self.outpaced = False
         self.level = level
         self.lanes: list[Lane] = []
         self._index = index
@@ -124,11 +126,6 @@ class Tier:
         """Whether a frame for every member is being encoded."""
         return self._busy and self._asked is None
 
-    @property
-    def outpaced(self) -> bool:
-        """Whether a frame waits while another is being encoded: the next one will replace it."""
-        return self._busy and self._frame is not None
-
     def offer(self, lane: Lane, frame: DueFrame, now: float) -> None:
         """A frame is shown now; each member offers it, the first one counts. A newcomer may offer the one that stands."""
         newcomer, lane.fresh = lane.fresh, False
@@ -136,7 +133,10 @@ class Tier:
             if newcomer:
                 self.refresh(lane, now, newcomer=True)
             return
-        if (old := self._frame) is not None and old is not self._last:
+        old = self._frame
+        self.replaced = old is not None and old is not self._last
+        self.outpaced = self.replaced and self._busy
+        if old is not None and self.replaced:
             late, thinned = now > old.due + self._max_age, old.due < self._rested_at(old)
             reason = "thinned" if thinned else "late" if late else "superseded"
             for member in self.lanes:

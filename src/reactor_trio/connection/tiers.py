@@ -76,20 +76,22 @@ class Tiers:
         if (tier := lane.tier) is not None:
             tier.leave(lane)
 
-    def offer(self, lane: Lane, frame: DueFrame) -> bool:
+    def offer(self, lane: Lane, frame: DueFrame) -> bool | None:
         """A frame is shown now; the lane may move to another tier for it.
 
-        Returns whether one that its link would have taken has to give way because the encoder is still at work.
+        Returns whether it replaced one that the lane's link would have taken, because the encoder is still at work. None:
+        it replaced one for another reason, or the lane takes no video.
         """
         if lane.tier is None:
-            return False
+            return None
         now = trio.current_time()
         self._measure(lane, frame, now)
         self._review(lane, now)
         assert lane.tier is not None
-        outpaced = lane.tier.outpaced and lane.ready(now)
         lane.tier.offer(lane, frame, now)
-        return outpaced
+        if not lane.tier.replaced:
+            return False
+        return True if lane.tier.outpaced and lane.ready(now) else None
 
     def usable(self, track: str, codecs: Sequence[str]) -> tuple[str, ...]:
         """Those of the codecs whose encoder has not failed."""

@@ -33,7 +33,7 @@ class Ceiling:
         self._room = 0  # how often in a row none was replaced
 
     def handed(self, now: float, outpaced: bool) -> bool:
-        """A frame was handed at `now`; `outpaced`: one before it was replaced at every viewer, whose encoders were busy.
+        """A frame was handed at `now`. `outpaced`: it replaced one that no viewer got, as encoders were busy.
 
         Returns whether `fps` has changed.
         """

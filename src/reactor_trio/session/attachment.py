@@ -46,7 +46,8 @@ class Attachment(Protocol):
     def offer(self, bundle: Bundle, pts: float) -> bool | None:
         """A bundle is shown now; `pts` in seconds since the session began. Never raises.
 
-        Returns whether it replaced one that waited for nothing but its encoder; None: it takes none.
+        Returns whether it replaced one that waited for nothing but its encoder. None: it replaced one that this client's
+        link held up, or the client takes no pictures.
         """
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words

@@ -275,8 +275,7 @@ class Session:
         if self.journal is None and not self._watched:
             self._services.dropped("session", "no_viewer", len(bundle.tracks))
         offered = [attachment.offer(bundle, pts) for attachment in self._attachments.values()]
-        outpaced = [one for one in offered if one is not None]
-        if outpaced and self._ceiling.handed(due, all(outpaced)):
+        if self._ceiling.handed(due, outpaced=True in offered and False not in offered):
             self._half.limit(self._ceiling.fps)
 
     @property
