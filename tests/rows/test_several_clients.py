@@ -281,3 +281,52 @@ async def test_viewers_share_an_encoder_from_the_first_frame_on_whatever_the_siz
                 assert tiers.count("main_video") == 1
             assert [frame.seq for frame in one] == [frame.seq for frame in other] == list(range(45))
             assert [frame.data.shape[0] for frame in one] == [16 << (number // 5 % 4) for number in range(45)]
+
+
+# ---- a fault of the runtime at one client ------------------------------------------------------------------------------
+
+
+def break_offers(monkeypatch, session, number):
+    """From its third frame on this client cannot be shown any."""
+    outbound, frames = session._attachments[number], []
+
+    def offer(bundle, pts):
+        frames.append(pts)
+        if len(frames) > 2:
+            raise ZeroDivisionError("of the test")
+        return type(outbound).offer(outbound, bundle, pts)
+
+    monkeypatch.setattr(outbound, "offer", offer)
+
+
+@in_all_placements
+async def test_a_viewer_that_cannot_be_shown_frames_leaves_and_the_session_goes_on(
+    autojump_clock, placement, monkeypatch, caplog
+):
+    async with open_server(Stage, **placement) as server, server.connect() as client:
+        (session,) = server.sessions
+        async with server.connect(role="viewer") as good, server.connect(role="viewer") as bad:
+            break_offers(monkeypatch, session, max(session._attachments))
+            with pytest.raises(SessionEnded) as ended:
+                await bad.take(20)
+            assert (ended.value.reason, session.viewers) == ("replica_failed", 2)
+            assert shown(await good.take(3)) == shown(await client.take(3)) == [1, 1, 1]
+    (record,) = [record for record in caplog.records if record.exc_info]
+    assert f"session {session.id}: client 3 cannot be shown a frame: please report this" in record.getMessage()
+
+
+@in_all_placements
+async def test_a_controlling_client_that_cannot_be_shown_frames_ends_its_session_alone(
+    autojump_clock, placement, monkeypatch, caplog
+):
+    async with open_server(Stage, **placement) as server:
+        async with server.connect() as client, server.connect(role="viewer") as viewer:
+            (session,) = server.sessions
+            break_offers(monkeypatch, session, session.controller)
+            for each in (client, viewer):
+                with pytest.raises(SessionEnded) as ended:
+                    await each.take(20)
+                assert ended.value.reason == "replica_failed"
+        async with server.connect() as client:
+            assert shown(await client.take(3)) == [1, 1, 1]
+            assert [call[0] for call in server.model.log] == ["connected", "disconnected", "c", "connected"]

@@ -132,7 +132,7 @@ class Session:
         if (ending := self.lifetime.in_sight()) is not None:
             attachment.say("reactor.ending", ending)
         if self._last is not None:
-            attachment.offer(*self._last)
+            self._offer(attachment, *self._last)
 
     def detach(self, attachment: Attachment) -> None:
         """A client watches no longer."""
@@ -274,9 +274,21 @@ class Session:
         self._services.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
         if self.journal is None and not self._watched:
             self._services.dropped("session", "no_viewer", len(bundle.tracks))
-        offered = [attachment.offer(bundle, pts) for attachment in self._attachments.values()]
+        offered = [self._offer(attachment, bundle, pts) for attachment in list(self._attachments.values())]
         if self._ceiling.handed(due, outpaced=True in offered and False not in offered):
             self._half.limit(self._ceiling.fps)
+
+    def _offer(self, attachment: Attachment, bundle: Bundle, pts: float) -> bool | None:
+        try:
+            return attachment.offer(bundle, pts)
+        except Exception as error:  # a fault of the runtime at one client must not end the session of the others
+            log.error(
+                "session %s: client %d cannot be shown a frame: please report this", self.id, attachment.number,
+                exc_info=error,
+            )  # fmt: skip
+            self.detach(attachment)
+            attachment.end("replica_failed", "the server failed to prepare pictures for this client; its log says why")
+            return None
 
     @property
     def _watched(self) -> bool:
