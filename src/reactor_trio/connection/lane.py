@@ -6,7 +6,9 @@ is closed the frame waits unencoded in the tier, where a newer one takes its pla
 
 Packets wait here only where an encoder is shared and another viewer could take the frame earlier. A packet that refers to
 one before it is worth nothing without it, so what misses its deadline takes all that waits with it, and the lane is *gated*:
-it gets nothing until the next packet that stands alone.
+it gets nothing until the next packet that stands alone. Deadlines hold as each packet comes, so that a socket that is stuck
+in the middle of a message does not pile up what it will never take. Only when that socket takes one again does the lane ask
+for a packet that stands alone, which costs every viewer of the tier.
 """
 
 from __future__ import annotations
@@ -138,6 +140,8 @@ class Lane:
         self.refreshed_at = -math.inf
         self.gated = True
         self.sending = False
+        #: whether it is gated because packets were too old, and has not asked for one that stands alone since
+        self._cut_off = False
         self._dropped = dropped
         self._latency = latency
         self._max_age = max_age
@@ -169,24 +173,30 @@ class Lane:
         return not self._queue and not self.sending and self.link.open(now)
 
     def has_packet(self, now: float) -> bool:
-        """Whether there is a packet that may be sent now; what is too old is dropped first."""
-        if len(self._queue) > 1 and now > self._queue[0].due + self._max_age:
-            self.drop_queue("late")
-            self.link.skipped(now)
-            if self.tier is not None:
-                self.tier.refresh(self, now)
+        """Whether there is a packet that may be sent now, for who could send it; what is too old is dropped first."""
+        self._drop_late(now)
+        if self._cut_off and self.tier is not None:
+            self._cut_off = False
+            self.tier.refresh(self, now)
         return bool(self._queue) and self.link.open(now)
 
-    def put(self, coded: CodedFrame) -> None:
+    def put(self, coded: CodedFrame, now: float) -> None:
         """Its tier has made a packet."""
         if coded.keyframe:
             self.drop_queue("superseded")
-            self.gated = False
+            self.gated = self._cut_off = False
         elif self.gated:
             self._dropped("lane", "gated", 1)
             return
         self._queue.append(coded)
+        self._drop_late(now)
         self.wake()
+
+    def _drop_late(self, now: float) -> None:
+        if len(self._queue) > 1 and now > self._queue[0].due + self._max_age:
+            self.drop_queue("late")
+            self._cut_off = True
+            self.link.skipped(now)
 
     def take(self) -> CodedFrame:
         """The packet to send next."""

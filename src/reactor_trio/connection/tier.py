@@ -215,14 +215,14 @@ class Tier:
                 member.lose(reason)
 
     def _hand_out(self, frame: DueFrame, coded: CodedFrame) -> None:
-        self._last, self._last_due = frame, frame.due
+        self._last, self._last_due, now = frame, frame.due, trio.current_time()
         taken_in = self._take_in() if coded.keyframe else ()
         for member in list(self.lanes if self._asked is None else self._asked):
             if member.tier is not self:  # who was asked for may have left meanwhile
                 continue
             if member in taken_in and self._encoder.intra_only and member.newest_seq >= frame.seq:
                 continue  # it has had this one of the tier that it came from
-            member.put(coded)
+            member.put(coded, now)
         served = self.lanes if self._asked is None else self._asked
         self._newcomers = {lane: at for lane, at in self._newcomers.items() if lane.gated or lane not in served}
         if self._keyframe_at < math.inf:
