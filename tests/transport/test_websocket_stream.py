@@ -30,7 +30,7 @@ from wsproto.events import (
 
 from reactor_trio.transport import Limits, MessageStream, PeerGone, PeerTooSlow, serve_http
 
-TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
+TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 
 async def echo(messages: MessageStream) -> PeerGone:
@@ -525,6 +525,42 @@ async def test_any_byte_counts_as_life(autojump_clock):
         assert site.result is None
         await trio.sleep(0.2)
         assert site.result.reason == "silent for 20 s"
+
+
+async def trickle(speaks_until: float) -> tuple[str, float]:
+    """A client takes a piece of a large packet every 4 s, and says for a while that it lives; how that ended, and when."""
+
+    async def talk(messages: MessageStream) -> tuple[str, float]:
+        try:
+            await messages.send_packet(b"", memoryview(bytes(4 * 1024 * 1024)))
+        except PeerGone as gone:
+            return str(gone), trio.current_time()
+        return "the packet was taken", trio.current_time()
+
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    site = TinySite(talk)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_it, ours, site)
+        peer = Peer(theirs)
+        await peer.open()
+        while site.result is None and trio.current_time() < 1000:
+            await theirs.receive_some(65536)
+            if trio.current_time() <= speaks_until:
+                await peer.write(frame(PONG, b""))
+            await trio.sleep(4)
+        nursery.cancel_scope.cancel()
+    return site.result
+
+
+@pytest.mark.parametrize("spoke_at", [0, 4, 8, 12])
+async def test_who_trickles_reads_and_says_nothing_is_silent(autojump_clock, spoke_at):
+    """The packet keeps our pings back; that is no reason to take this process for one that stood still."""
+    assert await trickle(spoke_at) == ("1006 silent for 20 s", spoke_at + 20)
+
+
+async def test_who_trickles_reads_and_speaks_lives(autojump_clock):
+    how, at = await trickle(math.inf)
+    assert (how, at > 200) == ("the packet was taken", True)
 
 
 async def test_the_heartbeat_ends_with_the_conversation(autojump_clock):

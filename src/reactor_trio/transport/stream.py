@@ -9,7 +9,8 @@ Hence the rules that live here and nowhere else:
   frame. Nothing may follow, so the stream is torn: closed at once, and each later write raises
   `trio.BrokenResourceError`.
 * Slow is not stalled. The deadline of a write is renewed whenever the peer takes a byte, so a large picture may take
-  minutes on a thin link, while a client that takes nothing for `stall` seconds is let go.
+  minutes on a thin link, while a client that takes nothing for `stall` seconds is let go. (A WebSocket client must also
+  say something meanwhile: see `Limits.silence`.)
 
 For a socket "takes a byte" is exact, because we call `writev` ourselves; it also takes header and payload as two
 buffers, so a picture of 2.7 MB is not copied. What the socket takes at once is written without a turn of the loop, which

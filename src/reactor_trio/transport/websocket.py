@@ -198,9 +198,9 @@ class WebSocketStream(MessageStream):
         self._wire = link.wire
         self._limits = limits
         self._silent = False
-        #: until when this process stood still (stopped, suspended), which its own missing pings show: it asked nobody
+        #: until when this process stood still (stopped, suspended), which the heartbeat sees by its own clock
         self._heard_nobody_until = -math.inf
-        self._pinged_at = trio.current_time()
+        self._awake_at = trio.current_time()
 
     async def receive(self) -> str | bytes:
         """See `MessageStream.receive`; a message over its limit closes with 1009 and raises PeerGone with that code."""
@@ -250,8 +250,8 @@ class WebSocketStream(MessageStream):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._ping)
             self._notice_standstill()  # the process may have been stopped before this task's first step
-            while (lost_at := self._lost_at()) > trio.current_time():
-                await trio.sleep_until(lost_at)  # each byte moves the time
+            while (lost_at := self._lost_at()) > trio.current_time():  # each byte moves the time
+                await trio.sleep_until(min(lost_at, trio.current_time() + self._limits.ping_interval))
                 self._notice_standstill()
             nursery.cancel_scope.cancel()
             self._silent = True
@@ -261,16 +261,16 @@ class WebSocketStream(MessageStream):
         return max(self._wire.last_received, self._heard_nobody_until) + self._limits.silence
 
     def _notice_standstill(self) -> None:
-        """By whichever of the two tasks wakes first."""
-        if trio.current_time() - self._pinged_at > 1.5 * self._limits.ping_interval:
-            self._heard_nobody_until = trio.current_time()
+        """Asked at least each `ping_interval`, also while a ping waits behind a packet that the client takes slowly."""
+        now = trio.current_time()
+        if now - self._awake_at > 1.5 * self._limits.ping_interval:
+            self._heard_nobody_until = now
+        self._awake_at = now
 
     async def _ping(self) -> None:
         with suppress(PeerGone):  # the conversation learns it from `receive`
             while True:
                 await trio.sleep(self._limits.ping_interval)
-                self._notice_standstill()
-                self._pinged_at = trio.current_time()
                 await self._send(_header(_PING, 0))
 
     async def aclose(self, code: int, reason: str) -> None:
