@@ -27,6 +27,7 @@ from reactor_trio.interface import (
     event,
 )
 from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.server.settings import Settings
 from reactor_trio.testing import open_server, open_session
 
 
@@ -471,15 +472,35 @@ async def test_a_buffer_keeps_the_newest_and_counts_the_rest():
         await buffer.read(timeout=-1)
 
 
-async def test_a_buffer_is_bounded_in_bytes_too(monkeypatch):
-    monkeypatch.setattr(InputBuffer, "max_bytes", 100)
-    buffer = InputBuffer()
+async def test_a_buffer_is_bounded_in_bytes_too():
+    buffer = InputBuffer(max_bytes=100)
     for value in range(20):
         buffer.put(InputFrame(picture(value), 0.0))  # 12 bytes each
     assert values(buffer.try_read(n=8)) == list(range(12, 20))
     assert buffer.available == 0
     buffer.put(InputFrame(np.zeros((9, 9, 3), np.uint8), 0.0))  # one is kept, however large
     assert buffer.available == 1
+
+
+async def test_a_model_that_reads_more_at_a_time_than_is_kept_is_warned_once(autojump_clock, caplog):
+    buffer = InputBuffer(max_bytes=100)  # eight pictures
+    assert buffer.try_read(n=9) is None
+    for value in range(20):
+        buffer.put(InputFrame(picture(value), 0.0))
+    with pytest.raises(TimeoutError, match="8 of 10 frames"):
+        await buffer.read(n=10, timeout=1)
+    buffer.put(InputFrame(picture(20), 0.0))
+    assert [record.getMessage() for record in caplog.records] == [
+        "the model reads 9 frames at a time from an input track that keeps 8 of shape (2, 2, 3): read fewer, or raise "
+        "runtime.limits.input_bytes"
+    ]
+    assert values(buffer.try_read(n=8)) == list(range(13, 21))
+
+
+async def test_the_manifest_says_how_many_bytes_may_wait(autojump_clock):
+    async with open_server(Closing, limits={"input_bytes": 4096}) as server:
+        assert server.model.input.camera.max_bytes == 2048
+    assert Settings().limits.input_bytes == 512 * 1024 * 1024
 
 
 async def test_a_cancelled_read_has_taken_nothing(autojump_clock):

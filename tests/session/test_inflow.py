@@ -50,10 +50,10 @@ class Host:
 
 
 class Setting:
-    def __init__(self, model=Pipeline) -> None:
+    def __init__(self, model=Pipeline, **options) -> None:
         self.host, self.dropped, self.heard = Host(), Counter(), 0
         self.flow = Inflow(
-            self.host, declaration_of(model), self._count, lambda _frame: None, self._hear, lambda: None
+            self.host, declaration_of(model), self._count, lambda _frame: None, self._hear, lambda: None, **options
         )
         self.buffer: InputBuffer = self.flow.inputs["input"].camera
 
@@ -131,17 +131,33 @@ def test_what_a_past_session_left_under_way_is_not_read_by_the_next():
     assert setting.dropped == {"unread": 5}
 
 
-def test_a_model_that_computes_for_a_minute_costs_no_more_memory(monkeypatch):
+def test_a_model_that_computes_for_a_minute_costs_no_more_memory():
     setting = Setting()
     session = setting.flow.begin()
     setting.host.turn()
     setting.put(session, *range(200))
     assert setting.dropped == {"evicted": 72}
     assert setting.read() == list(range(72, 200))
-    monkeypatch.setattr(InputBuffer, "max_bytes", 9)  # three pictures
+    setting = Setting(most_bytes=18)  # six pictures, three in each of the two places
+    session = setting.flow.begin()
+    setting.host.turn()
     setting.put(session, *range(5))
-    assert setting.dropped == {"evicted": 74}
+    assert setting.dropped == {"evicted": 2}
     assert setting.read() == [2, 3, 4]
+
+
+def test_what_waits_on_a_track_is_bounded_in_bytes_wherever_it_waits():
+    """By default 512 MiB: what the model has looked at and not read, and what has come since."""
+    setting = Setting()
+    session = setting.flow.begin()
+    setting.host.turn()
+    full_hd = InputFrame(np.broadcast_to(np.uint8(0), (1080, 1920, 3)), 0.0)  # takes no memory, and counts all the same
+    for _ in range(200):
+        setting.flow.put(session, "camera", full_hd)
+    assert setting.buffer.available > 1  # the model has looked: these lie in its buffer now
+    for _ in range(200):
+        setting.flow.put(session, "camera", full_hd)
+    assert (400 - setting.dropped["evicted"]) * full_hd.data.nbytes <= 512 * 2**20
 
 
 async def test_a_pipelines_buffers_are_closed_until_a_client_comes(autojump_clock):

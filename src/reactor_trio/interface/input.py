@@ -7,6 +7,7 @@ heard, and also whenever the model looks: a sync generator that reads twice in o
 from __future__ import annotations
 
 import enum
+import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ import numpy.typing as npt
 import trio
 
 from reactor_trio.errors import BufferClosed
+
+log = logging.getLogger("reactor_trio.model")
+
+#: Bytes of decoded frames that may wait on one track: half of them on the way to the model, half in its buffer.
+INPUT_BYTES = 512 * 1024 * 1024
 
 #: Seconds for which a read of a buffer that is closed already waits, so that a loop that goes on does not spin.
 _CLOSED_WAIT = 0.02
@@ -57,12 +63,11 @@ class InputBuffer:
         read: called with the newest frame of each read.
         ended: called before BufferClosed is raised to a reader.
         dropped: told of frames that will not be read: why, and how many.
+        max_bytes: bytes kept at most, beyond one frame.
     """
 
     #: frames kept; of more the oldest are dropped
     capacity: ClassVar[int] = 128
-    #: bytes kept at most, beyond one frame: 128 pictures of 1080p fit, as many of 4K would not
-    max_bytes: ClassVar[int] = 2**30
 
     def __init__(
         self,
@@ -70,7 +75,9 @@ class InputBuffer:
         read: Callable[[InputFrame], object] = lambda _frame: None,
         ended: Callable[[], object] = lambda: None,
         dropped: Callable[[str, int], object] = lambda _reason, _frames: None,
+        max_bytes: int = INPUT_BYTES // 2,
     ) -> None:
+        self.max_bytes = max_bytes
         self._look = look
         self._read = read
         self._ended = ended
@@ -80,6 +87,9 @@ class InputBuffer:
         self._received = 0
         self._closed = False
         self._changed = trio.Event()
+        #: frames that a reader wants and that were not there
+        self._wanted = 0
+        self._warned = False
 
     @property
     def available(self) -> int:
@@ -123,6 +133,7 @@ class InputBuffer:
             if self._closed:
                 await trio.sleep(_CLOSED_WAIT)
             while not self._closed and self.available < n:
+                self._wanted = n
                 await self._changed.wait()
         if self._closed:
             self._ended()
@@ -138,7 +149,10 @@ class InputBuffer:
         128.
         """
         _check(n)
-        return self._take(n, mode) if self.available >= n else None
+        if self.available >= n:
+            return self._take(n, mode)
+        self._wanted = n
+        return None
 
     def clear(self) -> None:
         """Drop the frames that wait."""
@@ -156,7 +170,8 @@ class InputBuffer:
         self._look()
         self._forget("unread")
         self._received = 0
-        self._closed = False
+        self._closed = self._warned = False
+        self._wanted = 0
 
     def put(self, frame: InputFrame) -> None:
         """A frame has arrived. For the runtime; of a full buffer the oldest frame is dropped."""
@@ -172,13 +187,23 @@ class InputBuffer:
             evicted += 1
         if evicted:
             self._dropped("evicted", evicted)
+            self._warn_if_too_few(frame)
         self._wake()
+
+    def _warn_if_too_few(self, frame: InputFrame) -> None:
+        if len(self._frames) < self._wanted and not self._warned:
+            self._warned = True
+            log.warning(
+                "the model reads %d frames at a time from an input track that keeps %d of shape %s: read fewer, or raise "
+                "runtime.limits.input_bytes", self._wanted, len(self._frames), frame.data.shape,
+            )  # fmt: skip
 
     def _take(self, n: int, mode: ReadMode) -> list[InputFrame]:
         if mode is ReadMode.LATEST and (old := len(self._frames) - n):
             for _ in range(old):
                 self._bytes -= self._frames.popleft().data.nbytes
             self._dropped("superseded", old)
+        self._wanted = 0
         frames = [self._frames.popleft() for _ in range(n)]
         self._bytes -= sum(frame.data.nbytes for frame in frames)
         self._read(frames[-1])

@@ -67,7 +67,7 @@ async def load_model(
 
     def open_port(turn: Turn | None = None) -> Port:
         no_client = partial(dropped, "model", "no_client")
-        return Port(host, declaration, declared, max_fps, no_client, dropped, turn)
+        return Port(host, declaration, declared, max_fps, no_client, dropped, turn, settings.limits.input_bytes)
 
     model._reactor_port = port = open_port()
     prepare(model)

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from reactor_trio.errors import ManifestError
+from reactor_trio.interface.input import INPUT_BYTES
 from reactor_trio.media import CodecSettings
 
 __all__ = [
@@ -66,6 +67,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     waiting_per_address: CountOrOff = 4
     resume_messages: Count = 1024
     resume_bytes: Bytes = 4 * 1024 * 1024
+    input_bytes: Bytes = INPUT_BYTES
 
 
 class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

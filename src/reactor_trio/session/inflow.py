@@ -3,7 +3,8 @@
 What has arrived lies in one short queue for each track. The I/O loop puts at one end; the model loop takes from the other,
 at the posted word that there is something and whenever the model looks by itself, so that a generator that reads twice in
 one blocking step sees what came meanwhile. Only the operations of the deque are shared, and these are atomic. The queue has
-the bounds of the buffer behind it, so a model that computes for a minute costs no more memory than one that reads.
+the bounds of the buffer behind it, so a model that computes for a minute costs no more memory than one that reads: half of
+`runtime.limits.input_bytes` for each of the two.
 
 The buffers are the model's for the server's life, since author code may keep one. A session opens them, empty, and closes
 them. Each frame lies in the queue with the number of its session: one of a past session is dropped, one of a session that
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.input import InputBuffer, InputFrame
+from reactor_trio.interface.input import INPUT_BYTES, InputBuffer, InputFrame
 from reactor_trio.interface.tracks import Input
 from reactor_trio.model_host import ModelHost
 
@@ -30,6 +31,7 @@ class Inflow:
         read: told on the model loop of the newest frame of each read.
         arrived: told on the model loop that frames have come.
         ended: told on the model loop that a reader gets BufferClosed.
+        most_bytes: bytes of frames that may wait on a track, beyond one frame in each of its two places.
     """
 
     def __init__(
@@ -40,7 +42,9 @@ class Inflow:
         read: Callable[[InputFrame], object],
         arrived: Callable[[], object],
         ended: Callable[[], object],
+        most_bytes: int = INPUT_BYTES,
     ) -> None:
+        self._most_bytes = most_bytes // 2
         self._host = host
         self._dropped = dropped
         self._arrived = arrived
@@ -48,7 +52,7 @@ class Inflow:
         self._newest_session = 0  # on the I/O loop
         self._told = False
         self._ways: dict[str, tuple[deque[tuple[int, InputFrame]], InputBuffer]] = {
-            track.name: (deque(), InputBuffer(self._look, read, ended, self._count))
+            track.name: (deque(), InputBuffer(self._look, read, ended, self._count, most_bytes // 2))
             for track in declaration.tracks
             if track.direction == "in"
         }
@@ -74,7 +78,7 @@ class Inflow:
         way, _ = self._ways[track]
         way.append((session, frame))
         while len(way) > InputBuffer.capacity or (
-            len(way) > 1 and sum(waiting.data.nbytes for _, waiting in tuple(way)) > InputBuffer.max_bytes
+            len(way) > 1 and sum(waiting.data.nbytes for _, waiting in tuple(way)) > self._most_bytes
         ):
             try:
                 way.popleft()

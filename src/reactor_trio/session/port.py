@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.input import InputFrame
+from reactor_trio.interface.input import INPUT_BYTES, InputFrame
 from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.tracks import Input
 from reactor_trio.media import chunk_from_output
@@ -62,6 +62,7 @@ class Port:
         no_client: counts frames that were emitted with no session.
         dropped: counts input frames dropped: place, reason, number.
         turn: how its sessions share the model thread with those of other ports; None: they do not.
+        input_bytes: bytes of frames that may wait on each input track.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Port:
         no_client: Callable[[int], object],
         dropped: Callable[[str, str, int], object],
         turn: Turn | None = None,
+        input_bytes: int = INPUT_BYTES,
     ) -> None:
         self.connected = ConnectedSignal()
         self.half: ModelHalf | None = None
@@ -84,7 +86,9 @@ class Port:
         self._declared_fps = fps
         self._max_fps = max_fps
         self._no_client = no_client
-        self.inflow = Inflow(host, declaration, dropped, self._input_read, self._input_arrived, self._input_ended)
+        self.inflow = Inflow(
+            host, declaration, dropped, self._input_read, self._input_arrived, self._input_ended, input_bytes
+        )
 
     @property
     def output_buffer(self) -> Port:
