@@ -79,6 +79,20 @@ def test_the_servers_refusal_is_readable(url: str, page: Page) -> None:
     expect(slider(page)).to_have_value("1")
 
 
+def test_a_second_load_transfers_next_to_nothing(url: str, page: Page) -> None:
+    transferred = """() => [
+        ...performance.getEntriesByType("resource").filter(({ name }) => name.includes("/page/")),
+        ...performance.getEntriesByType("navigation"),
+    ].map(({ transferSize }) => transferSize)"""
+    live(page, url)
+    first = page.evaluate(transferred)
+    assert len(first) > 40
+    assert 30_000 < sum(first) < 150_000  # in gzip
+    page.goto(url)
+    expect(page.locator('body[data-state="live"]')).to_be_attached()
+    assert sum(page.evaluate(transferred)) < 1000  # that the page itself is the same
+
+
 def test_pages_in_turn_have_a_fresh_state_each(url: str, page: Page) -> None:
     live(page, url)
     slider(page).fill("0")
