@@ -110,6 +110,28 @@ test("one value under way, then the newest", async () => {
   assert.deepEqual(sent, [1, 3, 4]);
 });
 
+test("edges all go at once, after the value that waited, and values between them wait for values only", async () => {
+  const [sent, answers] = [[], []];
+  const latest = new Latest((value) => new Promise((resolve) => { sent.push(value); answers.push(resolve); }));
+  const answer = async () => {
+    answers.shift()();
+    await new Promise(setImmediate);
+  };
+  for (const value of ["down", "up", "down"]) latest.edge(value);
+  assert.deepEqual([sent, latest.busy, latest.waiting], [["down", "up", "down"], true, false]);
+  for (const value of [1, 2, 3]) latest.push(value);
+  assert.deepEqual(sent.slice(3), [1]);
+  latest.edge("up");
+  assert.deepEqual(sent.slice(4), [3, "up"]); // 2 was superseded
+  latest.push(4);
+  latest.drop();
+  for (let i = 0; i < 6; i++) {
+    assert.ok(latest.busy);
+    await answer();
+  }
+  assert.deepEqual([sent.length, latest.busy, answers], [6, false, []]);
+});
+
 test("a throttle tells the newest, ten times a second, and the last for certain", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const told = [];

@@ -444,6 +444,66 @@ def test_a_key_with_down_is_told_when_it_is_let_go(server: FakeServer, page: Pag
     assert peer.silent()
 
 
+def test_taps_all_arrive_and_in_order_however_slowly_they_are_answered(server: FakeServer, page: Page) -> None:
+    peer = open_page(page, server)
+    peer.welcome(
+        command("key_w"), command("key_d", required=("down",), down={"type": "boolean"}), command("go"),
+        command("say_it", required=("text",), text={"type": "string", "maxLength": 40}),
+    )  # fmt: skip
+    state(page, "live")
+    for key in "wwdwdd":
+        page.keyboard.press(key)
+    page.get_by_role("button", name="Go", exact=True).click(click_count=3)
+    page.get_by_label("Text").fill("hello")
+    for _ in range(2):
+        page.get_by_label("Text").press("Enter")
+    w, d = [("key_w", {})], [("key_d", {"down": True}), ("key_d", {"down": False})]
+    said = [peer.next() for _ in range(14)]  # without an answer
+    assert [(message["type"], message["data"]) for message in said] == [
+        *w, *w, *d, *w, *d, *d, *[("go", {})] * 3, *[("say_it", {"text": "hello"})] * 2,
+    ]  # fmt: skip
+    for message in said:
+        peer.ack(message)
+    peer.say("told", {})
+    expect(page.locator("#log-count")).to_have_text("1")
+    assert peer.silent()
+
+
+def test_a_finger_that_slides_to_the_next_key_lets_go_of_the_first(server: FakeServer, page: Page) -> None:
+    peer = open_page(page, server)
+    down = {"type": "boolean"}
+    peer.welcome(*(command(f"key_{name}", required=("down",), down=down) for name in "wasd"))
+    state(page, "live")
+    finger = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *keys: str) -> None:
+        boxes = [control(page, f"key_{key}").bounding_box() for key in keys]
+        points = [{"x": box["x"] + 9, "y": box["y"] + 9, "id": i} for i, box in enumerate(boxes)]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def sent(*said: tuple[str, bool]) -> None:
+        for key, is_down in said:
+            message = peer.next()
+            assert (message["type"], message["data"]) == (f"key_{key}", {"down": is_down})
+
+    touch("touchStart", "a")
+    sent(("a", True))
+    touch("touchMove", "s")
+    sent(("a", False), ("s", True))
+    expect(control(page, "key_a")).to_have_class("key")
+    expect(control(page, "key_s")).to_have_class("key held")
+    touch("touchStart", "s", "w")  # a second finger
+    sent(("w", True))
+    touch("touchMove", "d", "w")
+    sent(("s", False), ("d", True))
+    touch("touchMove", "w", "w")  # both on one key: it stays pressed until the last of them is gone
+    sent(("d", False))
+    touch("touchEnd", "w")
+    touch("touchEnd")
+    sent(("w", False))
+    assert peer.silent()
+
+
 def test_a_slider_keeps_the_arrow_keys(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome(command("key_left"), command("key_w"), BRIGHTNESS)

@@ -57,7 +57,9 @@ export function actionControl({ name, title, description, fields }, send, reply,
     ...(fields.length ? [hint, ...views.map(({ view }) => view.element), button] : [button, hint]),
     refusal.element,
   );
-  const latest = new Latest(async (data) => {
+  let unanswered = 0;
+  const act = async (data) => {
+    unanswered += 1;
     control.classList.add("busy");
     try {
       const answer = await send(name, data);
@@ -66,8 +68,9 @@ export function actionControl({ name, title, description, fields }, send, reply,
     } catch (error) {
       refusal.show(error);
     }
-    control.classList.toggle("busy", latest.waiting);
-  });
+    unanswered -= 1;
+    control.classList.toggle("busy", unanswered > 0);
+  };
   control.addEventListener("submit", (event) => {
     event.preventDefault();
     const data = {};
@@ -82,13 +85,16 @@ export function actionControl({ name, title, description, fields }, send, reply,
       }
     }
     refusal.hide();
-    latest.push(data);
+    act(data);
   });
   // A file that is all there is to say is said once it has arrived.
   if (views.length === 1 && views[0].field.kind === "upload") views[0].view.onchange = () => control.requestSubmit();
   // A text field keeps Enter from its form, because alone it means "send this"; here that is the whole form.
+  // Enter that is held acts once.
   control.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && event.defaultPrevented) control.requestSubmit();
+    if (event.key !== "Enter") return;
+    if (!event.repeat && event.defaultPrevented) control.requestSubmit();
+    if (event.repeat && event.target === button) event.preventDefault();
   });
   // A button clicked with the pointer keeps no focus, so that Space and Enter stay keys of the model.
   button.addEventListener("click", ({ detail }) => {

@@ -1,10 +1,12 @@
 /**
- * At most one value under way. Of the values that come meanwhile only the newest is kept, and it is sent once the one
- * under way is answered: a dragged slider sends as fast as the model applies, and its last position always arrives.
+ * Values, of which at most one is under way and only the newest waits, and edges, which are never left out. A dragged slider
+ * sends as fast as the model applies, and its last position always arrives. Each tap of a key is an edge: it is sent at once,
+ * however many before it have no answer yet, and after the value that waited when it came.
  */
 export class Latest {
   #send;
-  #busy = false;
+  #values = 0;
+  #edges = 0;
   #waiting = null;
 
   /** `send(value)` returns a promise that settles with the answer. It must not reject. */
@@ -12,8 +14,9 @@ export class Latest {
     this.#send = send;
   }
 
+  /** Whether anything is without an answer. */
   get busy() {
-    return this.#busy;
+    return this.#values + this.#edges > 0;
   }
 
   /** Whether a newer value than the one under way waits to be sent. */
@@ -21,19 +24,36 @@ export class Latest {
     return this.#waiting !== null;
   }
 
+  /** Sends the value now, or when the one under way is answered unless a newer one comes until then. */
   push(value) {
-    if (this.#busy) this.#waiting = { value };
-    else this.#run(value);
+    if (this.#values > 0) this.#waiting = { value };
+    else this.#sendValue(value);
   }
 
-  async #run(value) {
-    this.#busy = true;
-    for (let next = { value }; next; ) {
-      await this.#send(next.value);
-      next = this.#waiting;
-      this.#waiting = null;
-    }
-    this.#busy = false;
+  /** Sends `value` now, whatever is under way. */
+  async edge(value) {
+    this.#sendWaiting();
+    this.#edges += 1;
+    await this.#send(value);
+    this.#edges -= 1;
+  }
+
+  /** What waits is not to be sent any more. */
+  drop() {
+    this.#waiting = null;
+  }
+
+  async #sendValue(value) {
+    this.#values += 1;
+    await this.#send(value);
+    this.#values -= 1;
+    if (this.#values === 0) this.#sendWaiting();
+  }
+
+  #sendWaiting() {
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    if (waiting) this.#sendValue(waiting.value);
   }
 }
 

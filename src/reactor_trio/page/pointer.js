@@ -8,6 +8,7 @@
  * the middle.
  */
 import { element, refusalLine } from "./dom.js";
+import { Latest } from "./latest.js";
 
 const WORDS = { down: "Press", move: "Drag", up: "Let go" };
 
@@ -30,8 +31,7 @@ export class Pointer {
   #send;
   #canvas;
   #pressed = null;
-  #moving = false;
-  #waiting = null;
+  #places = new Latest(({ part, place }) => this.#tell(part, place));
   #refusal = refusalLine();
   #stop = new AbortController();
 
@@ -74,8 +74,7 @@ export class Pointer {
     if (!place.inside) return;
     if (!this.#locked) this.#canvas.setPointerCapture(event.pointerId); // else it is the canvas's anyway, and cannot be captured
     this.#pressed = event.pointerId;
-    this.#waiting = null;
-    this.#tell("down", place);
+    this.#places.edge({ part: "down", place });
   }
 
   #move(event) {
@@ -83,25 +82,14 @@ export class Pointer {
     if (this.#locked) return; // it has no place: `pointer_look` tells how it moves
     const place = this.#place(event);
     if (this.#pressed === null && !place.inside) return;
-    if (this.#moving) this.#waiting = place;
-    else this.#moves(place);
+    this.#places.push({ part: "move", place });
   }
 
   #up(event) {
     if (event.pointerId !== this.#pressed) return;
     this.#pressed = null;
-    if ("up" in this.#commands) this.#waiting = null;
-    this.#tell("up", this.#place(event));
-  }
-
-  async #moves(place) {
-    this.#moving = true;
-    for (let next = place; next; ) {
-      await this.#tell("move", next);
-      next = this.#waiting;
-      this.#waiting = null;
-    }
-    this.#moving = false;
+    if ("up" in this.#commands) this.#places.drop();
+    this.#places.edge({ part: "up", place: this.#place(event) });
   }
 
   async #tell(part, { x, y }) {

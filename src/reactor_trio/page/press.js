@@ -4,14 +4,18 @@
  *
  * A plain command is sent at each press, and again while it is held if the one before is answered. One with a boolean
  * `down` is sent once with true and once with false; one with a number `value` is sent with how far it is pressed, 0 to 1.
+ * Presses and releases are sent at once, all of them and in order; of the values between two of them the newest follows.
  */
 import { element } from "./dom.js";
 import { Latest } from "./latest.js";
+
+const presses = new WeakMap(); // by their buttons
 
 export class Press {
   #mode;
   #latest;
   #sources = new Map();
+  #fingers = new Map(); // what is pressed by a finger that began on this button, by its id
   #told = 0;
   button;
 
@@ -30,11 +34,16 @@ export class Press {
       }
     });
     this.button = element("button", { type: "button", class: "key", "data-command": name, ...attributes }, sign);
+    presses.set(this.button, this);
     this.#listen(this.button);
   }
 
   get held() {
     return this.#sources.size > 0;
+  }
+
+  isHeldBy(source) {
+    return this.#sources.has(source);
   }
 
   /** `source` presses it, by `value` of 1; again with another value if that changes. */
@@ -43,8 +52,8 @@ export class Press {
     this.#sources.set(source, value);
     this.button.classList.add("held");
     if (this.#mode === "value") this.#tellValue();
-    else if (this.#mode === "plain") this.#latest.push({});
-    else if (began) this.#latest.push({ down: true });
+    else if (this.#mode === "plain") this.#latest.edge({});
+    else if (began) this.#latest.edge({ down: true });
   }
 
   /** It is held on: a plain command is sent again, unless the one before is not answered yet. */
@@ -57,7 +66,7 @@ export class Press {
     if (this.#mode === "value") this.#tellValue();
     if (this.held) return;
     this.button.classList.remove("held");
-    if (this.#mode === "down") this.#latest.push({ down: false });
+    if (this.#mode === "down") this.#latest.edge({ down: false });
   }
 
   releaseAll() {
@@ -72,21 +81,26 @@ export class Press {
 
   #tellValue() {
     const value = Math.max(0, ...this.#sources.values());
-    if (value === this.#told) return;
+    const before = this.#told;
+    if (value === before) return;
     this.#told = value;
-    this.#latest.push({ value });
+    if (value === 0 || before === 0) this.#latest.edge({ value });
+    else this.#latest.push({ value });
   }
 
   #listen(button) {
-    const release = () => this.release(button);
     button.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0 || this.#sources.has(button)) return;
+      if (event.button !== 0) return;
       event.preventDefault();
-      button.setPointerCapture(event.pointerId);
-      this.press(button);
+      button.setPointerCapture(event.pointerId); // wherever it goes, this button hears of it
+      this.#move(event.pointerId, this);
     });
-    button.addEventListener("pointerup", release);
-    button.addEventListener("pointercancel", release);
+    button.addEventListener("pointermove", ({ pointerId, clientX, clientY }) => {
+      const under = presses.get(document.elementFromPoint(clientX, clientY)?.closest(".key"));
+      // What was let go meanwhile, since the page was left or the session ended, is not pressed again before the finger is.
+      if (under && this.#fingers.get(pointerId)?.isHeldBy(pointerId)) this.#move(pointerId, under);
+    });
+    for (const end of ["pointerup", "pointercancel"]) button.addEventListener(end, ({ pointerId }) => this.#move(pointerId, null));
     button.addEventListener("contextmenu", (event) => event.preventDefault());
     // Pressed by a screen reader or by Space on the focused button: a tap.
     button.addEventListener("click", ({ detail }) => {
@@ -94,6 +108,16 @@ export class Press {
       this.press(button);
       this.release(button);
     });
+  }
+
+  /** The finger lets go of what it pressed and presses `next`, the same or another one, or null. */
+  #move(finger, next) {
+    const before = this.#fingers.get(finger);
+    if (next === before) return;
+    before?.release(finger);
+    next?.press(finger);
+    if (next) this.#fingers.set(finger, next);
+    else this.#fingers.delete(finger);
   }
 }
 
