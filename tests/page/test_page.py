@@ -516,6 +516,83 @@ def test_a_slider_keeps_the_arrow_keys(server: FakeServer, page: Page) -> None:
     assert peer.silent()
 
 
+def test_the_picture_has_the_keyboard_again_once_a_control_was_used(server: FakeServer, page: Page) -> None:
+    peer = open_page(page, server)
+    peer.welcome(
+        *(command(f"key_{name}") for name in ("w", "left", "space", "enter")), command("go"), BRIGHTNESS,
+        command("set_name", name={"type": "string", "maxLength": 20, "default": ""}),
+        command("set_seed", seed={"type": "integer", "default": 7}),
+        command("set_mirror", mirror={"type": "boolean", "default": True}),
+        command("set_mode", mode={"enum": ["calm", "wild"], "default": "wild"}),
+        command("jump", required=("height",), height={"type": "number", "minimum": 0}),
+    )  # fmt: skip
+    state(page, "live")
+
+    def sent(kind: str, **data: object) -> None:
+        message = peer.next()
+        assert (message["type"], message["data"]) == (kind, data)
+        peer.ack(message)
+
+    def plays(key: str, name: str) -> None:
+        page.keyboard.press(key)
+        sent(f"key_{name}")
+
+    name, seed, mode = page.get_by_label("Name"), page.get_by_label("Seed"), control(page, "set_mode").locator("select")
+    name.click()
+    page.keyboard.type("was")
+    page.keyboard.press("Enter")
+    sent("set_name", name="was")
+    plays("w", "w")
+    plays("Enter", "enter")
+    expect(name).to_have_value("was")
+    seed.click()
+    page.keyboard.type("8")
+    page.keyboard.press("Enter")
+    sent("set_seed", seed=78)
+    plays("w", "w")
+    page.get_by_label("Brightness", exact=True).click(position={"x": 2, "y": 8})
+    sent("set_brightness", brightness=0)
+    plays("ArrowLeft", "left")
+    page.get_by_text("Mirror").click()
+    sent("set_mirror", mirror=False)
+    plays(" ", "space")
+    mode.focus()
+    mode.dispatch_event("pointerdown")  # what opens its list, which no test can point at
+    mode.select_option("calm")
+    sent("set_mode", mode="calm")
+    plays("w", "w")
+    page.get_by_role("button", name="Go", exact=True).click()
+    sent("go")
+    plays("Enter", "enter")
+    page.get_by_label("Height").click()
+    page.keyboard.type("3")
+    page.keyboard.press("Enter")
+    sent("jump", height=3)
+    plays("w", "w")
+    # Who goes from control to control by keyboard stays there, and a field that was left for another one does not come back.
+    page.get_by_label("Brightness", exact=True).focus()
+    for brightness in (0.01, 0.02):
+        page.keyboard.press("ArrowRight")
+        sent("set_brightness", brightness=brightness)
+    name.click()
+    page.keyboard.type("!")
+    seed.click()
+    sent("set_name", name="was!")
+    expect(seed).to_be_focused()
+    assert peer.silent()
+
+
+def test_without_keys_a_field_keeps_the_keyboard(server: FakeServer, page: Page) -> None:
+    peer = open_page(page, server)
+    peer.welcome(command("set_name", name={"type": "string", "maxLength": 20, "default": ""}))
+    name = page.get_by_label("Name")
+    name.click()
+    page.keyboard.type("a")
+    page.keyboard.press("Enter")
+    peer.ack(peer.next())
+    expect(name).to_be_focused()
+
+
 def test_keys_are_the_browsers_again_when_the_session_is_over(server: FakeServer, page: Page) -> None:
     press = """() => {
         const event = new KeyboardEvent("keydown", { key: "w", code: "KeyW", cancelable: true, bubbles: true });

@@ -96,9 +96,5 @@ export function actionControl({ name, title, description, fields }, send, reply,
     if (!event.repeat && event.defaultPrevented) control.requestSubmit();
     if (event.repeat && event.target === button) event.preventDefault();
   });
-  // A button clicked with the pointer keeps no focus, so that Space and Enter stay keys of the model.
-  button.addEventListener("click", ({ detail }) => {
-    if (detail > 0) button.blur();
-  });
   return control;
 }

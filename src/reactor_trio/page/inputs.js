@@ -74,11 +74,7 @@ class InputCard {
     });
     parts.source.hidden = true;
     if (parts.preview) parts.preview.muted = true;
-    parts.button.addEventListener("click", ({ detail }) => {
-      if (this.#run) this.stop();
-      else this.start();
-      if (detail > 0) parts.button.blur();
-    });
+    parts.button.addEventListener("click", () => (this.#run ? this.stop() : this.start()));
     for (const select of [parts.size, parts.rate, parts.source]) {
       select?.addEventListener("change", () => this.#run && this.start());
     }

@@ -8,6 +8,7 @@ import { actionControl, settingControl } from "./controls.js";
 import { element } from "./dom.js";
 import { Ending } from "./ending.js";
 import { Figures } from "./figures.js";
+import { returnKeyboard } from "./focus.js";
 import { Freezes } from "./freezes.js";
 import { Gamepads } from "./gamepad.js";
 import { Inputs } from "./inputs.js";
@@ -107,10 +108,7 @@ const sound = new Sound({
   },
   failed: (message) => log("error", message),
 });
-$("sound-toggle").addEventListener("click", ({ detail }) => {
-  sound.turn(sound.state === "off");
-  if (detail > 0) $("sound-toggle").blur(); // Space and Enter stay keys of the model
-});
+$("sound-toggle").addEventListener("click", () => sound.turn(sound.state === "off"));
 $("sound-volume").addEventListener("input", () => { sound.volume = $("sound-volume").valueAsNumber; });
 
 const tools = new Tools(
@@ -124,6 +122,9 @@ const share = new Share($("share"), $("share-status"), $("share-link"));
 const lead = $("lead-toggle");
 lead.checked = (query.get("lead") ?? localStorage.getItem("lead")) !== "off";
 lead.addEventListener("change", () => localStorage.setItem("lead", lead.checked ? "on" : "off"));
+
+let keyboard = null; // of the session that runs, if its model has keys
+returnKeyboard(() => document.querySelector("#hero canvas"), () => keyboard !== null);
 
 /** One session from its welcome to its end. What it made stays in view until the next one begins. */
 function live(session) {
@@ -191,6 +192,7 @@ function live(session) {
     tools.end();
     share.show(null);
     for (const part of [inputs, uploads, ...bound]) part.close();
+    keyboard = null;
     for (const picture of pictures.values()) picture.close();
   });
   showLive(session);
@@ -203,21 +205,21 @@ function showLive(session) {
 /** The controls of the commands; what is to be closed with the session is returned. */
 function showControls(commands, uploads, send) {
   const { settings, keys, pointer, look, pad, actions } = readCommands(commands);
-  const keyboard = new Keyboard(keys, send);
+  keyboard = keys.length ? new Keyboard(keys, send) : null;
   const canvas = document.querySelector("#hero canvas");
   const onPicture = new Pointer(pointer, send, canvas);
   const around = new Look(look, send, canvas);
   const gamepads = new Gamepads(pad, send);
   const reply = (type, value) => log(type, JSON.stringify(value));
   fill("settings", settings.map((setting) => settingControl(setting, send, uploads)));
-  fill("keys", keys.length ? keyboard.legend() : []);
+  fill("keys", keyboard?.legend() ?? []);
   fill("gamepad", pad.buttons.length || pad.axes ? gamepads.legend() : []);
   fill("pointer", [...(Object.keys(pointer).length ? onPicture.legend() : []), ...(look ? around.legend() : [])]);
   const cards = actions.map((action) => actionControl(action, send, reply, uploads));
   if (uploads.forModel) cards.push(uploadCard(uploads));
   fill("actions", cards);
   if (uploads.onlyPlace) dropOn(window, uploads.onlyPlace, { signal: uploads.signal });
-  return [keyboard, gamepads, onPicture, around];
+  return [...(keyboard ? [keyboard] : []), gamepads, onPicture, around];
 }
 
 function fill(part, nodes) {
@@ -287,7 +289,7 @@ function stepDown(session, pictures, codec, software, message) {
 }
 
 function pictureFigure(name) {
-  const canvas = element("canvas", { width: 640, height: 360, role: "img", "aria-label": `Video ${name}`, "data-track": name });
+  const canvas = element("canvas", { width: 640, height: 360, role: "img", "aria-label": `Video ${name}`, "data-track": name, tabindex: -1 });
   return element("figure", {}, canvas, element("figcaption", {}, name));
 }
 

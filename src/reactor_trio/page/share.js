@@ -35,10 +35,7 @@ export class Share {
     this.#button = button;
     this.#status = status;
     this.#field = field;
-    button.addEventListener("click", ({ detail }) => {
-      this.#copy();
-      if (detail > 0) button.blur(); // Space and Enter stay keys of the model
-    });
+    button.addEventListener("click", () => this.#copy());
     field.addEventListener("keydown", ({ key }) => key === "Escape" && this.#hide());
     field.addEventListener("blur", () => this.#hide());
   }

@@ -19,13 +19,9 @@ export class Tools {
     this.#failed = failed;
     const { snapshot, record, fullscreen } = parts;
     fullscreen.hidden = !document.fullscreenEnabled;
-    const press = (button, act) => button.addEventListener("click", ({ detail }) => {
-      act();
-      if (detail > 0) button.blur(); // Space and Enter stay keys of the model
-    });
-    press(snapshot, () => this.#snapshot());
-    press(record, () => (this.#recorder ? this.#recorder.stop() : this.#record()));
-    press(fullscreen, () => this.#fullscreen());
+    snapshot.addEventListener("click", () => this.#snapshot());
+    record.addEventListener("click", () => (this.#recorder ? this.#recorder.stop() : this.#record()));
+    fullscreen.addEventListener("click", () => this.#fullscreen());
     document.addEventListener("fullscreenchange", () => {
       fullscreen.setAttribute("aria-pressed", String(document.fullscreenElement === parts.hero));
     });
