@@ -6,6 +6,7 @@ import { isTaken, keyNames } from "../../src/reactor_trio/page/keyboard.js";
 import { Latest, Throttle } from "../../src/reactor_trio/page/latest.js";
 import { Access } from "../../src/reactor_trio/page/access.js";
 import { backoff, describeEnd, diagnose } from "../../src/reactor_trio/page/link.js";
+import { describeWait } from "../../src/reactor_trio/page/veil.js";
 import { niceStep, readCommands, readField } from "../../src/reactor_trio/page/schema.js";
 
 const read = (property, options) => readField("some_field", property, options);
@@ -271,4 +272,13 @@ test("a token is taken out of the address and kept for the tab", () => {
   const forbidden = () => { throw new DOMException("no", "SecurityError"); };
   const bare = new Access({ location: { href: "http://h/#token=t" }, history: { replaceState() {} }, storage: forbidden });
   assert.equal(bare.token, "t");
+});
+
+test("a session without a picture says what it may wait for", () => {
+  assert.equal(describeWait(0), "The model is warming up.");
+  assert.equal(describeWait(9, { commands: true }), "The model is warming up.");
+  assert.equal(describeWait(10, { commands: true }), "The model is still warming up, or waits for a command.");
+  assert.equal(describeWait(10), "The model is still warming up.");
+  assert.equal(describeWait(3, { unstarted: ["camera", "microphone"] }), "The model is warming up, or waits for the camera and the microphone, not started yet.");
+  assert.equal(describeWait(99, { viewing: true, unstarted: ["camera"] }), "The session that you watch has shown no picture yet.");
 });

@@ -34,6 +34,11 @@ def pixel(page: Page, track: str = "main_video") -> list[int]:
     )
 
 
+def stop_clock(page: Page) -> None:
+    """From here on time passes on the page by `run_for` only."""
+    page.clock.pause_at(page.evaluate("Date.now()") + 1000)
+
+
 def wait_for_colour(page: Page, colour: tuple[int, int, int], track: str = "main_video") -> None:
     page.wait_for_function(
         """([track, colour]) => {
@@ -661,15 +666,55 @@ def test_the_log_keeps_the_last_hundred(server: FakeServer, page: Page) -> None:
 
 
 def test_the_queue_position_is_shown(server: FakeServer, page: Page) -> None:
+    page.add_init_script(NO_WORKER)  # whose clock goes on
+    page.clock.install()
     peer = open_page(page, server)
+    stop_clock(page)
     peer.say("reactor.queued", {"position": 2, "total": 3})
     state(page, "queued")
     expect(page.locator("#veil-text")).to_have_text("Waiting, position 2 of 3")
+    expect(page.locator("#veil-note")).to_contain_text("Someone else has the session.")
+    page.clock.run_for(65_000)
     peer.say("reactor.queued", {"position": 1, "total": 3})
     expect(page.locator("#veil-text")).to_have_text("Waiting, position 1 of 3")
+    expect(page.locator("#veil-note")).to_have_text(re.compile(r"Yours begins when there is a place\. 1 min 5 s$"))
+    peer.say("reactor.queued", {"position": 1, "total": 3, "reason": "a step of the model does not end"})
+    expect(page.locator("#veil-text")).to_have_text("Waiting, position 1 of 3: a step of the model does not end")
+    expect(page.locator("#veil-note")).to_have_text("1 min 5 s")
     peer.welcome()
     state(page, "live")
+    peer.frame(0, picture(200, 0, 0))
     expect(page.locator("#veil")).to_be_hidden()
+
+
+def test_until_the_first_picture_the_page_says_what_it_waits_for(server: FakeServer, page: Page) -> None:
+    page.add_init_script(NO_WORKER)
+    page.clock.install()
+    peer = open_page(page, server)
+    stop_clock(page)
+    where = {"x": {"type": "number"}, "y": {"type": "number"}}
+    camera = video(1, "camera", direction="in")
+    peer.welcome(command("pointer_down", required=("x", "y"), **where), tracks=[video(), camera])
+    state(page, "live")
+    status, text, note = page.locator("#status"), page.locator("#veil-text"), page.locator("#veil-note")
+    expect(status).to_have_text("starting")
+    expect(text).to_have_text("No picture yet")
+    expect(note).to_have_text("The model is warming up, or waits for the camera, not started yet.")
+    page.clock.run_for(12_000)
+    expect(note).to_have_text("The model is still warming up, or waits for the camera, not started yet. 12 s")
+    page.get_by_role("button", name="Start camera").click()
+    page.clock.run_for(1000)
+    expect(note).to_have_text("The model is still warming up, or waits for a command. 13 s")
+    page.locator("#hero canvas").click()  # it may be this for which the model waits
+    assert peer.next()["type"] == "pointer_down"
+    peer.frame(0, picture(200, 0, 0))
+    expect(status).to_have_text("live")
+    expect(page.locator("#veil")).to_be_hidden()
+    peer.bye("done")  # the picture that it leaves is not that of the next session
+    page.get_by_role("button", name="Reconnect now").click()
+    server.accept().welcome()
+    expect(status).to_have_text("starting")
+    expect(text).to_have_text("No picture yet")
 
 
 @pytest.mark.parametrize(
@@ -721,23 +766,26 @@ def test_an_end_in_sight_is_counted_down_and_may_be_taken_back(server: FakeServe
     expect(banner).to_be_hidden()
 
 
-def test_it_comes_back_by_itself_at_growing_intervals(server: FakeServer, page: Page) -> None:
+def test_it_comes_back_by_itself_at_growing_intervals_and_counts_them_down(server: FakeServer, page: Page) -> None:
     page.add_init_script("Math.random = () => 0.5")
     page.clock.install()
     peer = open_page(page, server)
-    for wait in ("0.5", "1.0", "2.0", "4.0", "8.0", "8.0"):
+    stop_clock(page)
+    text = page.locator("#veil-text")
+    for wait in (500, 1000, 2000, 4000, 8000, 8000):
         peer.welcome(BRIGHTNESS)
         state(page, "live")
         peer.bye("model_error", "It divided.")
-        expect(page.locator("#veil-text")).to_have_text(f"The model failed. It divided. Trying again in {wait} s.")
-        assert server.peers.empty()
-        page.clock.run_for(float(wait) * 1000)
+        for left in range(-(-wait // 1000), 0, -1):
+            expect(text).to_have_text(f"The model failed. It divided. Trying again in {left} s.")
+            assert server.peers.empty()
+            page.clock.run_for(min(wait, 1000))
         peer = server.accept()
     peer.welcome(BRIGHTNESS)
     state(page, "live")
     page.clock.run_for(6000)  # it has settled: the next trouble is a new one
     peer.bye("draining")
-    expect(page.locator("#veil-text")).to_have_text("The server is shutting down. Trying again in 0.5 s.")
+    expect(text).to_have_text("The server is shutting down. Trying again in 1 s.")
 
 
 def test_a_new_session_starts_from_the_defaults(server: FakeServer, page: Page) -> None:

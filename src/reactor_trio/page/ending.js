@@ -1,3 +1,5 @@
+import { Seconds } from "./seconds.js";
+
 /** The banner over the picture that says when, and why, the server will end the session. */
 
 const WORDS = {
@@ -9,13 +11,13 @@ const WORDS = {
 export class Ending {
   #banner;
   #words;
-  #seconds;
-  #timer = null;
+  #left;
+  #seconds = new Seconds();
 
   /** `banner` holds two elements: for the words, which are read aloud once, and for the seconds, which count down. */
   constructor(banner) {
     this.#banner = banner;
-    [this.#words, this.#seconds] = banner.children;
+    [this.#words, this.#left] = banner.children;
   }
 
   /** What the server said last; `seconds` is null when no end is in sight any more. */
@@ -24,18 +26,12 @@ export class Ending {
     if (seconds === null) return;
     this.#words.textContent = WORDS[reason] ?? "The session ends in";
     this.#banner.hidden = false;
-    this.#count(performance.now() + 1000 * seconds);
+    this.#seconds.down(performance.now() + 1000 * seconds, (left) => { this.#left.textContent = `${left} s`; });
   }
 
   hide() {
-    clearTimeout(this.#timer);
+    this.#seconds.stop();
     this.#banner.hidden = true;
     this.#words.textContent = "";
-  }
-
-  #count(end) {
-    const left = Math.max(0, end - performance.now());
-    this.#seconds.textContent = `${Math.ceil(left / 1000)} s`;
-    if (left > 0) this.#timer = setTimeout(() => this.#count(end), left % 1000 || 1000);
   }
 }

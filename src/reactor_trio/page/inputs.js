@@ -34,6 +34,11 @@ export class Inputs {
     return this.#cards.map((card) => card.element);
   }
 
+  /** The words for those that are not started: "camera", "microphone". */
+  get unstarted() {
+    return [...new Set(this.#cards.filter((card) => !card.started).map((card) => card.word))];
+  }
+
   /** Stops whatever is live. */
   close() {
     for (const card of this.#cards) card.stop();
@@ -88,6 +93,14 @@ class InputCard {
     );
   }
 
+  get started() {
+    return this.#run !== null;
+  }
+
+  get word() {
+    return this.#parts.title.toLowerCase();
+  }
+
   get #sampleRate() {
     return this.#track.sample_rate ?? DEFAULT_SAMPLE_RATE;
   }
@@ -95,7 +108,7 @@ class InputCard {
   /** Starts, or starts anew with what is chosen now. */
   async start() {
     this.stop();
-    const { title, button, source } = this.#parts;
+    const { button, source } = this.#parts;
     const run = (this.#run = new AbortController());
     this.#refusal.hide();
     button.textContent = "Cancel";
@@ -113,17 +126,17 @@ class InputCard {
     } catch (error) {
       this.#fail(run, error);
     }
-    if (this.#run === run) button.textContent = `Stop ${title.toLowerCase()}`;
+    if (this.#run === run) button.textContent = `Stop ${this.word}`;
   }
 
   stop() {
-    const { title, button, live, preview, level, status } = this.#parts;
+    const { button, live, preview, level, status } = this.#parts;
     this.#run?.abort();
     this.#run = null;
     this.element.classList.remove("live");
     for (const part of [live, preview, level]) if (part) part.hidden = true;
     status.textContent = "";
-    button.textContent = `Start ${title.toLowerCase()}`;
+    button.textContent = `Start ${this.word}`;
   }
 
   #open(sink, signal) {
@@ -142,7 +155,7 @@ class InputCard {
   #fail(run, error) {
     if (this.#run !== run) return; // it was stopped meanwhile, and what failed was only that
     this.stop();
-    this.#refusal.show({ message: describeRefusal(this.#parts.title.toLowerCase(), error, globalThis) });
+    this.#refusal.show({ message: describeRefusal(this.word, error, globalThis) });
   }
 
   #showLive(signal) {

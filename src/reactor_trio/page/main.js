@@ -24,6 +24,7 @@ import { Share } from "./share.js";
 import { Sound } from "./sound.js";
 import { Tools } from "./tools.js";
 import { Uploads, dropOn, uploadCard } from "./uploads.js";
+import { Veil, describeWait } from "./veil.js";
 
 const FIGURES_INTERVAL = 250;
 const LOG_LENGTH = 100;
@@ -46,11 +47,14 @@ const link = new Link(document.baseURI, wishes, new Memory({ location, storage: 
 addEventListener("pagehide", () => link.leave());
 addEventListener("offline", () => link.offline());
 
-function show(state, status, veil = null) {
+const veil = new Veil($("veil"), $("veil-text"), $("veil-note"));
+
+/** What is over the picture is `text`, and `how` it is awaited. */
+function show(state, status, text = null, how = {}) {
   document.body.dataset.state = state;
   $("status").textContent = status;
-  $("veil").hidden = veil === null;
-  $("veil-text").textContent = veil ?? "";
+  if (text === null) veil.hide();
+  else veil.show(status, text, how);
   $("reconnect").hidden = state !== "ended";
   $("access").hidden = true;
   $("controls").disabled = state !== "live" && state !== "resuming"; // what is done while it comes back is told then
@@ -59,7 +63,8 @@ function show(state, status, veil = null) {
 link.addEventListener("connecting", ({ detail: session }) => {
   show("connecting", "connecting", "Connecting …");
   session.addEventListener("queued", ({ detail: { position, total, reason } }) => {
-    show("queued", "waiting", `Waiting, position ${position} of ${total}${reason ? `: ${reason}` : ""}`);
+    const note = reason ? "" : "Someone else has the session. Yours begins when there is a place.";
+    show("queued", "waiting", `Waiting, position ${position} of ${total}${reason ? `: ${reason}` : ""}`, { note });
   });
   session.addEventListener("admitted", () => show("connecting", "connecting", "Connecting …"));
   session.addEventListener("welcome", () => live(session));
@@ -68,7 +73,6 @@ link.addEventListener("connecting", ({ detail: session }) => {
     show("resuming", "reconnecting", "Reconnecting …");
   });
   session.addEventListener("resumed", ({ detail: { seconds, missed } }) => {
-    showLive(session);
     if (missed > 0) log("error", `${missed} messages were lost while the connection was away for ${seconds.toFixed(1)} s`);
   });
   session.addEventListener("ending", ({ detail }) => ending.show(detail));
@@ -77,8 +81,7 @@ link.addEventListener("connecting", ({ detail: session }) => {
 });
 
 link.addEventListener("ended", ({ detail: { text, wait, tokenWanted } }) => {
-  const next = wait === null ? "" : ` Trying again in ${(wait / 1000).toFixed(1)} s.`;
-  show("ended", wait === null ? "ended" : "disconnected", text + next);
+  show("ended", wait === null ? "ended" : "disconnected", text, { wait });
   if (!tokenWanted) return;
   access.keep(null);
   $("access").hidden = false;
@@ -142,7 +145,7 @@ function live(session) {
   fill("inputs", inputs.elements);
   $("capture").hidden = inputs.elements.length === 0;
   const freezes = new Freezes();
-  const pictures = showTracks(session, figures, freezes, capture, latency);
+  const pictures = showTracks(session, figures, freezes, capture, latency, () => showPicture("shown"));
   const smooth = () => { for (const picture of pictures.values()) picture.smooth(lead.checked); };
   lead.addEventListener("change", smooth);
   const [[main, mainPicture] = [null, null]] = pictures;
@@ -195,11 +198,16 @@ function live(session) {
     keyboard = null;
     for (const picture of pictures.values()) picture.close();
   });
-  showLive(session);
-}
 
-function showLive(session) {
-  show("live", session.welcome.role === "viewer" ? "watching" : "live");
+  const waiting = (seconds) => describeWait(seconds, { viewing: !controlling, unstarted: inputs.unstarted, commands: schema.commands.length > 0 });
+  const showPicture = (which) => {
+    document.body.dataset.picture = which;
+    if (!session.linked) return; // it comes back, or is over
+    if (which === "shown") show("live", controlling ? "live" : "watching");
+    else show("live", controlling ? "starting" : "watching", "No picture yet", { note: waiting });
+  };
+  session.addEventListener("resumed", () => showPicture(document.body.dataset.picture));
+  showPicture(pictures.size ? "awaited" : "shown");
 }
 
 /** The controls of the commands; what is to be closed with the session is returned. */
@@ -229,7 +237,7 @@ function fill(part, nodes) {
 }
 
 /** A canvas for each video track, the first one large; one of the session before keeps its place and its picture. */
-function showTracks(session, figures, freezes, capture, latency) {
+function showTracks(session, figures, freezes, capture, latency, firstShown) {
   const outputs = session.tracks.filter(({ direction }) => direction === "out");
   const videos = outputs.filter(({ kind }) => kind === "video");
   const before = new Map([...document.querySelectorAll("canvas")].map((canvas) => [canvas.dataset.track, canvas.parentElement]));
@@ -237,11 +245,13 @@ function showTracks(session, figures, freezes, capture, latency) {
   const figuresInPlace = videos.map((track, place) => {
     const figure = before.get(track.name) ?? pictureFigure(track.name);
     const canvas = figure.querySelector("canvas");
-    let failing = false;
+    let [failing, first] = [false, true];
     pictures.set(track.index, new Picture(canvas, track, {
       shown(frame, now, waits) {
         failing = false;
         if (place > 0) return;
+        if (first) firstShown();
+        first = false;
         figures.shown(frame, now, sound.heard(now));
         freezes.shown(frame, now);
         capture.shown(frame, now);
