@@ -178,6 +178,9 @@ test("files are MP4 where the browser writes it, and named by model and time", (
   assert.equal(chosen("video/webm", "video/mp4;codecs=avc1,opus", "video/webm;codecs=vp8,opus"), "video/mp4;codecs=avc1,opus");
   assert.equal(chosen("video/webm", "video/webm;codecs=vp8,opus"), "video/webm;codecs=vp8,opus");
   assert.equal(chosen(), null);
+  const silent = (...known) => chooseType((type) => known.includes(type), false);
+  assert.equal(silent("video/webm", "video/webm;codecs=vp8", "video/webm;codecs=vp8,opus"), "video/webm;codecs=vp8");
+  assert.equal(silent("video/mp4;codecs=avc1,opus", "video/mp4;codecs=avc1"), "video/mp4;codecs=avc1");
   assert.deepEqual([extension("video/mp4;codecs=avc1,opus"), extension("video/webm")], ["mp4", "webm"]);
   assert.deepEqual([0, 7999, 754_000, 3_600_000].map(describeTime), ["0:00", "0:07", "12:34", "1:00:00"]);
   const date = new Date(2026, 0, 31, 4, 5, 9);

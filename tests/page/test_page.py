@@ -828,6 +828,21 @@ def test_another_model_is_final(server: FakeServer, page: Page, troubles: list[s
     troubles.clear()
 
 
+def test_a_browser_that_keeps_nothing_shows_the_page(server: FakeServer, page: Page) -> None:
+    page.add_init_script("""
+        for (const name of ["localStorage", "sessionStorage"]) {
+            Object.defineProperty(window, name, { get() { throw new DOMException("access is denied", "SecurityError"); } });
+        }
+    """)
+    peer = open_page(page, server)
+    peer.welcome()
+    peer.frame(0, picture(200, 0, 0))
+    wait_for_colour(page, (200, 0, 0))
+    page.get_by_label("lead").uncheck()
+    peer.frame(1, picture(0, 200, 0))
+    expect(page.locator("#figure-lead")).to_have_text("off")
+
+
 def test_what_is_no_message_is_logged_and_the_session_goes_on(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fake_page_server import FakeServer, Peer, command, picture
+from fake_page_server import FakeServer, Peer, command, picture, video
 from playwright.sync_api import Page, expect
+
+av = pytest.importorskip("av", reason="what the browser saved is read with PyAV: reactor-trio[video]")
 
 NUMBER = {"type": "number"}
 DOWN = {"type": "boolean"}
@@ -282,3 +284,48 @@ def test_without_full_screen_there_is_no_button_for_it(server: FakeServer, page:
     page.add_init_script("Object.defineProperty(document, 'fullscreenEnabled', { get: () => false })")
     begin(page, server)
     expect(page.locator("#fullscreen")).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", [(390, 800), (780, 360)])
+def test_full_screen_on_a_phone_fills_the_screen(server: FakeServer, page: Page, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    begin(page, server)
+    page.locator("#hero").hover()
+    page.locator("#fullscreen").click()
+    page.wait_for_function("() => document.fullscreenElement?.id === 'hero'")
+    canvas = page.locator("#hero canvas")
+    assert canvas.evaluate("canvas => [canvas.clientWidth, canvas.clientHeight]") == list(size)
+    assert canvas.evaluate("canvas => getComputedStyle(canvas).objectFit") == "contain"
+
+
+# Other tracks
+
+
+def test_another_track_can_be_made_the_large_one(server: FakeServer, page: Page) -> None:
+    page.goto(server.url)
+    peer = server.accept()
+    places = {"x": NUMBER, "y": NUMBER}
+    long = "segmentation_of_what_is_seen"
+    peer.welcome(command("pointer_down", **places), tracks=[video(), video(1, "depth"), video(2, long)])
+    for track in range(3):
+        peer.frame(0, picture(80 * track, 0, 0), track=track)
+    expect(page.locator("#snapshot")).to_be_enabled()
+    order = "() => [...document.querySelectorAll('canvas')].map((canvas) => canvas.dataset.track)"
+    # A name has one line, however small the picture.
+    heights = page.locator("figcaption").evaluate_all("all => all.map((name) => name.getBoundingClientRect().height)")
+    assert max(heights) == min(heights)
+    page.get_by_role("button", name="Enlarge depth").click()
+    assert page.evaluate(order) == ["depth", "main_video", long]
+    page.locator("#hero canvas").click()  # not what the model's pointer is for
+    with page.expect_download() as download:
+        page.locator("#hero").hover()
+        page.locator("#snapshot").click()
+    with av.open(download.value.path()) as file:
+        (shown,) = [frame.to_ndarray(format="rgb24") for frame in file.decode(video=0)]
+    assert abs(int(shown[0, 0, 0]) - 80) < 4  # what is large
+    assert peer.silent()
+    page.get_by_role("button", name="Enlarge main_video").press("Enter")
+    assert page.evaluate(order) == ["main_video", "depth", long]
+    expect(page.get_by_role("button", name="Enlarge depth")).to_be_focused()
+    page.locator("#hero canvas").click()
+    assert peer.next()["type"] == "pointer_down"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_page_server import FakeServer, Peer, command, picture, video
+from page_scripts import NO_WORKER
 from playwright.sync_api import Browser, Download, Page, expect
 
 av = pytest.importorskip("av", reason="what the browser recorded is read with PyAV: reactor-trio[video]")
@@ -125,11 +126,69 @@ def test_a_recording_ends_with_the_session_and_takes_pictures_of_other_sizes(
     expect(page.locator("#log-count")).to_have_text("0")
 
 
+# As Firefox has it: a canvas's stream is asked for its next picture, not the stream's track.
+STREAM_ASKS = """
+    const { requestFrame } = CanvasCaptureMediaStreamTrack.prototype;
+    delete CanvasCaptureMediaStreamTrack.prototype.requestFrame;
+    const { captureStream } = HTMLCanvasElement.prototype;
+    HTMLCanvasElement.prototype.captureStream = function (...rate) {
+        const stream = captureStream.apply(this, rate);
+        stream.requestFrame = () => requestFrame.call(stream.getVideoTracks()[0]);
+        return stream;
+    };
+"""
+
+
+def test_a_recording_where_the_stream_is_asked_for_pictures(server: FakeServer, page: Page, tmp_path: Path) -> None:
+    page.add_init_script(STREAM_ASKS)
+    peer = begin(page, server, image=picture(0, 0, 0, 320, 240))
+    page.locator("#hero").hover()
+    page.locator("#record").click()
+    play(page, peer, 10, 320, 240)
+    with page.expect_download() as download:
+        page.locator("#record").click()
+    assert pictures(saved(download.value, tmp_path, "(mp4|webm)"))[-1][:20, :20, 0].mean() > 180
+
+
+# A browser that refuses everything, each in its words.
+REFUSALS = """
+    const refused = (what) => Object.assign(new Error(`no ${what} here`), { name: "NotAllowedError" });
+    Element.prototype.requestFullscreen = async () => { throw refused("full screen"); };
+    AudioWorklet.prototype.addModule = async () => { throw refused("worklet"); };
+    HTMLCanvasElement.prototype.toBlob = () => { throw refused("file"); };
+    CanvasRenderingContext2D.prototype.drawImage = function () { throw refused("drawing"); };
+"""
+
+
+def test_what_fails_is_said_where_it_is_seen(server: FakeServer, page: Page) -> None:
+    page.add_init_script(NO_WORKER + REFUSALS)
+    page.goto(server.url + "?video=raw")
+    peer = server.accept()
+    peer.welcome(tracks=[
+        video(codec="raw", width=64, height=48), video(1, "main_audio", "pcm_s16le", kind="audio", sample_rate=48_000),
+    ])  # fmt: skip
+    peer.frame(0, picture(200, 30, 60), raw=True)
+    expect(page.locator("#snapshot")).to_be_enabled()
+    toasts = page.locator("#hero .toast")
+    page.locator("#hero").hover()
+    for button, text in (
+        ("#snapshot", "screenshot: no file here"), ("#fullscreen", "full screen: no full screen here"),
+        ("#sound-toggle", "sound: no worklet here"), ("#record", "recording: no drawing here"),
+    ):  # fmt: skip
+        page.locator(button).click()
+        expect(toasts.filter(has_text=text)).to_be_visible()
+    expect(page.locator("#record")).to_have_attribute("aria-pressed", "false")
+    for _ in range(toasts.count()):
+        toasts.first.click()
+    expect(toasts).to_have_count(0)
+
+
 def test_a_browser_that_cannot_record_says_so(server: FakeServer, page: Page) -> None:
     page.add_init_script("MediaRecorder.isTypeSupported = () => false")
     begin(page, server)
     page.locator("#hero").hover()
     page.locator("#record").click()
+    expect(page.locator("#hero .toast")).to_have_text("recording: this browser cannot record video")
     page.click("#log summary")
     expect(page.locator("#log-list li")).to_contain_text("recording: this browser cannot record video")
     expect(page.locator("#record")).to_have_attribute("aria-pressed", "false")

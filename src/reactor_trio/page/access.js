@@ -2,6 +2,7 @@
  * What this page shows the server so that it is let in: from its own address, which it is taken out of at once, kept for
  * this tab, or typed in. Behind the `#` it never leaves the browser; the address bar, history and screenshots keep neither.
  */
+import { Kept } from "./kept.js";
 
 /** The address without its token, and the token, or null. */
 export function splitAddress(address) {
@@ -19,14 +20,14 @@ export function splitAddress(address) {
 /** The token of one tab, for each address that it shows. */
 export class Access {
   #key;
-  #storage;
+  #kept;
 
   constructor({ location, history, storage }) {
     const { address, token } = splitAddress(location.href);
     const { pathname, search } = new URL(address);
     this.#key = `reactor-token ${pathname}${search}`;
-    this.#storage = storage;
-    this.token = token ?? this.#stored();
+    this.#kept = new Kept(storage); // without one the page asks again when it is loaded anew
+    this.token = token ?? this.#kept.get(this.#key);
     if (token === null) return;
     history.replaceState(history.state, "", address);
     this.keep(token);
@@ -35,19 +36,6 @@ export class Access {
   /** Use `token` from now on, also after the page is loaded anew; null forgets it. */
   keep(token) {
     this.token = token;
-    try {
-      if (token === null) this.#storage()?.removeItem(this.#key);
-      else this.#storage()?.setItem(this.#key, token);
-    } catch {
-      // a browser may keep nothing for anybody: it is asked for again
-    }
-  }
-
-  #stored() {
-    try {
-      return this.#storage()?.getItem(this.#key) ?? null;
-    } catch {
-      return null;
-    }
+    this.#kept.set(this.#key, token);
   }
 }

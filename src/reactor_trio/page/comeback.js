@@ -1,5 +1,7 @@
 /** Coming back to a session whose link was lost, for as long as the server keeps it; and remembering it while the page is loaded anew. */
 
+import { Kept } from "./kept.js";
+
 const FIRST_WAIT = 100;
 const LONGEST_WAIT = 2000;
 const FIRST_PATIENCE = 2000;
@@ -31,32 +33,27 @@ export async function comeBack(session, open, { random = Math.random, sleep = pa
 /** What a page needs to find its session again after it was loaded anew; each address that a tab shows has its own. */
 export class Memory {
   #key;
-  #storage;
+  #kept;
 
   constructor({ location, storage }) {
     this.#key = `reactor-session ${location.pathname}${location.search}`;
-    this.#storage = storage;
+    this.#kept = new Kept(storage); // without one the page begins a session of its own when it is loaded anew
   }
 
   /** {resume, after, url} of the session that was kept, or null. */
   recall() {
     try {
-      const { resume, after, url } = JSON.parse(this.#storage()?.getItem(this.#key) ?? "{}");
+      const { resume, after, url } = JSON.parse(this.#kept.get(this.#key) ?? "{}");
       const whole = typeof resume === "string" && Number.isSafeInteger(after) && typeof url === "string";
       return whole ? { resume, after, url } : null;
     } catch {
-      return null; // a browser may keep nothing for anybody
+      return null; // not what was kept
     }
   }
 
   /** Keep this session, or with null none. */
   keep(session) {
     const resume = session?.welcome?.resume_token;
-    try {
-      if (resume) this.#storage()?.setItem(this.#key, JSON.stringify({ resume, after: session.newest, url: session.url }));
-      else this.#storage()?.removeItem(this.#key);
-    } catch {
-      // then the page begins a session of its own when it is loaded anew
-    }
+    this.#kept.set(this.#key, resume ? JSON.stringify({ resume, after: session.newest, url: session.url }) : null);
   }
 }

@@ -12,6 +12,7 @@ import { returnKeyboard } from "./focus.js";
 import { Freezes } from "./freezes.js";
 import { Gamepads } from "./gamepad.js";
 import { Inputs } from "./inputs.js";
+import { Kept } from "./kept.js";
 import { Keyboard } from "./keyboard.js";
 import { Latency } from "./latency.js";
 import { Link } from "./link.js";
@@ -22,6 +23,7 @@ import { pageOf } from "./protocol.js";
 import { readCommands } from "./schema.js";
 import { Share } from "./share.js";
 import { Sound } from "./sound.js";
+import { Toasts } from "./toasts.js";
 import { Tools } from "./tools.js";
 import { Uploads, dropOn, uploadCard } from "./uploads.js";
 import { Veil, describeWait } from "./veil.js";
@@ -30,9 +32,10 @@ const FIGURES_INTERVAL = 250;
 const LOG_LENGTH = 100;
 
 const $ = (id) => document.getElementById(id);
+const toasts = new Toasts($("toasts"));
 const access = new Access({ location, history, storage: () => globalThis.sessionStorage });
 const query = new URLSearchParams(location.search);
-const [decodable, audible] = await Promise.all([showable(), hearable(), startWorker((message) => log("error", `pictures: ${message}`))]);
+const [decodable, audible] = await Promise.all([showable(), hearable(), startWorker((message) => trouble(`pictures: ${message}`))]);
 const asked = named(query.get("video"));
 const steps = new StepDown(decodable);
 const wishes = {
@@ -109,7 +112,7 @@ const sound = new Sound({
     $("sound-toggle").textContent = SOUND_WORDS[sound.state];
     $("sound-toggle").setAttribute("aria-pressed", String(sound.state !== "off"));
   },
-  failed: (message) => log("error", message),
+  failed: trouble,
 });
 $("sound-toggle").addEventListener("click", () => sound.turn(sound.state === "off"));
 $("sound-volume").addEventListener("input", () => { sound.volume = $("sound-volume").valueAsNumber; });
@@ -117,17 +120,19 @@ $("sound-volume").addEventListener("input", () => { sound.volume = $("sound-volu
 const tools = new Tools(
   { hero: $("hero"), snapshot: $("snapshot"), record: $("record"), time: $("record-time"), fullscreen: $("fullscreen") },
   sound,
-  (message) => log("error", message),
+  trouble,
 );
 const ending = new Ending($("ending"));
 const share = new Share($("share"), $("share-status"), $("share-link"));
 
 const lead = $("lead-toggle");
-lead.checked = (query.get("lead") ?? localStorage.getItem("lead")) !== "off";
-lead.addEventListener("change", () => localStorage.setItem("lead", lead.checked ? "on" : "off"));
+const remembered = new Kept(() => globalThis.localStorage);
+lead.checked = (query.get("lead") ?? remembered.get("lead")) !== "off";
+lead.addEventListener("change", () => remembered.set("lead", lead.checked ? "on" : "off"));
 
 let keyboard = null; // of the session that runs, if its model has keys
-returnKeyboard(() => document.querySelector("#hero canvas"), () => keyboard !== null);
+const largeCanvas = () => document.querySelector("#hero canvas");
+returnKeyboard(largeCanvas, () => keyboard !== null);
 
 /** One session from its welcome to its end. What it made stays in view until the next one begins. */
 function live(session) {
@@ -148,8 +153,8 @@ function live(session) {
   const pictures = showTracks(session, figures, freezes, capture, latency, () => showPicture("shown"));
   const smooth = () => { for (const picture of pictures.values()) picture.smooth(lead.checked); };
   lead.addEventListener("change", smooth);
-  const [[main, mainPicture] = [null, null]] = pictures;
-  tools.begin(name, mainPicture);
+  const [main = null] = pictures.keys();
+  tools.begin(name, () => [...pictures.values()].find(({ canvas }) => canvas === largeCanvas()) ?? null);
   const home = pageOf(session.url);
   share.show(session.welcome.share_token ?? null, home);
   const sounding = sound.begin(session.tracks);
@@ -214,7 +219,7 @@ function live(session) {
 function showControls(commands, uploads, send) {
   const { settings, keys, pointer, look, pad, actions } = readCommands(commands);
   keyboard = keys.length ? new Keyboard(keys, send) : null;
-  const canvas = document.querySelector("#hero canvas");
+  const canvas = largeCanvas();
   const onPicture = new Pointer(pointer, send, canvas);
   const around = new Look(look, send, canvas);
   const gamepads = new Gamepads(pad, send);
@@ -249,6 +254,7 @@ function showTracks(session, figures, freezes, capture, latency, firstShown) {
     pictures.set(track.index, new Picture(canvas, track, {
       shown(frame, now, waits) {
         failing = false;
+        tools.shown(canvas);
         if (place > 0) return;
         if (first) firstShown();
         first = false;
@@ -256,7 +262,6 @@ function showTracks(session, figures, freezes, capture, latency, firstShown) {
         freezes.shown(frame, now);
         capture.shown(frame, now);
         latency.shown(frame, now);
-        tools.shown();
         figures.lead = waits;
       },
       skipped: () => figures.skipped(),
@@ -300,7 +305,16 @@ function stepDown(session, pictures, codec, software, message) {
 
 function pictureFigure(name) {
   const canvas = element("canvas", { width: 640, height: 360, role: "img", "aria-label": `Video ${name}`, "data-track": name, tabindex: -1 });
-  return element("figure", {}, canvas, element("figcaption", {}, name));
+  const enlarge = element("button", { type: "button", class: "enlarge", "aria-label": `Enlarge ${name}`, title: `Enlarge ${name}` });
+  enlarge.append($("fullscreen").firstChild.cloneNode(true));
+  const figure = element("figure", {}, canvas, element("figcaption", {}, name), enlarge);
+  enlarge.addEventListener("click", ({ detail }) => {
+    const large = largeCanvas().parentElement;
+    figure.before(large);
+    $("hero").prepend(figure);
+    if (detail === 0) large.querySelector(".enlarge").focus(); // who came by keyboard goes on from here
+  });
+  return figure;
 }
 
 function showFigures(figures, freezes, capture, session) {
@@ -327,6 +341,12 @@ function showFigures(figures, freezes, capture, session) {
   set("figure-audio-lost", sound.figures.lost);
   const main = session.tracks.find(({ direction, kind }) => direction === "out" && kind === "video");
   $("figure-format").textContent = main?.width ? `${main.width}×${main.height} ${main.codec}` : (main?.codec ?? "–");
+}
+
+/** What went wrong here, and the user is to know. */
+function trouble(text) {
+  log("error", text);
+  toasts.show(text);
 }
 
 /** Model messages, replies and troubles, newest first, of which the last hundred are kept. */

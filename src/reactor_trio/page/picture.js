@@ -117,6 +117,10 @@ export class Picture {
     this.#screen.begin(place.session, track, { lead, software });
   }
 
+  get canvas() {
+    return this.#canvas;
+  }
+
   /** The track has a new size or codec from the next frame on. */
   describe(track) {
     this.#screen.describe(track);

@@ -13,9 +13,13 @@ const PIECE = 1000;
 const BITS_PER_PIXEL = 5; // and second: 4.6 Mbit/s for 1280×720
 const LEAST_BITS = 1_500_000;
 
-/** The first type of file that this browser writes, MP4 before WebM; null if it writes none. */
-export function chooseType(isTypeSupported) {
-  return TYPES.find((type) => isTypeSupported(type)) ?? null;
+/**
+ * The first type of file that this browser writes, MP4 before WebM; null if it writes none. Without sound it names no codec
+ * for it: Firefox would wait for sound, and neither write nor stop.
+ */
+export function chooseType(isTypeSupported, sound = true) {
+  const types = sound ? TYPES : TYPES.map((type) => type.replace(/,[^,]+$/, ""));
+  return types.find((type) => isTypeSupported(type)) ?? null;
 }
 
 /** "mp4" or "webm". */
@@ -42,7 +46,7 @@ export function fileName(model, ending, date = new Date()) {
 
 export class Recorder {
   #recorder;
-  #source;
+  #requestPicture;
   #canvas;
   #context;
   #track;
@@ -54,23 +58,25 @@ export class Recorder {
   began = performance.now();
 
   /**
-   * Begins at once. `source()` gives the canvas to record, `sound` is {stream, close} or null, `listener` {done(blob),
+   * Begins at once. `source` is the canvas to record, `sound` is {stream, close} or null, `listener` {done(blob),
    * failed(message)}: one `done` after the end, with what there is, and `failed` before it if that was not meant. Throws if
    * this browser cannot record.
    */
   constructor(source, sound, listener) {
-    const type = globalThis.MediaRecorder ? chooseType((candidate) => MediaRecorder.isTypeSupported(candidate)) : null;
+    const type = globalThis.MediaRecorder ? chooseType((candidate) => MediaRecorder.isTypeSupported(candidate), sound !== null) : null;
     if (type === null) throw new Error("this browser cannot record video");
-    this.#source = source;
+    this.source = source;
     this.#sound = sound;
     this.#listener = listener;
     // Most encoders want even sizes; the picture stays as it is, at the top left.
-    const { width, height } = source();
+    const { width, height } = source;
     this.#canvas = Object.assign(document.createElement("canvas"), { width: width + (width % 2), height: height + (height % 2) });
     this.size = { width, height };
     this.#context = this.#canvas.getContext("2d", { alpha: false });
     const video = this.#canvas.captureStream(0);
     [this.#track] = video.getVideoTracks();
+    const asked = this.#track.requestFrame ? this.#track : video; // Firefox asks the stream
+    this.#requestPicture = () => asked.requestFrame();
     const tracks = [this.#track, ...(sound?.stream.getAudioTracks() ?? [])];
     const videoBitsPerSecond = Math.max(LEAST_BITS, BITS_PER_PIXEL * width * height);
     this.#recorder = new MediaRecorder(new MediaStream(tracks), { mimeType: type, videoBitsPerSecond });
@@ -95,8 +101,13 @@ export class Recorder {
     cancelAnimationFrame(this.#turn);
     this.#turn = null;
     if (this.#recorder.state !== "recording") return;
-    this.#context.drawImage(this.#source(), 0, 0, this.size.width, this.size.height);
-    this.#track.requestFrame();
+    try {
+      this.#context.drawImage(this.source, 0, 0, this.size.width, this.size.height);
+      this.#requestPicture();
+    } catch (error) {
+      this.#listener.failed(error.message);
+      this.stop();
+    }
   }
 
   #take(data) {

@@ -12,7 +12,7 @@ export class Tools {
   #recorder = null;
   #timer = null;
 
-  /** `parts` are {hero, snapshot, record, time, fullscreen}, elements; `failed(message)` is told what went wrong. */
+  /** `parts` are {hero, snapshot, record, time, fullscreen}, elements; `failed(message)` is told what went wrong, for the user. */
   constructor(parts, sound, failed) {
     this.#parts = parts;
     this.#sound = sound;
@@ -27,16 +27,16 @@ export class Tools {
     });
   }
 
-  /** A session called `name` shows `picture`, its main one; null if it has none. */
+  /** A session called `name` begins; `picture()` is the one that is large, null if there is none. */
   begin(name, picture) {
     this.#session = { name, picture };
     this.#describe(false);
   }
 
-  /** The main picture has changed. */
-  shown() {
-    if (this.#parts.snapshot.disabled) this.#describe(true);
-    this.#recorder?.shown();
+  /** The picture on `canvas` has changed. */
+  shown(canvas) {
+    if (this.#parts.snapshot.disabled && canvas === this.#session.picture().canvas) this.#describe(true);
+    if (canvas === this.#recorder?.source) this.#recorder.shown();
   }
 
   /** The session is over, and with it the recording. The last picture can still be kept. */
@@ -47,24 +47,24 @@ export class Tools {
 
   #describe(shown) {
     const { snapshot, record } = this.#parts;
-    snapshot.hidden = record.hidden = this.#session.picture === null;
+    snapshot.hidden = record.hidden = this.#session.picture() === null;
     snapshot.disabled = record.disabled = !shown;
   }
 
   async #snapshot() {
     const { name, picture } = this.#session;
     try {
-      save(await picture.snapshot(), fileName(name, "png"));
+      save(await picture().snapshot(), fileName(name, "png"));
     } catch (error) {
       this.#failed(`screenshot: ${error.message}`);
     }
   }
 
   #record() {
-    const { name } = this.#session;
+    const { name, picture } = this.#session;
     const sound = this.#sound.capture();
     try {
-      this.#recorder = new Recorder(() => this.#parts.hero.querySelector("canvas"), sound, {
+      this.#recorder = new Recorder(picture().canvas, sound, {
         done: (file) => {
           this.#recorder = null;
           clearInterval(this.#timer);
