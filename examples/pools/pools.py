@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video, connected, event
 
+RADIUS = 0.03
+
 
 class Picture(Output):
     main_video: Video
@@ -43,13 +45,23 @@ class Pools(ReactorPipeline):
         self,
         x: float = InputField(ge=0, le=1),
         y: float = InputField(ge=0, le=1),
-        radius: float = InputField(default=0.03, ge=0.01, le=0.3),
+        radius: float = InputField(default=RADIUS, ge=0.01, le=0.3),
     ) -> None:
-        """A drop falls where the pointer is."""
+        """A drop of any size falls anywhere."""
         height, width = self.size
         down, across = np.ogrid[:height, :width]
         distance = ((across / width - x) ** 2 + (down / height - y) ** 2) / radius**2
         self.water += np.exp(-distance).astype(np.float32)
+
+    @event
+    def pointer_down(self, x: float = InputField(ge=0, le=1), y: float = InputField(ge=0, le=1)) -> None:
+        """A drop falls where the pointer is."""
+        self.drop(x, y, RADIUS)
+
+    @event(dedupe=True)
+    def pointer_move(self, x: float = InputField(ge=0, le=1), y: float = InputField(ge=0, le=1)) -> None:
+        """Drops fall along its way."""
+        self.drop(x, y, RADIUS)
 
     def batch_inference(self, sessions: list[Pools]) -> list[NDArray[np.uint8]]:
         """One step of all the pools that are due, in one stack of arrays."""

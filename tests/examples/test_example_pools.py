@@ -41,3 +41,15 @@ async def test_a_pool_is_its_sessions_own_and_the_same_in_a_batch_as_alone(autoj
         assert all(np.array_equal(*pair) for pair in zip(pictures, expected, strict=True))
         assert not np.array_equal((await dropped(other, 0.75, 0.5))[0], expected[0])
         assert all(is_still(frame) for frame in await still.take(20))
+
+
+@pytest.mark.parametrize("command", ["pointer_down", "pointer_move"])
+async def test_the_pointer_drops(autojump_clock, open_pools, monkeypatch, command):
+    monkeypatch.setattr(np.random, "default_rng", lambda: type("Dice", (), {"random": lambda self, n=None: 1.0})())
+    async with open_pools(step_cost=0.02) as server, server.connect() as client:
+        # The page binds commands of these names to the pointer if they need x and y, and nothing else.
+        needed = {each["name"]: each["schema"].get("required") for each in client.schema["commands"]}
+        assert needed[command] == ["x", "y"]
+        assert is_still((await client.take(1))[0])
+        await client.command(command, x=0.25, y=0.5)
+        assert not is_still((await client.take(5))[-1])

@@ -282,3 +282,12 @@ test("a session without a picture says what it may wait for", () => {
   assert.equal(describeWait(3, { unstarted: ["camera", "microphone"] }), "The model is warming up, or waits for the camera and the microphone, not started yet.");
   assert.equal(describeWait(99, { viewing: true, unstarted: ["camera"] }), "The session that you watch has shown no picture yet.");
 });
+
+test("an argument that is needed has the value that its slider shows: the middle", () => {
+  const place = { type: "number", minimum: 0, maximum: 1 };
+  const properties = { x: place, steps: { type: "integer", minimum: 1, maximum: 4 }, at: { ...place, default: 0.2 }, wide: place, free: { type: "number" } };
+  const { actions: [{ fields }] } = readCommands([{ name: "drop", schema: { properties, required: ["x", "steps", "at", "free"] } }]);
+  assert.deepEqual(fields.map(({ initial }) => initial), [0.5, 3, 0.2, undefined, undefined]);
+  const { settings: [{ field }] } = readCommands([{ name: "set_x", schema: { properties: { x: place }, required: ["x"] } }]);
+  assert.equal(field.initial, undefined); // what the model has is not known
+});

@@ -43,7 +43,7 @@ export function readCommands(commands) {
     } else if (padMode(name, fields)) {
       pad.buttons.push({ name, description, button: name.slice(8), mode: padMode(name, fields) });
     } else {
-      actions.push({ name, title: schema.title && schema.title !== name ? schema.title : humanize(name), description, fields });
+      actions.push({ name, title: schema.title && schema.title !== name ? schema.title : humanize(name), description, fields: fields.map(withStart) });
     }
   }
   return { settings, keys, pointer, look, pad, actions };
@@ -171,6 +171,13 @@ function resolve(schema, root) {
   const { $ref, ...beside } = schema;
   const target = $ref.slice(2).split("/").reduce((place, step) => place?.[step], root);
   return { ...target, ...beside };
+}
+
+/** A slider always shows a place. Of an argument that is needed, and has no default, that is its value: the middle. */
+function withStart(field) {
+  const { kind, required, initial, minimum, maximum, step } = field;
+  if (kind !== "slider" || !required || initial !== undefined) return field;
+  return { ...field, initial: tidy(minimum + step * Math.round((maximum - minimum) / 2 / step)) };
 }
 
 /** `guidance_scale` as "Guidance scale". */
