@@ -37,6 +37,40 @@ PROBES = {
     "expect": (get("/", "Content-Length: 3", "Expect: 100-continue"), [100, 408], 10),
     "expect_too_long": (get("/", "Content-Length: 65537", "Expect: 100-continue"), [413], CLOSED),
     "expect_post": (get("/", "Content-Length: 3", "Expect: 100-continue", method="POST"), [405], CLOSED),
+    "length_and_chunked": (
+        get("/", "Content-Length: 5", "Transfer-Encoding: chunked") + b"0\r\n\r\n" + GET, [400], CLOSED,
+    ),
+    "chunked_in_http_1_0": (
+        b"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + GET, [400], CLOSED,
+    ),
+    "length_and_chunked_head": (
+        get("/", "Transfer-Encoding: chunked", "Content-Length: 0", method="HEAD") + b"0\r\n\r\n" + GET, [400], CLOSED,
+    ),
+    "bare_line_feeds": (GET.replace(b"\r", b"") + GET, [400], CLOSED),
+    "bare_line_feed_in_a_head": (get("/", "X: a").replace(b"a\r\n", b"a\n") + GET, [400], CLOSED),
+    "bare_line_feed_at_the_end_of_a_head": (GET[:-2] + b"\n" + GET, [400], CLOSED),
+    "bare_line_feeds_in_head_only": (get(method="HEAD").replace(b"\r", b""), [400], CLOSED),
+    "bare_carriage_return": (get("/", "X: a\rY: b") + GET, [400], CLOSED),
+    "space_before_a_colon": (get("/", "Transfer-Encoding : chunked") + b"0\r\n\r\n" + GET, [400], CLOSED),
+    "folded_line": (get("/", "X: a", " b") + GET, [400], CLOSED),
+    "folded_line_with_a_tab": (get("/", "Transfer-Encoding:", "\tchunked") + b"0\r\n\r\n" + GET, [400], CLOSED),
+    "trailer": (
+        get("/", "Transfer-Encoding: chunked") + b"3\r\nabc\r\n0\r\nX: a\r\n\r\n" + GET, [200, 200], KEPT,
+    ),
+    "bare_line_feed_in_a_trailer": (
+        get("/", "Transfer-Encoding: chunked") + b"3\r\nabc\r\n0\r\nX: a\n\r\n" + GET, [400], CLOSED,
+    ),
+    "bare_line_feed_for_a_trailer": (get("/", "Transfer-Encoding: chunked") + b"0\r\n\n" + GET, [400], CLOSED),
+    "folded_line_in_a_trailer": (
+        get("/", "Transfer-Encoding: chunked") + b"0\r\nX: a\r\n b\r\n\r\n" + GET, [400], CLOSED,
+    ),
+    "line_feeds_in_a_body": (get("/", "Content-Length: 5") + b"\n a\n\n" + GET, [200, 200], KEPT),
+    "line_feeds_in_a_chunk": (
+        get("/", "Transfer-Encoding: chunked") + b"5\r\n\n a\n\n\r\n0\r\n\r\n" + GET, [200, 200], KEPT,
+    ),
+    "expect_something_else": (get("/", "Content-Length: 3", "Expect: 200-ok") + b"abc" + GET, [417], CLOSED),
+    "expect_something_more": (get("/", "Expect: 100-Continue, a=b") + GET, [417], CLOSED),
+    "expect_without_a_body": (get("/", "Expect: 100-continue") + GET, [200, 200], KEPT),
     "pipelined": (GET + get("/nothing") + GET, [200, 404, 200], KEPT),
     "connection_close": (get("/", "Connection: close"), [200], CLOSED),
     "http_1_0": (b"GET / HTTP/1.0\r\n\r\n", [200], CLOSED),
@@ -110,7 +144,9 @@ async def test_probe(name, autojump_clock):
         assert found[-1].headers["connection"].endswith("close")
 
 
-@pytest.mark.parametrize("name", ["get", "pipelined", "chunked_body", "half_head", "garbage", "ws_wrong_origin"])
+@pytest.mark.parametrize("name", ["get", "pipelined", "chunked_body", "half_head", "garbage", "ws_wrong_origin",
+                                  "bare_line_feeds", "folded_line", "trailer", "bare_line_feed_for_a_trailer",
+                                  "folded_line_in_a_trailer", "line_feeds_in_a_chunk", "length_and_chunked"])
 async def test_probe_in_pieces_of_one_byte(name, autojump_clock):
     raw, statuses, end = PROBES[name]
     async with serving() as stream:

@@ -21,8 +21,8 @@ LimitKind = Literal["connections", "address_connections", "address_handshakes", 
 
 #: Statuses with which a request is refused; another counts as "other".
 REFUSALS = (
-    "400", "401", "403", "404", "405", "408", "410", "411", "413", "415", "421", "426", "429", "431", "500", "503", "507",
-    "other",
+    "400", "401", "403", "404", "405", "408", "410", "411", "413", "415", "417", "421", "426", "429", "431", "500", "503",
+    "507", "other",
 )  # fmt: skip
 
 

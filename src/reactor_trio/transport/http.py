@@ -6,7 +6,12 @@ for the peer to take the answer (stall). A body that the site streams has limits
 cannot be served is answered with one line of text and closed, so that no byte of a request that we did not understand is
 taken for the next one.
 
-Checks come in this order: head (431, 408, 400), Host (421), whether it is a browser's question for a page of another
+h11 accepts more than the standard's own grammar, and a proxy in front may read the same bytes differently: what is a body to
+one of them is a second request to the other (*request smuggling*). So a request with two readings is refused (400) and its
+connection closed: one with Content-Length and Transfer-Encoding, and one whose head or trailer has a line that ends without
+CR or is folded (RFC 9112, sections 2.2, 5.2 and 6.3). An `Expect` that h11 would ignore is refused, too (417).
+
+Checks come in this order: head (431, 408, 400, 417), Host (421), whether it is a browser's question for a page of another
 origin that may send here (200, and the request is done), method (405), Origin (403, if it is not GET or HEAD), what the
 site says of its body, body (413); then for a WebSocket the path (404), the handshake (400, 426), Origin (403) and the site's
 own `admit`.
@@ -46,6 +51,7 @@ _LINGER = 1.0
 _LINGER_BODY = 5.0  # a browser reads an answer only when it has sent its body, or found that it cannot
 _MAX_FIELDS = 64
 _AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.%]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::[0-9]*)?")
+_NOT_STRICT = re.compile(rb"(?<!\r)\n|\n[ \t]")
 _ABSOLUTE = re.compile(r"https?://(?P<authority>[^/?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -230,7 +236,6 @@ class _Connection:
     async def _receive_request(self) -> tuple[Request, str, BodyTaker | None]:
         head = await self._event()
         assert isinstance(head, h11.Request)
-        self._head_only = head.method == b"HEAD"
         version = head.http_version.decode()
         if version not in ("1.0", "1.1"):
             raise Refused.because(400, "only HTTP/1.1 is spoken here")
@@ -265,10 +270,17 @@ class _Connection:
         At most `piece` bytes are read at once, which must all belong to this message; by default what a head may still have.
         """
         while True:
+            before = self._h11.trailing_data[0]
             try:
                 event = self._h11.next_event()
             except h11.RemoteProtocolError as error:
                 raise Refused.because(error.error_status_hint, f"not a request of HTTP/1.1: {error}") from None
+            if isinstance(event, h11.Request):
+                self._head_only = event.method == b"HEAD"
+            if isinstance(event, h11.Request | h11.EndOfMessage):  # it was made of the head, or of the trailer
+                lines = before[: len(before) - len(self._h11.trailing_data[0])]
+                if _NOT_STRICT.search(lines):
+                    raise Refused.because(400, "each line of a head must end with CR and LF, and none may be folded")
             if isinstance(event, h11.Event):
                 return event
             assert event is h11.NEED_DATA  # PAUSED comes only after the end of a message
@@ -303,7 +315,10 @@ class _Connection:
 
 
 def _parse(head: h11.Request, peer: str) -> Request:
-    """Raises Refused for a target, query or Host that cannot be understood."""
+    """Raises Refused for a target, query, Host or Expect that cannot be understood, and for a length with two readings."""
+    names = {name for name, _ in head.headers}
+    if b"transfer-encoding" in names and (b"content-length" in names or head.http_version != b"1.1"):
+        raise Refused.because(400, "a body has a Content-Length or, in HTTP/1.1, chunks; never both")
     headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers)
     target = head.target.decode("ascii")
     authority = next((value for name, value in headers if name == "host"), "")
@@ -326,7 +341,7 @@ def _parse(head: h11.Request, peer: str) -> Request:
         )
     except ValueError as error:
         raise Refused.because(400, f"the query cannot be read: {error}") from None
-    return Request(
+    request = Request(
         method=head.method.decode("ascii"),
         path=path,
         query=dict(reversed(fields)),  # of a repeated name the first value is set last, and stays
@@ -335,3 +350,6 @@ def _parse(head: h11.Request, peer: str) -> Request:
         headers=headers,
         peer=peer,
     )
+    if any(what.lower() != "100-continue" for what in request.tokens("expect")):
+        raise Refused.because(417, "nothing but Expect: 100-continue is understood")
+    return request
