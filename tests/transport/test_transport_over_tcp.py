@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ from transport_peers import PAGE, TinySite, answers, frame, opening, read_all, u
 from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from reactor_trio.transport import Limits, MessageStream, PeerGone, serve_http
+from reactor_trio.transport import Limits, MessageStream, PatientListener, PeerGone, serve_http
 
 PICTURE = memoryview(bytes(range(256)) * 10_800)  # as large as a raw 720p frame
 
@@ -204,3 +205,36 @@ async def test_a_client_that_returns_ok():
 
     async with tcp_server(TinySite(talk)) as port:
         await in_thread(port, act)
+
+
+def reset(client: socket.socket) -> None:
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
+async def test_a_connection_that_is_over_before_it_is_accepted_is_given_to_no_task():
+    (listening,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    address = listening.socket.getsockname()
+
+    def connect_and(*words: bytes) -> socket.socket:
+        client = socket.create_connection(address)
+        for word in words:
+            client.sendall(word)
+        return client
+
+    reset(connect_and())
+    reset(connect_and(b"GET / HTTP/1.1\r\n"))
+    connect_and().close()
+    with connect_and() as half_open:
+        half_open.shutdown(socket.SHUT_WR)
+        with connect_and(b"hello") as said, connect_and() as silent:
+            listener = PatientListener(listening)
+            said.shutdown(socket.SHUT_WR)
+            with trio.fail_after(60):
+                for client, words in ((said, b"hello"), (silent, None)):
+                    async with await listener.accept() as stream:
+                        assert stream.socket.getpeername() == client.getsockname()
+                        if words is not None:
+                            assert await stream.receive_some() == words
+            assert half_open.recv(1) == b""
+            await listener.aclose()

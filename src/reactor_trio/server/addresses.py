@@ -15,7 +15,7 @@ import logging
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import trio
 
@@ -73,18 +73,14 @@ class Addresses:
 
     # ---- limits -------------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def connection(self, peer: str) -> Iterator[str | None]:
+    def connection(self, peer: str) -> AbstractContextManager[str | None]:
         """Around a connection: why its address may not have it; None if it may."""
-        with self._one_more(self._open, self.of_peer(peer)) as why_not:
-            yield why_not
+        return self._one_more(self._open, self.of_peer(peer))
 
-    @contextmanager
-    def conversation(self, request: Request) -> Iterator[str | None]:
+    def conversation(self, request: Request) -> AbstractContextManager[str | None]:
         """Likewise around a WebSocket, for those that come by a proxy, whose connections are not counted as they come."""
         address = self.of_request(request)
-        with self._one_more(self._behind, address if address != self.of_peer(request.peer) else None) as why_not:
-            yield why_not
+        return self._one_more(self._behind, address if address != self.of_peer(request.peer) else None)
 
     def refusal(self, request: Request) -> Response | None:
         """What a request for a WebSocket is answered if its address has too many or asks too often; each one counts."""

@@ -18,7 +18,7 @@ from reactor_trio.server.certificates import Certificates
 from reactor_trio.server.doorman import Doorman
 from reactor_trio.server.readiness import not_ready
 from reactor_trio.server.settings import Settings
-from reactor_trio.transport import BodyTaker, Conversation, Request, Response, secured, serve_http
+from reactor_trio.transport import BodyTaker, Conversation, PatientListener, Request, Response, secured, serve_http
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -76,4 +76,5 @@ async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Sett
             places.release()
 
     # serve_listeners closes what it serves.
-    await trio.serve_listeners(connection, [trio.SocketListener(listener.socket.dup()) for listener in listeners])
+    dups = [PatientListener(trio.SocketListener(listener.socket.dup())) for listener in listeners]
+    await trio.serve_listeners(connection, dups)

@@ -23,7 +23,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
@@ -79,18 +79,13 @@ async def serve_http(
     """
     wire = WireStream(stream, stall=limits.stall)
     try:
-        http = _Connection(wire, site, limits, closing, methods, refused)
-        upgrade: _Upgrade | None = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(http.stop_idling)
-            upgrade = await http.serve()
-            nursery.cancel_scope.cancel()
+        upgrade = await _Connection(wire, site, limits, closing, methods, refused).serve()
         if upgrade is not None:
             from reactor_trio.transport.websocket import serve_websocket  # not needed to be ready for it
 
             await serve_websocket(wire, upgrade.handshake, limits, upgrade.converse, deadline=upgrade.deadline)
     finally:
-        await trio.aclose_forcefully(wire)
+        await wire.abandon()
 
 
 async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE) -> None:
@@ -99,11 +94,7 @@ async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTP
     lines = {"content-length": str(len(body)), "retry-after": "1", "connection": "close", **STANDARD_HEADERS}
     head = f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
-    wire = WireStream(stream, stall=_LINGER)
-    with trio.move_on_after(_LINGER), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-        await wire.send_all(head.encode() + body)
-        await wire.linger(_LINGER)
-    await trio.aclose_forcefully(wire)
+    await WireStream(stream).linger(_LINGER, head.encode() + body)
 
 
 class _Upgrade(msgspec.Struct, frozen=True):
@@ -126,19 +117,12 @@ class _Connection:
         self._closing = closing
         self._kept_alive = False  # a newcomer's first request is answered, also by a server that is going down
         self._methods = methods
-        self._idle = trio.CancelScope()
         self._head_only = False
         self._sharing: Mapping[str, str] = {}
         self._linger = _LINGER
         # h11 objects to a buffer longer than this without a whole head, and `_event` never reads beyond it: a head of
         # exactly the limit passes, a longer one does not, however it was cut into segments.
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.http_head - 1)
-
-    async def stop_idling(self) -> None:
-        """Task: when the server closes, do not wait for a next request."""
-        await self._closing.wait()
-        if self._kept_alive:
-            self._idle.cancel()
 
     async def serve(self) -> _Upgrade | None:
         """Answer requests until the connection ends (None) or becomes a WebSocket."""
@@ -157,17 +141,37 @@ class _Connection:
                 self._kept_alive = True
                 idle_until, complete_by = trio.current_time() + self._limits.idle, math.inf
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            logger.debug("%s: %s", self._wire.peer, str(error) or error.__cause__ or "the connection broke")
+            self._note_broken(error)
         return None
+
+    def _note_broken(self, error: Exception) -> None:
+        logger.debug("%s: %s", self._wire.peer, str(error) or error.__cause__ or "the connection broke")
 
     async def _wait_for_bytes(self, until: float) -> bool:
         """Wait for a request to begin; False if none will."""
         if self._h11.trailing_data[0]:
             return True
-        if self._kept_alive and self._closing.is_set():
-            return False
-        with trio.CancelScope(deadline=until) as self._idle:
-            data = await self._wire.receive_some(self._limits.http_head)
+        if not self._kept_alive:
+            return await self._receive_first(until)
+        began = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._stop_idling, nursery.cancel_scope)
+            began = await self._receive_first(until)
+            nursery.cancel_scope.cancel()
+        return began
+
+    async def _stop_idling(self, idling: trio.CancelScope) -> None:
+        """Task: when the server closes, do not wait for a next request."""
+        await self._closing.wait()
+        idling.cancel()
+
+    async def _receive_first(self, until: float) -> bool:
+        with trio.CancelScope(deadline=until):
+            try:
+                data = await self._wire.receive_some(self._limits.http_head)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                self._note_broken(error)
+                return False
             self._h11.receive_data(data)
             return bool(data)
         return False

@@ -1,0 +1,173 @@
+"""Connections that come to nothing: what each costs the server, and how long a good client waits behind a storm of them.
+
+A process `reactor run` and a process that accepts each connection with Trio and closes it, in turns. One client in this
+process makes the same connections to both, one after the other: *reset* and *closed* as soon as they are open, and *turned
+away*, where the server has all the connections that it may have (it answers 503, and the client reads to the end; the bare
+process has no limit and closes). A cost is the processor time of the server's process over the number of connections; the
+ratio is the median of the ratios of the turns.
+
+Then a storm of resets, and `/health` as soon as the last one is made. It waits behind all that the system has queued.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from statistics import median
+
+import trio
+
+from benchmarks.peers import environment, reactor_run
+from benchmarks.report import SPREAD, Report, spread
+from benchmarks.startup import http_probe
+
+STORM = 5000
+#: connections that the server may have at a time
+ROOM = 8
+#: of a bare accept and close; seconds
+COST, WAIT = 1.5, 0.5
+
+MODEL = """
+from reactor_trio import *
+
+class Picture(Output):
+    main: Video
+
+class Model(ReactorPipeline):
+    def inference(self):
+        while True:
+            yield Idle
+"""
+
+
+def run(report: Report, *, quick: bool) -> None:
+    """5 turns of 2000 connections of each kind, or 2 of 500; a storm after each turn."""
+    turns, count = (2, 500) if quick else (5, 2000)
+    bare: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    ours: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    storms: list[float] = []
+    waited: list[float] = []
+    for _ in range(turns):
+        with bare_server() as (pid, port):
+            for kind, connect in KINDS.items():
+                bare[kind].append(_cost(pid, port, connect, count))
+        with server() as (pid, port):
+            for kind, connect in KINDS.items():
+                with ExitStack() as held:
+                    if kind == "turned away":
+                        for _ in range(ROOM):
+                            held.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(b"G")
+                        _until_taken(port)
+                    ours[kind].append(_cost(pid, port, connect, count))
+            began = time.monotonic()
+            for _ in range(STORM):
+                reset(port)
+            storms.append(time.monotonic() - began)
+            if not http_probe(port):
+                raise RuntimeError("the server does not answer after a storm")
+            waited.append(time.monotonic() - began - storms[-1])
+    ratios = {kind: median(own / other for own, other in zip(ours[kind], bare[kind], strict=True)) for kind in KINDS}
+    report.table(
+        f"server's processor time a connection, µs, {turns} turns of {count}, load {os.getloadavg()[0]:.1f}",
+        ["connection", "bare", "least", "most", "ours", "least", "most", "ratio"],
+        [
+            [kind, *(1e6 * f(costs[kind]) for costs in (bare, ours) for f in (median, min, max)), ratios[kind]]
+            for kind in KINDS
+        ],
+    )
+    report.table(
+        f"a storm of {STORM} resets, ms", ["", *SPREAD],
+        [["the storm", *spread(storms)], ["/health, from the storm's end", *spread(waited)]],
+    )  # fmt: skip
+    for kind, ratio in ratios.items():
+        report.bar(f"{kind}: processor time to that of a bare accept and close", ratio, COST, "times")
+    report.bar("/health after a storm of resets, most", 1000 * max(waited), 1000 * WAIT, "ms")
+
+
+# ---- clients ----------------------------------------------------------------------------------------------------------
+
+
+def reset(port: int) -> None:
+    """Connect and reset."""
+    client = socket.create_connection(("127.0.0.1", port))
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
+def close(port: int) -> None:
+    """Connect and close."""
+    socket.create_connection(("127.0.0.1", port)).close()
+
+
+def read(port: int) -> bytes:
+    """Connect and read what comes, to the end."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60.0) as client, suppress(ConnectionError):
+        return b"".join(iter(lambda: client.recv(4096), b""))
+    return b""
+
+
+KINDS: dict[str, Callable[[int], object]] = {"reset": reset, "closed": close, "turned away": read}
+
+
+def _cost(pid: int, port: int, connect: Callable[[int], object], count: int) -> float:
+    """Seconds of the process a connection."""
+    clock = (~pid << 3) | 2  # a process's processor time, also of threads that have ended (clock_getcpuclockid(3))
+    before = time.clock_gettime(clock)
+    for _ in range(count):
+        connect(port)
+    http_probe(port)  # whatever it answers: all that came before it has been accepted
+    time.sleep(0.3)
+    return (time.clock_gettime(clock) - before) / count
+
+
+def _until_taken(port: int) -> None:
+    """Return once the server turns newcomers away."""
+    until = time.monotonic() + 30
+    while not http_probe(port, status=503):
+        if time.monotonic() > until:
+            raise TimeoutError("the server turns nobody away")
+
+
+# ---- servers ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def server() -> Iterator[tuple[int, int]]:
+    """`reactor run` with a model that makes nothing; its process id and port."""
+    limits = {"connections": ROOM, "handshake": 600}
+    with tempfile.TemporaryDirectory() as folder, reactor_run(Path(folder), MODEL, limits=limits) as running:
+        time.sleep(1.0)  # what it loads once it is ready
+        yield running.process.pid, running.port
+
+
+@contextmanager
+def bare_server() -> Iterator[tuple[int, int]]:
+    """A process that accepts and closes."""
+    with subprocess.Popen(
+        [sys.executable, "-c", "from benchmarks.storm import serve_bare; serve_bare()"],
+        stdout=subprocess.PIPE, text=True, env=environment(),
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        try:
+            yield process.pid, int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def serve_bare() -> None:
+    """The child process."""
+    trio.run(_serve_bare)
+
+
+async def _serve_bare() -> None:
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    print(listener.socket.getsockname()[1], flush=True)
+    await trio.serve_listeners(trio.SocketStream.aclose, [listener])
