@@ -34,6 +34,10 @@ class Serving:
     runtime: SimpleNamespace
     certificates: None = None
 
+    @property
+    def urls(self) -> list[str]:
+        return [self.url]
+
 
 def stand_in(behaviour: str):
     """A `serve` that does one thing; each signal is sent from inside, so that nothing races."""

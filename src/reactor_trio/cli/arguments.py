@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from reactor_trio.cli import carry_out
 from reactor_trio.cli.terminal import UsageError
-from reactor_trio.cli.values import amount, count, number, port, seconds, share
+from reactor_trio.cli.values import amount, count, host_name, number, origin, port, seconds, share
 
 __all__ = ["build_parser", "parse"]
 
@@ -195,6 +195,14 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
     )  # fmt: skip
     run.add_argument("--host", help="address to listen on (default: runtime.host, 127.0.0.1)")
     run.add_argument("--port", type=port, help="port to listen on, 0 for any free one (default: runtime.port, 8080)")
+    run.add_argument(
+        "--allow-host", type=host_name, action="append", default=[], metavar="NAME", dest="hosts",
+        help="answer also to clients that call the server by this name or address, besides runtime.hosts (repeatable)",
+    )  # fmt: skip
+    run.add_argument(
+        "--origin", type=origin, action="append", default=[], metavar="ORIGIN", dest="origins",
+        help="let pages of this origin connect, too, besides those of runtime.origins (repeatable)",
+    )  # fmt: skip
     run.add_argument(
         "--record", type=Path, metavar="DIR",
         help="record each session into this folder: its video, and a timeline of its commands",

@@ -27,14 +27,14 @@ def do_run(options: argparse.Namespace, terminal: Terminal) -> int:
 
         return run_reloading(
             options.path, options.arguments, terminal, host=options.host, port=options.port, overrides=options.overrides,
-            certfile=options.certfile, keyfile=options.keyfile,
+            certfile=options.certfile, keyfile=options.keyfile, hosts=options.hosts, origins=options.origins,
         )  # fmt: skip
     with importing():
         from reactor_trio.cli.run import run
 
     return run(
         options.path, terminal, host=options.host, port=options.port, record=options.record, overrides=options.overrides,
-        certfile=options.certfile, keyfile=options.keyfile,
+        certfile=options.certfile, keyfile=options.keyfile, hosts=options.hosts, origins=options.origins,
         debug=options.debug, json_logs=options.json_logs, sockets=options.inherited.sockets,
     )  # fmt: skip
 
@@ -48,7 +48,8 @@ def do_run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
     return run_replicated(
         options.path, terminal, replicas=options.replicas, gpus_per_replica=options.gpus_per_replica,
         ray_address=options.ray_address, host=options.host, port=options.port, record=options.record,
-        overrides=options.overrides, certfile=options.certfile, keyfile=options.keyfile,
+        overrides=options.overrides, certfile=options.certfile, keyfile=options.keyfile, hosts=options.hosts,
+        origins=options.origins,
     )  # fmt: skip
 
 

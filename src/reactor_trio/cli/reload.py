@@ -44,6 +44,8 @@ def run_reloading(
     overrides: Sequence[str] = (),
     certfile: Path | None = None,
     keyfile: Path | None = None,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
 ) -> int:
     """Run `reactor ARGUMENTS` as a child, again after each change in `folder`, until a signal ends it."""
     try:
@@ -53,7 +55,9 @@ def run_reloading(
     if not folder.is_dir():
         raise UsageError(f"--path: {folder} is no folder")
     command = [sys.executable, *PROGRAM, *(word for word in arguments if word != "--reload")]
-    read_manifest = partial(manifest_of, folder, overrides, host, port, certfile=certfile, keyfile=keyfile)
+    read_manifest = partial(
+        manifest_of, folder, overrides, host, port, certfile=certfile, keyfile=keyfile, hosts=hosts, origins=origins
+    )
     trio.run(_Supervisor(folder.resolve(), command, terminal, read_manifest).run)
     return OK
 

@@ -17,7 +17,7 @@ from types import FrameType
 
 import msgspec
 
-from reactor_trio.cli.run import cannot_listen, manifest_of
+from reactor_trio.cli.run import cannot_listen, manifest_of, where
 from reactor_trio.cli.signals import hangups_ignored
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.server.manifest import Manifest
@@ -42,6 +42,8 @@ def run_replicated(
     overrides: Sequence[str] = (),
     certfile: Path | None = None,
     keyfile: Path | None = None,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
 ) -> int:
     """Serve the project in `path` by so many replicas until a signal; they drain then.
 
@@ -49,12 +51,17 @@ def run_replicated(
     """
     if importlib.util.find_spec("ray") is None:
         raise UsageError("--replicas needs the package ray: pip install 'reactor-trio[ray]'")
-    manifest = manifest_of(path, overrides, host, port, record, certfile=certfile, keyfile=keyfile)
+    manifest = manifest_of(
+        path, overrides, host, port, record, certfile=certfile, keyfile=keyfile, hosts=hosts, origins=origins
+    )
     from reactor_trio.replicas.cluster import Application, joined_cluster, local_cluster
     from reactor_trio.replicas.options import Options
 
     settings = manifest.settings
-    laid = {"record": settings.record, "tls": None if settings.tls is None else msgspec.to_builtins(settings.tls)}
+    laid = {
+        "record": settings.record, "tls": None if settings.tls is None else msgspec.to_builtins(settings.tls),
+        "hosts": list(settings.hosts) or None, "origins": list(settings.origins) or None,
+    }  # fmt: skip
     options = Options(
         path=str(manifest.path), overrides=tuple(overrides), replicas=replicas, gpus_per_replica=gpus_per_replica,
         runtime={name: value for name, value in laid.items() if value is not None},
@@ -70,7 +77,7 @@ def run_replicated(
         try:
             with stop:
                 application.deploy(msgspec.structs.replace(options, gate_resource=here))
-                terminal.say(f"{manifest.name} is ready, {replicas} replicas: {application.url(settings)}")
+                terminal.say(f"{manifest.name} is ready, {replicas} replicas: {where(application.urls(settings))}")
                 while True:
                     signal.pause()
         except _Stop:

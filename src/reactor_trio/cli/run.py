@@ -10,8 +10,10 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import trio
 
 from reactor_trio.cli.importing import importing, settle
@@ -39,6 +41,8 @@ def run(
     overrides: Sequence[str] = (),
     certfile: Path | None = None,
     keyfile: Path | None = None,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
     debug: bool = False,
     json_logs: bool | None = None,
     sockets: Sequence[int] = (),
@@ -50,7 +54,9 @@ def run(
 
     Raises ManifestError, ModelFailed, and UsageError if it cannot listen at the address.
     """
-    manifest = manifest_of(path, overrides, host, port, record, certfile=certfile, keyfile=keyfile)
+    manifest = manifest_of(
+        path, overrides, host, port, record, certfile=certfile, keyfile=keyfile, hosts=hosts, origins=origins
+    )
     configure_logging(manifest.name, as_json=json_logs, debug=debug)
     for key in manifest.unused:
         log.warning("%s: %s: nothing here acts upon it; docs/guide/migration.md names what does", MANIFEST_NAME, key)
@@ -70,8 +76,13 @@ def manifest_of(
     *,
     certfile: Path | None = None,
     keyfile: Path | None = None,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
 ) -> Manifest:
-    """The manifest with what the command line lays over it. Raises ManifestError, UsageError."""
+    """The manifest with what the command line lays over it; `hosts` and `origins` come to those that it lists.
+
+    Raises ManifestError, UsageError.
+    """
     if keyfile is not None and certfile is None:
         raise UsageError("--keyfile: give the certificate too, with --certfile")
     folder = None if record is None else str(record.absolute())
@@ -79,7 +90,14 @@ def manifest_of(
     tls = None if certfile is None else {name: str(file.absolute()) for name, file in files.items() if file is not None}
     laid = (("host", host), ("port", port), ("record", folder), ("tls", tls))
     given = {key: value for key, value in laid if value is not None}
-    return load_manifest(path, overrides, given)
+    manifest = load_manifest(path, overrides, given)
+    settings = manifest.settings
+    return replace(
+        manifest,
+        settings=msgspec.structs.replace(
+            settings, hosts=(*settings.hosts, *hosts), origins=(*settings.origins, *origins)
+        ),
+    )
 
 
 async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: Sequence[int]) -> None:
@@ -143,12 +161,21 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
             if sockets:  # whoever edits the model does not wait for notices
                 serving.runtime.drain_notice = 0.0
             stop.armed = True
-            terminal.say(f"{manifest.name} is ready: {serving.url}")
+            terminal.say(f"{manifest.name} is ready: {where(serving.urls)}")
             nursery.start_soon(trio.to_thread.run_sync, warm_up)
             await serving.runtime.prepared.wait()
             terminal.say(f"encoders: {', '.join(f'{codec} ({by})' for codec, by in serving.runtime.encoders.items())}")
             await serving.runtime.at_rest.wait()
             settle()
+
+
+def where(urls: Sequence[str]) -> str:
+    """The URL to open as the rest of a line; under it the others of a server that listens at all addresses."""
+    *others, here = urls
+    if not others:
+        return here
+    first, *more = others
+    return f"{first}\nalso at {', '.join([*more, here])} (the last one on this machine)"
 
 
 def waits_for(sessions: int, seconds: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 
 
 def port(text: str) -> int:
@@ -38,6 +39,21 @@ def seconds(text: str) -> float:
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return value
+
+
+def host_name(text: str) -> str:
+    """A name, or an address, of IPv6 also in brackets."""
+    if not re.fullmatch(r"\[[0-9A-Fa-f:.%]+\]|[^\s:/?#@\[\]]+|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a host: a name or an address alone, without http:// and port")
+    return text
+
+
+def origin(text: str) -> str:
+    """`scheme://host`, with a port if it is not the usual one, as browsers write it; or `*`."""
+    plain = text.rstrip("/").lower()
+    if plain != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+", plain):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an origin, such as https://studio.example")
+    return plain
 
 
 def share(text: str) -> float:

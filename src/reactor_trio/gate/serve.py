@@ -13,7 +13,7 @@ from reactor_trio.gate.lessor import Lessor
 from reactor_trio.gate.metrics import GateMetrics
 from reactor_trio.gate.site import GateSite
 from reactor_trio.server.certificates import Certificates
-from reactor_trio.server.listening import Reception, warn_if_open
+from reactor_trio.server.listening import Reception, bound_addresses, warn_if_open
 from reactor_trio.server.settings import Settings
 
 
@@ -53,9 +53,9 @@ async def serve_gate(
     drain = trio.Event() if drain is None else drain
     metrics = GateMetrics()
     allocation = Allocation(lessor, most, metrics, settings.limits.waiting_per_address)
-    site = GateSite(allocation, settings, schema, metrics, drain)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     try:
+        site = GateSite(allocation, settings, schema, metrics, drain, *bound_addresses(open_listeners))
         async with trio.open_nursery() as nursery:
             warn_if_open(open_listeners, settings)
             await nursery.start(allocation.run)

@@ -37,14 +37,16 @@ class GateSite(AccessSite):
     Args:
         schema: what `GET /schema` of a server answers.
         draining: set when the gate goes down.
+        bound: the addresses where it listens, if they are known.
     """
 
     websockets: Sequence[str] = ("/ws", QUEUE_PATH)
 
     def __init__(
-        self, allocation: Allocation, settings: Settings, schema: dict[str, Any], metrics: GateMetrics, draining: trio.Event
-    ) -> None:
-        super().__init__(settings, settings.host, metrics, Access(settings.auth, schema["name"]))
+        self, allocation: Allocation, settings: Settings, schema: dict[str, Any], metrics: GateMetrics, draining: trio.Event,
+        *bound: str,
+    ) -> None:  # fmt: skip
+        super().__init__(settings, metrics, Access(settings.auth, schema["name"]), *bound)
         self._allocation = allocation
         self._schema = schema
         self._name: str = schema["name"]

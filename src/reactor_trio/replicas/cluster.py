@@ -20,6 +20,7 @@ import msgspec
 
 from reactor_trio.errors import ModelFailed, ReactorError
 from reactor_trio.replicas.options import Options
+from reactor_trio.server.addresses import page_urls
 from reactor_trio.server.settings import Settings
 
 #: Seconds in which a cluster's head must take a connection.
@@ -110,13 +111,12 @@ class Application:
         except RuntimeError as error:
             raise ModelFailed(f"the replicas cannot be started: {self._why(error)}") from None
 
-    def url(self, settings: Settings) -> str:
-        """Where clients call the gate: the page, and what `connect` takes."""
+    def urls(self, settings: Settings) -> list[str]:
+        """Where clients call the gate, which is on this machine: the page, and what `connect` takes."""
         from ray import serve
 
         host, port = serve.get_app_handle(self._name).address.remote().result()
-        scheme = "http" if settings.tls is None else "https"
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
+        return page_urls(host, port, secure=settings.tls is not None)
 
     def take_down(self) -> None:
         """End it; replicas drain first. Returns when they have."""

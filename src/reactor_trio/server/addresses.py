@@ -4,6 +4,8 @@ An address is an IPv4 address, or the /64 network of an IPv6 one, since whoever 
 Behind a proxy that `runtime.proxies` names it is what that proxy wrote into `X-Forwarded-For`: the last hop that is not
 itself such a proxy. From everybody else the header is a claim without weight and is not read.
 
+Here is also what is known of this machine's own addresses: which ones it has, and by which of them a browser finds a page.
+
 Loopback has no limit of its own, and a proxy's own connections have none: either may carry everybody. The limit of all
 connections holds for them, and for what comes by a proxy that is named the limits of each address behind it hold.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import math
+import socket
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -158,6 +161,68 @@ def is_loopback(host: str) -> bool:
         return True
     address = _parse(f"[{host}]" if ":" in host else host)
     return address is not None and address.is_loopback
+
+
+def is_everywhere(host: str) -> bool:
+    """Whether what listens at `host` listens at all addresses of this machine (`0.0.0.0`, `::`)."""
+    address = _parse(f"[{host}]" if ":" in host else host)
+    return address is not None and address.is_unspecified
+
+
+def is_own_address(host: str) -> bool:
+    """Whether `host` is an IP address, not a name, and one that this machine has now.
+
+    Looks no name up, and sends nothing: the system lets a socket have an address of this machine only.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    if address.is_unspecified or address.is_multicast or "%" in host:
+        return False
+    with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(address), 0))
+            probe.connect((str(address), 9))  # refused to a broadcast address, which may be bound
+        except OSError:
+            return False
+    return True
+
+
+def page_urls(host: str, port: int, *, secure: bool) -> list[str]:
+    """Where a browser opens the page of what listens at `host`: one URL for each of `reachable_hosts`."""
+    scheme = "https" if secure else "http"
+    return [f"{scheme}://{f'[{one}]' if ':' in one else one}:{port}/" for one in reachable_hosts(host)]
+
+
+def reachable_hosts(host: str) -> list[str]:
+    """By which hosts clients reach what listens at `host`, the one first that most clients can use.
+
+    For all addresses: the address by which this machine reaches others, its name, and loopback; without a network only
+    loopback.
+    """
+    if not is_everywhere(host):
+        return [host]
+    address = ipaddress.ip_address(host)
+    # Addresses for documentation (RFC 5737, RFC 3849). To connect a datagram socket asks for a route and sends nothing.
+    far, loopback = ("192.0.2.1", "127.0.0.1") if address.version == 4 else ("2001:db8::1", "::1")
+    with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((far, 9))
+        except OSError:
+            return [loopback]
+        outward: str = probe.getsockname()[0]
+    found = [outward, own_name(), loopback]
+    return [one for one in dict.fromkeys(found) if one and (one == loopback or not is_loopback(one))]
+
+
+def own_name() -> str:
+    """This machine's name, as `hostname` prints it, in lower case; "" if it has none."""
+    return socket.gethostname().lower()
+
+
+def _family(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> socket.AddressFamily:
+    return socket.AF_INET if address.version == 4 else socket.AF_INET6
 
 
 def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

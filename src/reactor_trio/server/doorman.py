@@ -12,7 +12,7 @@ import trio
 
 from reactor_trio.protocol import asyncapi_document
 from reactor_trio.server.access import Access, DenialLog, Denied, Grant
-from reactor_trio.server.addresses import Addresses, is_loopback, network_of
+from reactor_trio.server.addresses import Addresses, is_everywhere, is_loopback, is_own_address, network_of, own_name
 from reactor_trio.server.answers import busy, json_response, page_response
 from reactor_trio.server.request_metrics import RequestMetrics
 from reactor_trio.server.settings import Settings
@@ -27,6 +27,10 @@ _ONE_SESSION = re.compile(rf"{SESSIONS_PATH}/([A-Za-z0-9_-]{{1,64}})")
 class Doorman:
     """Who may ask, and how much one connection may use: what the settings say of every site.
 
+    Args:
+        settings: the server's.
+        bound: the addresses where it listens, if they are known; `settings.host` is one in any case.
+
     Attributes:
         methods: what it takes.
         websockets: the paths that are WebSockets.
@@ -37,10 +41,13 @@ class Doorman:
     websockets: Sequence[str] = (WEBSOCKET_PATH,)
     shared: Sequence[str] = ()
 
-    def __init__(self, settings: Settings, bound: str) -> None:
+    def __init__(self, settings: Settings, *bound: str) -> None:
         self._limits = settings.limits
         self._body_time = settings.uploads.time
-        self._hosts = {host.lower().strip("[]") for host in (bound, *settings.hosts)}
+        self._hosts = {host.lower().strip("[]") for host in (settings.host, *bound, *settings.hosts)}
+        self._everywhere = any(map(is_everywhere, (settings.host, *bound)))
+        if self._everywhere:
+            self._hosts.add(own_name())
         self._origins = set(settings.origins)
 
     @property
@@ -54,8 +61,12 @@ class Doorman:
         )  # fmt: skip
 
     def hosts_allowed(self, host: str) -> bool:
-        """A loopback name, the bound address, or a host that the manifest lists."""
-        return host in self._hosts or is_loopback(host)
+        """A loopback name, the bound address, or a host that the manifest lists; bound to all: this machine's own, too.
+
+        A page elsewhere can make a name of its own lead to this machine (DNS rebinding), and a browser then sends that name.
+        So names are compared with those that are known, and never looked up; an address is no name that somebody can point.
+        """
+        return host in self._hosts or is_loopback(host) or (self._everywhere and is_own_address(host))
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
         """No origin, the same origin, or one that the manifest lists.
@@ -90,8 +101,8 @@ class AccessSite(Doorman):
 
     methods: Sequence[str] = ("GET", "HEAD", "POST", "DELETE")
 
-    def __init__(self, settings: Settings, bound: str, metrics: RequestMetrics, access: Access) -> None:
-        super().__init__(settings, bound)
+    def __init__(self, settings: Settings, metrics: RequestMetrics, access: Access, *bound: str) -> None:
+        super().__init__(settings, *bound)
         self._access = access
         self.addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
         self._metrics = metrics

@@ -113,6 +113,12 @@ class Reception:
             self._turned_away -= 1
 
 
+def bound_addresses(listeners: Sequence[trio.SocketListener]) -> list[str]:
+    """The addresses where they listen."""
+    internet = (socket.AF_INET, socket.AF_INET6)
+    return [one.socket.getsockname()[0] for one in listeners if one.socket.family in internet]
+
+
 def warn_if_open(listeners: Sequence[trio.SocketListener], settings: Settings) -> None:
     """Log a warning if others than this computer's users can reach a server that asks for nothing."""
     if settings.auth is not None:

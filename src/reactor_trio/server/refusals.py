@@ -19,10 +19,10 @@ QUIET = 10.0
 _TOLD_ELSEWHERE = (401, 429)
 _HINTS = {
     400: "it is not a request that this server understands",
-    403: "a page may connect if its origin is the server's own or in runtime.origins",
+    403: "a page may connect if its origin is the server's own, or in runtime.origins (--origin)",
     408: "its request was not complete within runtime.limits.handshake",
     413: "its body is larger than this server takes",
-    421: "it called the server by a name that is not in runtime.hosts",
+    421: "it called the server by a name that is not in runtime.hosts (--allow-host)",
     426: "it asked for the WebSocket without being one",
     431: "its head is larger than runtime.limits.http_head",
     500: "please report this; the traceback stands above",

@@ -14,9 +14,10 @@ from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.model_host import open_model_host
+from reactor_trio.server.addresses import page_urls, reachable_hosts
 from reactor_trio.server.certificates import Certificates
 from reactor_trio.server.free_memory import FreeMemory, trimmer
-from reactor_trio.server.listening import Reception, warn_if_open
+from reactor_trio.server.listening import Reception, bound_addresses, warn_if_open
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.moderation import Hook, check_in_thread
 from reactor_trio.server.placement import LocalPlacement, Placement
@@ -40,15 +41,19 @@ class Serving(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """The viewer page."""
-        scheme = "http" if self.runtime.settings.tls is None else "https"
-        return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
+        """The viewer page, at an address that can be opened also where the server listens at all of them."""
+        return self.urls[0]
+
+    @property
+    def urls(self) -> list[str]:
+        """The same at each address that leads there; of a server that listens at all addresses there are several."""
+        return page_urls(self.host, self.port, secure=self.runtime.settings.tls is not None)
 
     def session_url(self, host: str | None = None) -> str:
-        """Where clients open sessions: what `runtime.advertise` says of `host`, by default where it listens."""
+        """Where clients open sessions: what `runtime.advertise` says of `host`, by default of where clients reach it."""
         secure = "" if self.runtime.settings.tls is None else "s"
         template = self.runtime.settings.advertise or f"ws{secure}://{{ip}}:{{port}}"
-        return address_of(template, host or self.host, self.port).rstrip("/") + "/ws"
+        return address_of(template, host or reachable_hosts(self.host)[0], self.port).rstrip("/") + "/ws"
 
 
 async def serve(
@@ -179,7 +184,8 @@ async def _listen(
     connections.start_soon(runtime.room.run)
     connections.start_soon(runtime.leases.run)
     await connections.start(runtime.desk.stays.run)
-    site, room, metrics = ReactorSite(runtime, runtime.settings.host), runtime.settings.limits.connections, runtime.metrics
+    site = ReactorSite(runtime, *bound_addresses(listeners))
+    room, metrics = runtime.settings.limits.connections, runtime.metrics
     reception = Reception(site, room, metrics, lambda: metrics.ready, runtime.draining, serving.certificates)
     with accepting:
         await reception.run(listeners, connections)

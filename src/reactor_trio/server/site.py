@@ -33,8 +33,8 @@ class ReactorSite(AccessSite):
 
     shared: Sequence[str] = (UPLOAD_PATH,)
 
-    def __init__(self, runtime: Runtime, bound: str) -> None:
-        super().__init__(runtime.settings, bound, runtime.metrics, runtime.access)
+    def __init__(self, runtime: Runtime, *bound: str) -> None:
+        super().__init__(runtime.settings, runtime.metrics, runtime.access, *bound)
         self._runtime = runtime
 
     def _take_post(self, request: Request) -> BodyTaker:

@@ -16,6 +16,7 @@ from reactor_trio.errors import ManifestError
 from reactor_trio.server.answers import busy, json_response, page_response
 from reactor_trio.server.certificates import Certificates
 from reactor_trio.server.doorman import Doorman
+from reactor_trio.server.listening import bound_addresses
 from reactor_trio.server.readiness import not_ready
 from reactor_trio.server.settings import Settings
 from reactor_trio.transport import BodyTaker, Conversation, PatientListener, Request, Response, secured, serve_http
@@ -26,8 +27,8 @@ log = logging.getLogger("reactor_trio.server")
 class StandbySite(Doorman):
     """A `transport.Site` without a model."""
 
-    def __init__(self, settings: Settings, name: str, reason: str) -> None:
-        super().__init__(settings, settings.host)
+    def __init__(self, settings: Settings, name: str, reason: str, *bound: str) -> None:
+        super().__init__(settings, *bound)
         self._name = name
         self._reason = "see the server's log" if settings.auth is not None else reason
 
@@ -58,7 +59,7 @@ async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Sett
         certificates = None if settings.tls is None else Certificates(settings.tls)
     except ManifestError:  # who expects TLS can be told nothing without it
         await trio.sleep_forever()
-    site, closing = StandbySite(settings, name, reason), trio.Event()
+    site, closing = StandbySite(settings, name, reason, *bound_addresses(listeners)), trio.Event()
     places = trio.Semaphore(settings.limits.connections)
 
     async def connection(tcp: trio.SocketStream) -> None:

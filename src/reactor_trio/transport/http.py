@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -245,7 +246,11 @@ class _Connection:
             raise Refused.because(400, "only HTTP/1.1 is spoken here")
         request = _parse(head, self._wire.peer)
         if request.authority and not self._site.hosts_allowed(request.host):
-            raise Refused.because(421, f"this server does not answer for the host {request.host}")
+            name = shlex.quote(request.host)
+            raise Refused.because(
+                421, f"this server does not answer for the host {request.host}; if it is this server's own, start it with "
+                f"--allow-host {name}, or list it in runtime.hosts",
+            )  # fmt: skip
         self._sharing = sharing_headers(self._site.shared_with(request))
         if not (self._sharing and is_preflight(request)):
             if request.method not in self._methods:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import ipaddress
 import os
 import resource
 import shutil
@@ -15,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
-from reactor_trio.server.addresses import is_loopback
+from reactor_trio.server.addresses import is_everywhere, is_loopback, own_name
 
 __all__ = ["check_clock", "check_folder", "check_limits", "check_port", "check_reach", "check_secrets"]
 
@@ -99,11 +97,9 @@ def check_reach(host: str, hosts: tuple[str, ...], origins: tuple[str, ...], *, 
         yield ok("access", f"{host} is reachable by other machines; they must show who they are")
     if auth and not tls and not is_loopback(host):
         yield warning("access", "tokens travel unencrypted", "give a certificate, or put a proxy with TLS in front")
-    if not is_loopback(host) and not hosts and _is_any(host):
-        yield warning(
-            "access", "other machines get 403: no name is listed under which they may call this server",
-            "list the names and addresses that they use in runtime.hosts",
-        )  # fmt: skip
+    if is_everywhere(host):
+        names = ", ".join(filter(None, ("this machine's addresses", own_name(), *hosts)))
+        yield ok("access", f"clients may call it by {names}; by any other name (runtime.hosts) they get 421")
     if "*" in origins:
         yield warning("access", "runtime.origins is *: any web page may use this server", "list your origins")
 
@@ -156,12 +152,6 @@ def _texts(value: object, key: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _texts(inner, key)
-
-
-def _is_any(host: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_unspecified
-    return False
 
 
 def _user() -> str:

@@ -1,0 +1,128 @@
+"""By which names a server may be called, and the addresses that it prints."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+import trio
+
+from reactor_trio import serve
+from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.server.addresses import is_own_address, page_urls, reachable_hosts
+from reactor_trio.server.doorman import Doorman
+from reactor_trio.server.settings import Settings
+from reactor_trio.server.standby import StandbySite
+
+NAME = "gpu-box"
+#: RFC 5737: nobody's
+ELSEWHERE = "203.0.113.7"
+FOREIGN = ["evil.example", f"{NAME}.evil.example", f"evil.{NAME}", ELSEWHERE, f"{ELSEWHERE}.evil.example", "2001:db8::7"]
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Model(ReactorPipeline):
+    output: Picture
+
+    def inference(self):
+        while True:
+            yield np.zeros((2, 2, 3), np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def _name(monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "GPU-Box")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_who_listens_at_all_addresses_is_called_by_each_of_them_and_by_its_name(host):
+    doorman = Doorman(Settings(host=host))
+    for own in (NAME, host, "127.0.0.1", "localhost", "::1", *reachable_hosts(host)):
+        assert doorman.hosts_allowed(own), own
+    for foreign in FOREIGN:
+        assert not doorman.hosts_allowed(foreign), foreign
+
+
+def test_sockets_that_listen_at_all_addresses_count_whatever_the_manifest_says():
+    assert Doorman(Settings(host="0"), "0.0.0.0").hosts_allowed(NAME)
+
+
+def test_who_listens_at_one_address_is_called_by_it_and_by_its_name_in_the_manifest():
+    doorman = Doorman(Settings(host="gpu.example"), "192.0.2.7")
+    assert doorman.hosts_allowed("gpu.example")
+    assert doorman.hosts_allowed("192.0.2.7")
+    for other in (NAME, "192.0.2.8", *FOREIGN):
+        assert not doorman.hosts_allowed(other), other
+
+
+def test_what_stands_in_for_a_server_answers_to_the_same_names():
+    site = StandbySite(Settings(host="0.0.0.0"), "sky", "it does not load")
+    assert site.hosts_allowed(NAME)
+    assert not site.hosts_allowed("evil.example")
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("127.0.0.1", True), ("::1", True), (ELSEWHERE, False), ("2001:db8::7", False),
+        ("localhost", False), (NAME, False), ("", False), ("127.0.0.1.evil.example", False), ("127.1", False),
+        ("0x7f.0.0.1", False), ("0177.0.0.1", False), ("127.0.0.1:80", False), ("::1%lo", False),
+        ("0.0.0.0", False), ("::", False), ("224.0.0.1", False), ("255.255.255.255", False),
+    ],
+)  # fmt: skip
+def test_an_own_address_is_an_address_and_no_name(host, own):
+    assert is_own_address(host) is own
+
+
+@pytest.mark.parametrize(("host", "loopback"), [("0.0.0.0", "127.0.0.1"), ("::", "::1")])
+def test_without_a_network_there_is_loopback(host, loopback, monkeypatch):
+    class Socket(socket.socket):
+        def connect(self, _address):
+            raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+    monkeypatch.setattr(socket, "socket", Socket)
+    assert reachable_hosts(host) == [loopback]
+
+
+@pytest.mark.parametrize(
+    ("host", "secure", "urls"),
+    [
+        ("127.0.0.1", False, ["http://127.0.0.1:8080/"]),
+        ("::1", True, ["https://[::1]:8080/"]),
+        ("192.0.2.7", False, ["http://192.0.2.7:8080/"]),
+    ],
+)
+def test_the_page_of_who_listens_at_one_address(host, secure, urls):
+    assert page_urls(host, 8080, secure=secure) == urls
+
+
+async def test_every_url_that_a_server_at_all_addresses_gives_can_be_opened():
+    async with trio.open_nursery() as nursery:
+        serving = await nursery.start(lambda task_status: serve(Model, host="0.0.0.0", port=0, task_status=task_status))
+        assert serving.urls[0] == serving.url
+        assert urlsplit(serving.urls[-1]).netloc == f"127.0.0.1:{serving.port}"
+        for url in serving.urls:
+            assert urlsplit(url).hostname != "0.0.0.0"
+            assert await asked(serving.port, urlsplit(url).netloc) == (200, b"")
+        assert urlsplit(serving.session_url()).netloc == urlsplit(serving.url).netloc
+        assert await asked(serving.port, "gpu.example:8080") == (
+            421, b"this server does not answer for the host gpu.example; if it is this server's own, start it with "
+            b"--allow-host gpu.example, or list it in runtime.hosts\n",
+        )  # fmt: skip
+        nursery.cancel_scope.cancel()
+
+
+async def asked(port: int, host: str) -> tuple[int, bytes]:
+    """Status of `/ready` by that name, and the body of a refusal."""
+    with trio.fail_after(60):
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            await stream.send_all(f"GET /ready HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            head, _, body = b"".join([piece async for piece in stream]).partition(b"\r\n\r\n")
+    status = int(head.split()[1])
+    return status, b"" if status == 200 else body
