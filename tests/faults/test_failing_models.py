@@ -155,14 +155,15 @@ def test_an_exception_in_a_step_and_in_its_finally(server):
         assert client.text("reactor.bye")["data"]["reason"] == "model_error"
 
 
-def test_an_exception_in_connected_is_logged_and_the_session_goes_on(server):
-    with after(server, r"session \w+: @connected raised", tracebacks=1):
+def test_an_exception_in_connected_ends_its_session_as_one_in_a_step_does(server):
+    with after(server, r"session \w+: the model raised", tracebacks=1):
         with RawClient(server.port) as client:
             client.picture()
             client.say("next_comes_to", 1, how="raise")
             client.answer(1)
         with RawClient(server.port) as client:
-            client.picture()
+            assert client.text("reactor.bye")["data"]["reason"] == "model_error"
+            assert client.gone().code == 1011
 
 
 def test_an_exception_in_disconnected_is_logged_and_the_next_is_served(server):

@@ -238,7 +238,8 @@ class Rendering:
     def _failure(self, error: BaseException) -> ReactorError:
         if isinstance(error, StillIdle):
             return error
-        what = f"step {self._half.step} raised {type(error).__name__}: {error}"
+        hook = self._half.failed_hook
+        what = f"{f'@{hook}' if hook else f'step {self._half.step}'} raised {type(error).__name__}: {error}"
         inputs = [track.name for track in self.declaration.tracks if track.direction == "in"]
         if isinstance(error, BufferClosed) and inputs:
             what = f"the model reads its input track {', '.join(inputs)}, and here is no client that sends it anything"

@@ -1,28 +1,21 @@
 """Calls of author code that return: a session's hooks and the handlers of its commands, plain or async.
 
-They run in the task that asks, on the model loop; a blocking model's on the thread that its driver names.
-An exception of a hook is logged and goes no further, since nobody waits for what a hook returns; a handler's is raised,
-and becomes the command's answer.
+They run in the task that asks, on the model loop; a blocking model's on the thread that its driver names. What they raise
+is raised to that task, which knows what it means for the session.
 """
 
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
-
-import trio
 
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data, plain
 from reactor_trio.interface.model import Model
-from reactor_trio.model_host import with_twin
 from reactor_trio.session.pending import Command
 from reactor_trio.session.watched import Observer, Watched
-
-log = logging.getLogger("reactor_trio.model")
 
 #: Calls a method of the author with its arguments.
 CallHandler = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
@@ -32,12 +25,10 @@ class AuthorCalls:
     """Calls a model's hooks and handlers for one session.
 
     Args:
-        session_id: for the log.
         client: what a hook or handler gets that asks for the client.
     """
 
-    def __init__(self, session_id: str, model: Model, declaration: Declaration, client: ClientInfo) -> None:
-        self._session_id = session_id
+    def __init__(self, model: Model, declaration: Declaration, client: ClientInfo) -> None:
         self.model = model
         self._declaration = declaration
         self._client = client
@@ -47,15 +38,9 @@ class AuthorCalls:
         self.observer: Observer | None = None
 
     async def hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
-        """Call a hook, if there is one, and log what it raises."""
-        if handler is None:
-            return
-        try:
+        """Call a hook, if the model has it. Raises what the hook raises."""
+        if handler is not None:
             await self.call_hook(kind, handler, arguments or {})
-        except Exception as error:
-            if isinstance(error.__context__, trio.Cancelled):
-                error.__context__ = None  # that the session was over is no news
-            log.error("session %s: @%s raised", self._session_id, kind, exc_info=with_twin(error))
 
     async def call_hook(self, _kind: str, handler: Handler, arguments: dict[str, Any]) -> None:
         """Call a hook. Raises what it raises."""

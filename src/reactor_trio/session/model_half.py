@@ -84,7 +84,7 @@ class ModelHalf:
         self.outputs = declaration.outputs
         self.inputs = declaration.inputs
         self.state: Any = None
-        self.author = AuthorCalls(session_id, model, declaration, ClientInfo(client[0], client[1], self._send_to))
+        self.author = AuthorCalls(model, declaration, ClientInfo(client[0], client[1], self._send_to))
         self.bell = Bell()
         self.pending = Pending(self._sharing)
         self.turn = port.turn
@@ -102,6 +102,8 @@ class ModelHalf:
         #: set when the driver is to end
         self.stopped = trio.Event()
         self.error: BaseException | None = None
+        #: name of the hook that raised `error`; empty if none did
+        self.failed_hook = ""
         self.port = port
         self._own_model = own_model
         self._shared_model = model
@@ -289,16 +291,29 @@ class ModelHalf:
         session.cancel()
 
     async def _hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
-        """Call a hook; what it raises besides an Exception ends the model, unless it only says that the session is over."""
+        """Call a hook, if there is one.
+
+        What `@connected` raises ends the session, as an exception of a step does: without it the session has half a state.
+        An Exception of another hook is logged and goes no further. What is no Exception ends the model. That the session
+        is over is no error.
+        """
         try:
             await self.author.hook(kind, handler, arguments)
         except trio.Cancelled:
             raise
         except BaseException as raised:
-            error = strip(raised, SessionOver)
+            error = strip(raised, SessionOver, *self._ends)
             if isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None:
                 raise
-            self.error = self.error or error
+            if isinstance(error, Exception):
+                error = with_twin(error)
+                if isinstance(error.__context__, trio.Cancelled):
+                    error.__context__ = None  # that the session was over is no news
+                if kind != "connected":
+                    log.error("session %s: @%s raised", self.session_id, kind, exc_info=error)
+                    return
+            if self.error is None and error is not None:
+                self.error, self.failed_hook = error, kind
 
     @property
     def _ends(self) -> tuple[type[BaseException], ...]:

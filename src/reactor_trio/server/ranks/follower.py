@@ -127,7 +127,7 @@ class Follower:
                 self.state = declaration.state() if declaration.state is not None else None
                 self.connected = True
                 client = ClientInfo(call.client, call.at, _nowhere)
-                self._author = AuthorCalls(call.name, model, declaration, client)
+                self._author = AuthorCalls(model, declaration, client)
             case "hook":
                 handler = getattr(declaration, call.name)
                 self.connected = self.connected and call.name != "disconnected"

@@ -36,7 +36,7 @@ class LeadingHalf(ModelHalf):
         declaration = options["declaration"]
         self._client = options["client"]
         client = ClientInfo(self._client[0], self._client[1], self._send_to)
-        self.author = _LeadingCalls(self, self.session_id, self.model, declaration, client)
+        self.author = _LeadingCalls(self, self.model, declaration, client)
         self.known = False  # whether the other ranks have heard of the session
 
     async def run(self) -> BaseException | None:
