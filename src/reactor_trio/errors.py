@@ -36,7 +36,19 @@ class ManifestError(ReactorError):
 
 
 class OutputError(ReactorError, TypeError, ValueError):
-    """A yielded or emitted value does not fit the declared tracks; names track, expected and given shape and dtype."""
+    """A yielded or emitted value does not fit the declared tracks.
+
+    The message names the track, what was expected and what was given, and ends with the file and line of the `yield` or
+    `emit`, where that is known.
+    """
+
+    def name_place(self, place: str) -> None:
+        """Name the author's `file:line`; what is named already stays."""
+        if place and not self._placed:
+            self._placed = True
+            self.args = (f"{self} (at {place})",)
+
+    _placed = False
 
 
 class BufferClosed(ReactorError):

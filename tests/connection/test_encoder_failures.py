@@ -11,7 +11,7 @@ import trio
 import trio.testing
 from tier_stage import FULL, Stage
 
-from reactor_trio.connection import hello, sound, tiers
+from reactor_trio.connection import hello, sound, tier, tiers
 from reactor_trio.errors import SessionEnded
 from reactor_trio.interface import Audio, Output, ReactorPipeline, Video
 from reactor_trio.media import Encoded
@@ -258,3 +258,28 @@ async def test_sound_that_nothing_can_encode_ends_the_connection(
                 await client.take(6, "main_audio")
         assert server.runtime.metrics.drops()["lane", "encoder_failed"] == 1
     assert "main_audio: the pcm_s16le encoder (none) failed" in caplog.text
+
+
+async def test_a_mistake_of_this_runtime_is_not_taken_for_one_of_the_encoder(
+    stage: Stage, autojump_clock: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised: list[Exception] = []
+
+    async def send(viewer: Any) -> None:
+        try:
+            await viewer.outbound.send(viewer)
+        except ValueError as error:
+            raised.append(error)
+
+    def no_head(_packet: object) -> bytes:
+        monkeypatch.undo()
+        raise ValueError("no head can be made")
+
+    monkeypatch.setattr(stage, "_send", send)
+    viewer = stage.watch("h264", "vp8")
+    monkeypatch.setattr(tier, "packet_head", no_head)
+    await stage.show()
+    assert [str(error) for error in raised] == ["no head can be made"]
+    assert [encoder.codec for encoder in stage.encoders] == ["h264"]
+    assert viewer.outbound.end_reason is None
+    assert caplog.messages == []

@@ -188,10 +188,13 @@ class Tier:
         coded: CodedFrame | None = None
         error: Exception | None = None
         try:
-            self._prepare(frame, began)
-            coded = self._coded(frame, await self._coders.encode(self._encoder, frame.frame), began)
-        except Exception as raised:  # whatever a codec, its driver or a device says
-            error = raised
+            target = self._new_target(frame)
+            try:
+                encoded = await self._work(frame, target, began)
+            except Exception as raised:  # whatever a codec, its driver or a device says
+                error = raised
+            else:
+                coded = self._coded(frame, encoded, began)
         finally:
             self._busy = False
             if coded is None and self._asked is None:
@@ -244,21 +247,31 @@ class Tier:
             for member in self.lanes:
                 member.wake()
 
-    def _prepare(self, frame: DueFrame, now: float) -> None:
+    def _new_target(self, frame: DueFrame) -> Target | None:
+        """What to aim at from now on; None: what it was."""
         level, fps = self.level, 1 / frame.duration
         full = full_bitrate(self.codec, *frame.size, fps, self._settings)
         target = Target(level.share * full, fps / level.divisor, level.scale)
-        if self._target is None or _differ(target, self._target):
-            self._target = target
+        if self._target is not None and not _differ(target, self._target):
+            return None
+        self._target = target
+        return target
+
+    async def _work(self, frame: DueFrame, target: Target | None, began: float) -> Encoded:
+        """Have the encoder do its work, and nothing else. Raises what it raises."""
+        if target is not None:
             self._encoder.configure(target)
-        if self._keyframe_at <= now:
+        if self._keyframe_at <= began:
             self._encoder.request_keyframe()
+        encoded = await self._coders.encode(self._encoder, frame.frame)
+        self._info = self._encoder.describe(self._index, self._spec, encoded.size)
+        return encoded
 
     def _coded(self, frame: DueFrame, encoded: Encoded, began: float) -> CodedFrame:
         now = trio.current_time()
         if encoded.keyframe:
             self._last_keyframe, self._keyframe_at = now, math.inf
-        self._info = self._encoder.describe(self._index, self._spec, encoded.size)
+        assert self._info is not None
         origin = frame.origin
         queued, encoding = max(0.0, began - frame.made), now - began
         self._encoded(self.codec, encoding)

@@ -14,6 +14,7 @@ import numpy as np
 
 from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.arguments import MISSING, inline_schema
+from reactor_trio.interface.author_code import refuse_in_plain_step
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 
 
@@ -110,9 +111,10 @@ class ClientInfo:
     joined_at: float
     _send: Callable[[int, ModelMessage], Awaitable[None]]
 
-    async def send(self, message: ModelMessage) -> None:
-        """Send `message` to this client alone; nothing happens if it has left. Raises TypeError as `model.send` does."""
-        await self._send(self.id, message)
+    def send(self, message: ModelMessage) -> Awaitable[None]:
+        """Await it: send `message` to this client alone; nothing happens if it has left. Raises as `model.send` does."""
+        refuse_in_plain_step("client.send(message)")
+        return self._send(self.id, message)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ClientInfo) and (self.id, self.joined_at) == (other.id, other.joined_at)

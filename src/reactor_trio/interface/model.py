@@ -6,12 +6,13 @@ shallow copy of a model with a port of its own is therefore a model for another 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, final, runtime_checkable
 
 import trio
 
 from reactor_trio.errors import ReactorError
+from reactor_trio.interface.author_code import refuse_in_plain_step
 from reactor_trio.interface.declaration import Declaration, ModelKind, declare
 from reactor_trio.interface.messages import ModelMessage
 from reactor_trio.interface.tracks import Input
@@ -173,8 +174,10 @@ class ReactorModel(Model):
         """The queue between the model and its viewers."""
         return self._port().output_buffer
 
-    async def emit(self, output: object, *, compute_time: float | None = None, drop: bool = False) -> None:
-        """Queue a frame or a batch for the session that this code serves; waits while the queue is full.
+    def emit(
+        self, output: object, *, compute_time: float | None = None, drop: bool = False
+    ) -> Coroutine[Any, Any, None]:
+        """Await it: queue a frame or a batch for the session that this code serves; waits while the queue is full.
 
         Args:
             output: an `Output` of the model, or a bare `uint8` array if it has one video track.
@@ -182,16 +185,22 @@ class ReactorModel(Model):
             drop: discard what finds no room instead of waiting.
 
         With no session the frame is discarded and one interval is waited. Raises OutputError if `output` does not fit
-        the declared tracks. Always a checkpoint; cancelled while waiting, the rest of the batch is not queued.
+        the declared tracks, or `compute_time` is no such number; the message ends with the author's file and line. Always a
+        checkpoint; cancelled while waiting, the rest of the batch is not queued.
         """
-        await self._port().emit(output, compute_time, drop)
+        refuse_in_plain_step("self.emit(output)")
+        return self._port().emit(output, compute_time, drop)
 
-    async def send(self, message: ModelMessage) -> None:
-        """Send a message to every client of the session; nothing happens without one.
+    def send(self, message: ModelMessage) -> Coroutine[Any, Any, None]:
+        """Await it: send a message to every client of the session; nothing happens without one.
 
         It arrives before a frame that is yielded or emitted after it. Raises TypeError if it is no ModelMessage or
-        cannot be JSON. Always a checkpoint.
+        cannot be JSON, ReactorError at once in a plain generator, which cannot await it. Always a checkpoint.
         """
+        refuse_in_plain_step("self.send(message)")
+        return self._reactor_send(message)
+
+    async def _reactor_send(self, message: ModelMessage) -> None:
         await self._port().send(message)
 
     def cancelled(self) -> bool:

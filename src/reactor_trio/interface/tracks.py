@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, dataclass_t
 
 import msgspec
 
-from reactor_trio.errors import DeclarationError
+from reactor_trio.errors import DeclarationError, OutputError
+from reactor_trio.interface.author_code import calling_line
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 
 if TYPE_CHECKING:
@@ -76,6 +77,16 @@ class Output(_Tracks):
 
     _direction: ClassVar[Literal["out", "in"]] = "out"
 
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *_args, **tracks):  # noqa: D102 - in __init__ a name that is wrong gets no word about the right ones
+            if unknown := [name for name in tracks if name not in cls.__dataclass_fields__]:
+                names = ", ".join(track.name for track in cls.__reactor_tracks__) or "none"
+                error = OutputError(f"{cls.__qualname__} has no track {unknown[0]!r}; its tracks: {names}")
+                error.name_place(calling_line())
+                raise error
+            return super().__new__(cls)
+
 
 class Input(_Tracks):
     """Base of what a client sends to the model: each annotated field is a track.
@@ -101,5 +112,8 @@ def _track(cls: type, name: str, hint: Any, optional: bool, direction: Literal["
     if Video in kinds:
         return TrackSpec(name, "video", direction, None, optional)
     if Audio in kinds:
-        return TrackSpec(name, "audio", direction, hint.sample_rate, optional)
+        rate = hint.sample_rate
+        if not isinstance(rate, int) or isinstance(rate, bool) or rate < 1:
+            raise DeclarationError(f"{cls.__qualname__}.{name}: sample_rate must be a whole number above 0, not {rate!r}")
+        return TrackSpec(name, "audio", direction, rate, optional)
     raise DeclarationError(f"{cls.__qualname__}.{name}: a track is annotated Video or Audio, not {hint!r}")

@@ -116,7 +116,8 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
         if data is None and spec.optional:
             continue
         if spec.kind == "audio":
-            audios[spec.name] = _audio(spec, data), spec.sample_rate or 48_000
+            if (samples := _audio(spec, data)).shape[1]:
+                audios[spec.name] = samples, spec.sample_rate or 48_000
             continue
         frames = _video(spec, data)
         if frames.ndim == 4:
@@ -126,6 +127,10 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
         given = " and ".join(f"{name} has {count}" for name, count in batches.items())
         raise OutputError(f"the tracks of one yield must have the same number of frames: {given}")
     length = next(iter(batches.values()), 1 if videos or audios else 0)
+    for name, (samples, _) in audios.items():
+        if (count := samples.shape[1]) < length:
+            wrong = f"{count} samples for {length} frames: each frame lasts as long as its samples, so it needs at least one"
+            raise OutputError(f"track {name}: {wrong}")
     return Chunk(
         {name: _owned(frames) for name, frames in videos.items()},
         {name: (_owned(samples), rate) for name, (samples, rate) in audios.items()},
@@ -181,7 +186,10 @@ def _wrapped(value: object, outputs: tuple[type[Output], ...]) -> tuple[dict[str
             raise OutputError(f"{type(value).__qualname__} is not an Output of this model (its own: {known})")
         return {spec.name: getattr(value, spec.name) for spec in value.__reactor_tracks__}, value.__reactor_tracks__
     if not isinstance(value, np.ndarray) and not is_tensor(value):
-        raise OutputError(f"a model yields an Output, a frame, Idle or None, not {type(value).__name__}")
+        hint = _stack_hint(value)
+        if isinstance(value, dict):
+            hint = "; yield " + " or ".join(_example(output) for output in outputs)
+        raise OutputError(f"a model yields an Output, a frame, Idle or None, not {type(value).__name__}{hint}")
     if len(outputs) != 1 or len(outputs[0].__reactor_tracks__) != 1:
         names = ", ".join(track.name for output in outputs for track in output.__reactor_tracks__) or "no tracks"
         raise OutputError(f"a bare frame is ambiguous: this model has {names}; yield an Output")
@@ -192,13 +200,38 @@ def _wrapped(value: object, outputs: tuple[type[Output], ...]) -> tuple[dict[str
 def _video(spec: TrackSpec, data: object) -> _Given:
     expected = "uint8 (H, W, 3) or (N, H, W, 3)"
     if not isinstance(data, np.ndarray) and not is_tensor(data):
-        raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}")
+        raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}{_stack_hint(data)}")
     shape, dtype = tuple(data.shape), _dtype(data)
     if not (dtype == "uint8" and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]):
-        hint = "; to_frames converts it" if is_tensor(data) else "; scale to 0..255 and cast to uint8"
-        hint = hint if dtype.startswith(("float", "bfloat")) else ""
-        raise OutputError(f"track {spec.name}: expected {expected}, got {dtype} {shape}{hint}")
+        raise OutputError(f"track {spec.name}: expected {expected}, got {dtype} {shape}{_picture_hint(data, shape, dtype)}")
     return data
+
+
+def _picture_hint(data: _Given, shape: tuple[int, ...], dtype: str) -> str:
+    """What to do with frames that are floats, or whose colours come first."""
+    hint, floats = "", dtype.startswith(("float", "bfloat"))
+    if len(shape) in (3, 4) and shape[-3] == 3 and shape[-1] != 3:
+        axes = "1, 2, 0" if len(shape) == 3 else "0, 2, 3, 1"
+        hint = "; it looks channels-first"
+        if not (floats and is_tensor(data)):
+            hint += f": {'permute' if is_tensor(data) else 'transpose'}({axes})"
+    if floats:
+        hint += "; to_frames converts it" if is_tensor(data) else "; scale to 0..255 and cast to uint8"
+    return hint
+
+
+def _stack_hint(value: object) -> str:
+    """What to do with a list of frames."""
+    if not isinstance(value, (list, tuple)) or not value:
+        return ""
+    if all(is_tensor(item) for item in value):
+        return "; stack the frames: torch.stack(frames)"
+    return "; stack the frames: np.stack(frames)" if all(isinstance(item, np.ndarray) for item in value) else ""
+
+
+def _example(output: type[Output]) -> str:
+    """How an Output is made."""
+    return f"{output.__qualname__}({', '.join(f'{track.name}=...' for track in output.__reactor_tracks__)})"
 
 
 def _audio(spec: TrackSpec, data: object) -> _Given:
@@ -206,7 +239,7 @@ def _audio(spec: TrackSpec, data: object) -> _Given:
     if not isinstance(data, np.ndarray) and not is_tensor(data):
         raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}")
     shape, dtype = tuple(data.shape), _dtype(data)
-    if dtype != "int16" or len(shape) != 2 or shape[0] != 1 or shape[1] == 0:
+    if dtype != "int16" or len(shape) != 2 or shape[0] != 1:
         raise OutputError(f"track {spec.name}: expected {expected}, got {dtype} {shape}")
     return data
 

@@ -17,6 +17,7 @@ from typing import Any
 import trio
 
 from reactor_trio.errors import BufferClosed, OutputError
+from reactor_trio.interface.author_code import defining_line, plain_step
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import SessionOver, Timekeeper
 from reactor_trio.session.port import serve_session
@@ -147,14 +148,15 @@ class Batches(Turns):
 
 async def call_batch(model: Model, models: Sequence[Model | None]) -> list[Any]:
     """One call of `model.batch_inference`: an output for each of `models`. Raises OutputError for what is no such list."""
-    results = model.batch_inference(models)  # type: ignore[attr-defined]
+    function = model.batch_inference  # type: ignore[attr-defined]
+    results = plain_step(function, models, method="batch_inference")
     if inspect.isawaitable(results):
         results = await results
-    where = f"{type(model).__qualname__}.batch_inference"
-    if not isinstance(results, (list, tuple)):
-        given = type(results).__name__
-        raise OutputError(f"{where}: expected a list with one output for each session, got {given}")
-    if len(results) != len(models):
+    if isinstance(results, (list, tuple)) and len(results) == len(models):
+        return list(results)
+    wrong = f"expected a list with one output for each session, got {type(results).__name__}"
+    if isinstance(results, (list, tuple)):
         wrong = f"expected {len(models)} outputs, one for each session in their order, got {len(results)}"
-        raise OutputError(f"{where}: {wrong}")
-    return list(results)
+    error = OutputError(f"{type(model).__qualname__}.batch_inference: {wrong}")
+    error.name_place(defining_line(function))
+    raise error

@@ -21,6 +21,7 @@ import outcome
 import trio
 
 from reactor_trio.errors import BufferClosed, OutputError
+from reactor_trio.interface.author_code import NamesPlace
 from reactor_trio.interface.blocking import VideoModel
 from reactor_trio.interface.blocking_tracks import MAIN_TRACK, default_track
 from reactor_trio.interface.context import running
@@ -133,15 +134,11 @@ class SessionContext:
 
     def emit_block(self, frames: object) -> None:
         """Queue frames on the one video track, or black on each."""
-        if frames is None:
-            self._push(None)
-            return
-        shape = getattr(frames, "shape", None)
-        if shape is not None and len(shape) not in (3, 4):
-            raise OutputError(f"emit_block: expected uint8 (H, W, 3) or (N, H, W, 3), got {frames.dtype} {tuple(shape)}")  # type: ignore[attr-defined]
-        if len(self._tracks) > 1:
-            raise OutputError(f"emit_block: this model has the tracks {', '.join(self._tracks)}; use get_track(name).emit")
-        self._push(chunk_from_output(frames, self._half.outputs))
+        chunk: Chunk | None = None
+        with NamesPlace():
+            if frames is not None:
+                chunk = self._checked(frames)
+        self._push(chunk)
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send JSON."""
@@ -203,8 +200,18 @@ class SessionContext:
                 if len(self._buckets) > OPEN_BUCKETS:
                     self._half.outflow.count_drop("incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
                 return
-        output = self._half.outputs[0](**parts)
-        self._push(chunk_from_output(output, self._half.outputs))
+        with NamesPlace():
+            chunk = chunk_from_output(self._half.outputs[0](**parts), self._half.outputs)
+        self._push(chunk)
+
+    def _checked(self, frames: object) -> Chunk:
+        """What `emit_block` got. Raises OutputError."""
+        shape = getattr(frames, "shape", None)
+        if shape is not None and len(shape) not in (3, 4):
+            raise OutputError(f"emit_block: expected uint8 (H, W, 3) or (N, H, W, 3), got {frames.dtype} {tuple(shape)}")  # type: ignore[attr-defined]
+        if len(self._tracks) > 1:
+            raise OutputError(f"emit_block: this model has the tracks {', '.join(self._tracks)}; use get_track(name).emit")
+        return chunk_from_output(frames, self._half.outputs)
 
     def _push(self, chunk: Chunk | None) -> None:
         own = threading.current_thread() is self._session_thread.thread

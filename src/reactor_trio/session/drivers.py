@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from reactor_trio.interface.author_code import NamesPlace, defining_line, plain_step, yielding_line
 from reactor_trio.interface.model import Idle
 from reactor_trio.media import Chunk, Origin, chunk_from_output
 from reactor_trio.session.batches import BatchTurn
@@ -79,6 +80,10 @@ class StepDriver(Driver):
     async def _step(self) -> tuple[Chunk | None, float]:
         """What a step made, None for nothing; and the seconds of compute time."""
 
+    @abstractmethod
+    def _place(self) -> str:
+        """`file:line` of the author's code that gave the newest step's value."""
+
     def _rests(self) -> bool:
         """Whether a step that made nothing is followed by a rest."""
         return True
@@ -124,7 +129,8 @@ class StepDriver(Driver):
         half = self._half
         if value is None or value is Idle:
             return None, 0.0
-        chunk = chunk_from_output(value, half.outputs)
+        with NamesPlace(self._place):
+            chunk = chunk_from_output(value, half.outputs)
         if chunk.length == 0:
             return None, 0.0
         cost = await self._compute(chunk)
@@ -154,12 +160,17 @@ class Steps:
         """Whether there is one."""
         return self._generator is not None
 
+    @property
+    def place(self) -> str:
+        """`file:line` of the `yield` at which it has stopped; empty if there is none."""
+        return "" if self._generator is None else yielding_line(self._generator)
+
     async def resume(self, model: Any) -> Any:
         """What it yields next, or DONE. Raises TypeError if `inference()` of `model` is no generator."""
         if self._generator is None:
             self._generator = open_generator(model)
         if isinstance(self._generator, Generator):
-            value = next(self._generator, DONE)  # blocks this loop, on purpose: the thread is the model's
+            value = plain_step(next, self._generator, DONE)  # blocks this loop, on purpose: the thread is the model's
         else:
             value = await self._watch(anext(self._generator, DONE))
         if value is DONE:
@@ -170,7 +181,7 @@ class Steps:
         """Raise GeneratorExit at the yield; `finally` blocks run here."""
         generator, self._generator = self._generator, None
         if isinstance(generator, Generator):
-            generator.close()
+            plain_step(generator.close)
         elif generator is not None:
             await generator.aclose()
 
@@ -191,6 +202,9 @@ class GeneratorDriver(StepDriver):
     def what_is_left(self) -> str:
         """The generator."""
         return "its generator is not closed" if self._steps.open else ""
+
+    def _place(self) -> str:
+        return self._steps.place
 
     def _rests(self) -> bool:
         """A generator that ends at once must not spin; another is followed by the next."""
@@ -222,6 +236,9 @@ class BatchDriver(StepDriver):
 
     async def close(self) -> None:
         """It keeps nothing."""
+
+    def _place(self) -> str:
+        return defining_line(self._half.model.batch_inference)  # type: ignore[attr-defined]
 
     async def _step(self) -> tuple[Chunk | None, float]:
         """One output of a batch."""

@@ -8,11 +8,14 @@ called it for one. A frame computed for a session that is over goes nowhere, eve
 from __future__ import annotations
 
 import contextvars
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import trio
 
+from reactor_trio.errors import OutputError
+from reactor_trio.interface.author_code import NamesPlace
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input import INPUT_BYTES, InputFrame
 from reactor_trio.interface.messages import ModelMessage, message_data
@@ -146,7 +149,9 @@ class Port:
         await trio.lowlevel.checkpoint()
         half = self._seen()
         try:
-            chunk = chunk_from_output(output, self._declaration.outputs)
+            with NamesPlace():
+                chunk = chunk_from_output(output, self._declaration.outputs)
+                compute_time = _checked_compute_time(compute_time)
             if half is not None and not half.over:
                 await half.emit(chunk, compute_time, drop)
                 return
@@ -206,6 +211,19 @@ class SharedPort:
     def __getattr__(self, name: str) -> Any:
         half = _SEEN.get()
         return getattr(self._unserved if half is None else half.port, name)
+
+
+def _checked_compute_time(seconds: Any) -> float | None:
+    """As a float. Raises OutputError."""
+    if seconds is None:
+        return None
+    try:
+        good, given = math.isfinite(seconds) and seconds >= 0, repr(seconds)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # RuntimeError: a tensor of several values
+        good, given = False, type(seconds).__name__
+    if not good:
+        raise OutputError(f"compute_time: expected seconds, a finite number of 0 or more, got {given}")
+    return float(seconds)
 
 
 def serve_session(half: ModelHalf | None) -> None:

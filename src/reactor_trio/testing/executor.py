@@ -26,6 +26,7 @@ import numpy.typing as npt
 import trio
 
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
+from reactor_trio.interface.author_code import NamesPlace, defining_line, plain_step, yielding_line
 from reactor_trio.interface.declaration import CommandSpec, declaration_of, is_generator_function
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.input import InputFrame
@@ -239,7 +240,8 @@ class PipelineExecutor:
         if value is _END or value is None or value is Idle:
             return StepResult(Idle, 0.0, self._taken())
         outputs = self._declaration.outputs
-        chunk_from_output(value, outputs)  # a mistake is the same here as under the server
+        with NamesPlace(self._place):
+            chunk_from_output(value, outputs)  # a mistake is the same here as under the server
         if not isinstance(value, Output):
             value = outputs[0](**{outputs[0].__reactor_tracks__[0].name: value})
         return StepResult(value, seconds, self._taken())
@@ -252,7 +254,10 @@ class PipelineExecutor:
                 raise value
             return value
         steps = self._steps = self._steps or open_generator(self.model)
-        return next(steps, _END) if isinstance(steps, Generator) else await anext(steps, _END)
+        return plain_step(next, steps, _END) if isinstance(steps, Generator) else await anext(steps, _END)
+
+    def _place(self) -> str:
+        return defining_line(self.model.batch_inference) if self._steps is None else yielding_line(self._steps)
 
     async def _disconnect(self) -> list[ModelMessage]:
         self._port.connected.change(False)
