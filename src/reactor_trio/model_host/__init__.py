@@ -3,6 +3,7 @@
 from reactor_trio.model_host.asyncio_hint import AsyncioUsedError as AsyncioUsedError
 from reactor_trio.model_host.asyncio_hint import with_twin as with_twin
 from reactor_trio.model_host.author_thread import AuthorThread as AuthorThread
+from reactor_trio.model_host.failure_log import FailureLog as FailureLog
 from reactor_trio.model_host.host import HostClosed as HostClosed
 from reactor_trio.model_host.host import ModelHost as ModelHost
 from reactor_trio.model_host.host import SessionOver as SessionOver

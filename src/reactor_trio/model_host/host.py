@@ -35,6 +35,7 @@ import outcome
 import trio
 
 from reactor_trio.model_host.author_thread import AuthorThread, start_thread
+from reactor_trio.model_host.failure_log import FailureLog
 from reactor_trio.model_host.timekeeping import Timekeeper
 
 T = TypeVar("T")
@@ -79,6 +80,8 @@ class ModelHost:
 
     def __init__(self, time: Timekeeper) -> None:
         self.time = time
+        #: model loop: logs exceptions of author code that end no session
+        self.failures = FailureLog()
         #: model-side tasks that run now, for leak checks
         self.live_calls = 0
         self._thread: threading.Thread | None = None

@@ -17,6 +17,7 @@ from typing import Any
 
 import trio
 
+from reactor_trio.model_host import FailureLog
 from reactor_trio.session import Check
 
 log = logging.getLogger("reactor_trio.moderation")
@@ -50,6 +51,8 @@ def check_on_loop(hook: Hook, timeout: float) -> Check:
 
 
 def _checked(hook: Hook, timeout: float, call: Callable[[Callable[[], Any]], Awaitable[Any]]) -> Check:
+    failures = FailureLog()
+
     async def check(text: str, command: str, field: str) -> str | None:
         try:
             with trio.move_on_after(timeout) as limit:
@@ -60,8 +63,8 @@ def _checked(hook: Hook, timeout: float, call: Callable[[Callable[[], Any]], Awa
             if reason is None or (isinstance(reason, str) and reason):
                 return reason
             raise TypeError(f"it must return None or the reason as text, not {reason!r}")
-        except Exception:
-            log.exception("the moderation hook failed on %s.%s, which is refused", command, field)
+        except Exception as error:
+            failures.log(log, error, "the moderation hook failed on %s.%s, which is refused", command, field)
             return UNCHECKED
 
     return check

@@ -18,6 +18,7 @@ from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Worker, encoders
+from reactor_trio.model_host import FailureLog
 from reactor_trio.protocol import PROTOCOL, EndReason
 from reactor_trio.server.access import Access
 from reactor_trio.server.desk import FrontDesk
@@ -87,6 +88,7 @@ class Runtime:
         #: why the model is not free although no session runs; None: it is
         self.stuck: str | None = None
         self._stuck_sessions: set[str] = set()
+        self._failures = FailureLog()
         #: why the server goes down, as its clients are told
         self.goodbye: EndReason = "draining"
         #: seconds that sessions may go on when the server goes down, and until when they may; None: it does not
@@ -169,7 +171,7 @@ class Runtime:
         self.last_error = cause if isinstance(cause, Exception) else failure
         self._failed(what)
         for session in self.sessions:
-            session.end("model_error")
+            session.end("model_error", what)
         # Shielded: a server that is asked to end now still says why it failed, to its clients and by its exit code.
         with trio.move_on_after(self.settings.drain_grace, shield=True):
             await self.desk.all_left()
@@ -276,8 +278,8 @@ class Runtime:
         self._placed = placed = await self.placement.load(self.config, self.settings, self.metrics.dropped)
         self.room.admission.slots = placed.max_sessions
         self._services = session_services(
-            placed, self.settings, self.metrics, debug=self._debug, disk=self._disk, stuck=self._stuck,
-            commanded=self._commanded,
+            placed, self.settings, self.metrics, debug=self._debug, disk=self._disk, failures=self._failures,
+            stuck=self._stuck, commanded=self._commanded,
         )  # fmt: skip
         self.schema = {"name": self.name, "protocol": PROTOCOL, **placed.declaration.schema()}
 

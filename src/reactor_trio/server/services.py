@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from reactor_trio.model_host import FailureLog
 from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.placement import Placed
 from reactor_trio.server.settings import Settings
@@ -20,6 +21,7 @@ def session_services(
     *,
     debug: bool,
     disk: Disk,
+    failures: FailureLog,
     stuck: Callable[[str, bool], None],
     commanded: Callable[[CommandRecord], None],
 ) -> SessionServices:
@@ -31,7 +33,7 @@ def session_services(
         commands_per_second=limits.commands_per_second, pending_commands=limits.pending_commands,
         unanswered_commands=limits.unanswered_commands,
         uploads=UploadLimits(uploads.file_size, uploads.total_size, uploads.files, uploads.at_once, uploads.folder),
-        disk=disk, dropped=metrics.dropped, underrun=metrics.underrun, handed=metrics.handed, stuck=stuck,
+        disk=disk, failures=failures, dropped=metrics.dropped, underrun=metrics.underrun, handed=metrics.handed, stuck=stuck,
         moderate=placed.moderate,
         times=TimeLimits(limits.session_length or math.inf, limits.session_idle or math.inf, limits.end_warning),
         commanded=commanded,

@@ -104,8 +104,8 @@ class BlockingDriver(Driver):
     async def _on_frame(self, model: VideoModel, frame: InputFrame, variables: Callable[[], Any]) -> None:
         try:
             await self._handler_thread.run(model.on_frame, frame.data, context=variables())
-        except Exception:
-            log.exception("%s.on_frame() raised", type(model).__name__)
+        except Exception as error:
+            self._half.host.failures.log(log, error, "%s.on_frame() raised", type(model).__name__)
 
 
 class SessionContext:

@@ -310,7 +310,7 @@ class ModelHalf:
                 if isinstance(error.__context__, trio.Cancelled):
                     error.__context__ = None  # that the session was over is no news
                 if kind != "connected":
-                    log.error("session %s: @%s raised", self.session_id, kind, exc_info=error)
+                    self.host.failures.log(log, error, "session %s: @%s raised", self.session_id, kind)
                     return
             if self.error is None and error is not None:
                 self.error, self.failed_hook = error, kind
@@ -340,7 +340,7 @@ class ModelHalf:
         if self.error is None and not self.over:
             self.error = error
         else:
-            log.error("session %s: closing inference() raised", self.session_id, exc_info=error)
+            self.host.failures.log(log, error, "session %s: closing inference() raised", self.session_id)
 
     async def _apply(self, place: PendingCommand) -> None:
         command, numbers = place.command, tuple(place.numbers)
@@ -355,7 +355,7 @@ class ModelHalf:
             cause = with_twin(raised)
             if strip(raised, *self._ends) is None:
                 return  # the client has left; nobody waits for the answer
-            log.error("session %s: the handler of %s raised", self.session_id, command.name, exc_info=cause)
+            self.host.failures.log(log, cause, "session %s: the handler of %s raised", self.session_id, command.name)
             answer = Answer(numbers, self.step, code="internal_error", message=sendable(f"{type(cause).__name__}: {cause}"))
         else:
             if command.id is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from reactor_trio.interface.declaration import Declaration
+from reactor_trio.model_host import FailureLog
 from reactor_trio.session.half import Half
 from reactor_trio.session.lifetime import TimeLimits
 from reactor_trio.session.moderation import Check
@@ -27,6 +28,7 @@ class SessionServices(msgspec.Struct, frozen=True):
         commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
         uploads, disk: what files a session may have, and how they are written and read.
         times: how long a session may last.
+        failures: logs the exceptions of author code that end a session.
         dropped: counts frames dropped: place, reason, number.
         underrun: counts times when sound had to wait for the model.
         handed: told of each bundle handed: frames, lateness, time since the one before (None: there was none), and of the
@@ -46,6 +48,7 @@ class SessionServices(msgspec.Struct, frozen=True):
     unanswered_commands: int
     uploads: UploadLimits
     disk: Disk
+    failures: FailureLog
     dropped: Callable[[str, str, int], None]
     underrun: Callable[[], None]
     handed: Callable[[int, float, float | None, float | None], None]

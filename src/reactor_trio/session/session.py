@@ -37,6 +37,9 @@ from reactor_trio.session.uploads import Upload, UploadStore
 
 log = logging.getLogger("reactor_trio.session")
 
+#: How whoever develops the model gets to see here what is told to nobody else.
+ASK_FOR_DEBUG = ", and --debug shows it here"
+
 
 class Session:
     """One client's time with the model.
@@ -89,6 +92,7 @@ class Session:
         )
         self._half.connect(self, self.playout)
         self._paused = False
+        self._failure = ""
         self._intake = Intake(self._half.command, self._refused)
 
     async def run(self) -> None:
@@ -114,12 +118,16 @@ class Session:
             self._over(self)
             self._dismiss()
 
-    def end(self, reason: EndReason) -> None:
+    def end(self, reason: EndReason, failure: str = "") -> None:
         """End the session from this side; `run` returns when the model has unwound.
 
         Its clients are told goodbye then, or after `TimeLimits.farewell` if a step still computes.
+
+        Args:
+            failure: what the model did, in words, if that is the reason; clients are told with `debug` only.
         """
         self.reason = self.reason or reason
+        self._failure = self._failure or failure
         self._scope.cancel()
         self.lifetime.over()
 
@@ -237,7 +245,8 @@ class Session:
                 continue
             if answer.code is not None:
                 hidden = answer.code == "internal_error" and not self._services.debug
-                message = "the model's handler raised an exception" if hidden else answer.message
+                message = f"the model's handler raised an exception; the server's log has it{ASK_FOR_DEBUG}"
+                message = message if hidden else answer.message
                 controller.say("reactor.error", {"code": answer.code, "message": message}, command.id)
             elif command.id is not None:
                 controller.say("reactor.ack", {"step": answer.step, "reply": answer.reply}, command.id)
@@ -322,12 +331,15 @@ class Session:
 
     def _model_failed(self, error: BaseException) -> None:
         self.reason = "model_error"
-        log.error("session %s: the model raised", self.id, exc_info=error)
+        self._services.failures.log(log, error, "session %s: the model raised", self.id)
 
     def _why(self) -> str:
-        if self.error is None or not self._services.debug:
+        """What clients are told of the model's failure; empty if there was none."""
+        if self.reason != "model_error":
             return ""
-        return sendable(f"{type(self.error).__name__}: {self.error}")
+        if not self._services.debug:
+            return f"the server's log says why{ASK_FOR_DEBUG}"
+        return sendable(self._failure if self.error is None else f"{type(self.error).__name__}: {self.error}")
 
     async def _run_model(self) -> None:
         unwound = trio.Event()
