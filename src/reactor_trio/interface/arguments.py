@@ -37,10 +37,12 @@ class FieldInfo:
     choices: tuple[Any, ...] | None = None
     moderate: bool = False
     accept: tuple[str, ...] | None = None
+    #: makes each default; then `default` is one that it made, for the schema
+    factory: Callable[[], Any] | None = None
 
     def fresh_default(self) -> Any:
-        """The default, copied if it can change, so that two sessions never share it."""
-        return copy.deepcopy(self.default)
+        """What the factory makes, else a copy of the default: two sessions, or two calls, never share one."""
+        return copy.deepcopy(self.default) if self.factory is None else self.factory()
 
 
 def InputField(

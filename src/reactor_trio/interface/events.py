@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import msgspec
 from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.arguments import MISSING, Arguments, Parameter
 from reactor_trio.interface.dataclass_base import resolved_hints as _resolved_hints
-from reactor_trio.interface.foreign_limits import described
+from reactor_trio.interface.foreign_limits import described, is_field
 from reactor_trio.interface.messages import ClientInfo
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,6 +53,8 @@ def event(name: Any = None, description: str = "", dedupe: bool = False) -> Any:
 
     A method may be sync or async; its annotated arguments are validated, one annotated `ClientInfo` gets the sender.
     What it returns is the reply in the acknowledgement. Raise `CommandError` to refuse with a code of your own.
+    The model's own code may call it like any method: what it leaves out has the default that `InputField` gives, limits are
+    not checked.
     Raises DeclarationError (a ValueError) for a reserved name.
     """
 
@@ -62,6 +65,7 @@ def event(name: Any = None, description: str = "", dedupe: bool = False) -> Any:
         if wire_name in HOOKS or wire_name.startswith("reactor."):
             raise DeclarationError(f"@event on {function.__qualname__}: the name {wire_name!r} is the runtime's own")
         doc = (inspect.getdoc(function) or "").partition("\n")[0]
+        function = _with_plain_defaults(function)
         function.__reactor_event__ = EventMark(wire_name, description or doc, dedupe)  # type: ignore[attr-defined]
         return function
 
@@ -69,8 +73,51 @@ def event(name: Any = None, description: str = "", dedupe: bool = False) -> Any:
 
 
 def _hook(kind: HookKind, function: F) -> F:
+    function = _with_plain_defaults(function)
     function.__reactor_hook__ = kind  # type: ignore[attr-defined]
     return function
+
+
+def _with_plain_defaults(function: F) -> F:
+    """`function` as one that may be called without the arguments whose default is an `InputField` or pydantic's `Field`.
+
+    Its signature still shows these, for that is where declarations are read. A `function` without any comes back itself.
+    """
+    if not callable(function) or isinstance(function, staticmethod) or _yields(function):
+        return function  # refused when the class is made
+    signature = inspect.signature(function)
+    infos = {name: described(Any, p.default)[1] for name, p in signature.parameters.items() if is_field(p.default)}
+    if not infos:
+        return function
+
+    def completed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        try:
+            given = signature.bind_partial(*args, **kwargs).arguments
+        except TypeError:
+            return kwargs  # the call says it better
+        left_out = {name: info for name, info in infos.items() if name not in given}
+        if missing := [repr(name) for name, info in left_out.items() if info.default is MISSING]:
+            plural = "s" if len(missing) > 1 else ""
+            raise TypeError(f"{function.__qualname__}() missing required argument{plural}: {' and '.join(missing)}")
+        return kwargs | {name: info.fresh_default() for name, info in left_out.items()}
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def call_async(*args: Any, **kwargs: Any) -> Any:
+            return await function(*args, **completed(args, kwargs))
+
+        return typing.cast("F", call_async)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **completed(args, kwargs))
+
+    return typing.cast("F", call)
+
+
+def _yields(function: Callable[..., Any]) -> bool:
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
 def connected(function: F) -> F:
@@ -139,7 +186,7 @@ def arguments_of(
 ) -> tuple[list[Parameter], str | None]:
     """The typed arguments of a handler, and the name of the one that takes the client."""
     where = f"{cls.__qualname__}.{attribute}"
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if _yields(function):
         raise DeclarationError(f"{where}: a handler that yields never runs; use await self.send(message) to tell more")
     given_names = list(inspect.signature(function).parameters.values())
     if not given_names or given_names[0].kind is inspect.Parameter.KEYWORD_ONLY:

@@ -6,6 +6,7 @@ None of these libraries is imported here: an object of theirs is recognised by w
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 import typing
 from typing import Annotated, Any
@@ -27,23 +28,30 @@ def described(hint: Any, default: Any) -> tuple[Any, FieldInfo]:
     kept: list[Any] = []
     for note in [*notes, default]:
         if note is not default and isinstance(note, FieldInfo):
-            info = dataclasses.replace(note, default=info.default if note.default is MISSING else note.default)
+            kept_default = {"default": info.default, "factory": info.factory} if note.default is MISSING else {}
+            info = dataclasses.replace(note, **kept_default)
         elif _is_pydantic(note):
             info = dataclasses.replace(info, description=note.description or info.description)
             limits |= _limits_of(*note.metadata)
             if not note.is_required():
-                info = dataclasses.replace(info, default=note.get_default(call_default_factory=True))
+                make = functools.partial(note.get_default, call_default_factory=True)
+                info = dataclasses.replace(info, default=make(), factory=make if note.default_factory else None)
         elif note is not default and (found := _limits_of(note)):
             limits |= found
         elif note is not default and isinstance(note, msgspec.Meta):
             kept.append(note)
-    if not isinstance(default, FieldInfo) and not _is_pydantic(default) and default is not MISSING:
-        info = dataclasses.replace(info, default=default)
+    if not is_field(default) and default is not MISSING:
+        info = dataclasses.replace(info, default=default, factory=None)
     if limits:
         kept.append(msgspec.Meta(**limits))
     for note in kept:
         hint = Annotated[hint, note]
     return hint, info
+
+
+def is_field(default: object) -> bool:
+    """Whether a parameter's default is no value but says what is known of it: an `InputField`, or pydantic's `Field`."""
+    return isinstance(default, FieldInfo) or _is_pydantic(default)
 
 
 def _is_pydantic(note: object) -> bool:
