@@ -11,6 +11,16 @@ from reactor_trio.server.manifest import load_manifest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.fixture(scope="module")
+def torch_threads():
+    """Some examples set them for the whole process."""
+    import torch
+
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture
 def example():
     """`example("gradient")`: the manifest of an example, its model imported."""

@@ -18,12 +18,7 @@ CELLS = 48
 GROWN, MENDED = 0.08, 0.08  # an empty garden: 0.29
 
 
-@pytest.fixture(scope="module", autouse=True)
-def torch_threads():
-    """The example sets them for the whole process."""
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("torch_threads")
 
 
 @pytest.fixture
