@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import trio
 
 from reactor_trio.client import connect
-from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.server.serve import serve
 from reactor_trio.testing import open_server
 
@@ -66,7 +63,6 @@ async def test_two_processes_make_the_picture_that_one_makes(waves):
         nursery.cancel_scope.cancel()
     model = waves.model()
     model.load(waves.config)
-    model._reactor_port = SimpleNamespace(state=declaration_of(waves.model).state())
     model.fill()
     model.pointer_down(0.5, 0.3)
     steps = model.inference()

@@ -397,6 +397,43 @@ async def test_the_manifest_lays_over_the_class(autojump_clock):
         assert [model.world_size for model in models(server)] == [2, 2]
 
 
+class Fragile(State):
+    broken = False
+
+    def __post_init__(self):
+        if Fragile.broken:
+            raise ValueError("no state")
+
+
+class Restarting(World):
+    state: Fragile
+
+    @event
+    def restart(self, level: int):
+        self.state = Fragile(level=level)
+
+
+async def test_a_state_that_a_handler_assigns_is_that_of_every_rank(autojump_clock):
+    async with open_server(Restarting) as server:
+        async with server.connect() as client:
+            await client.command("restart", level=5)
+            await client.take(4)
+        assert [call[2] for call in await the_same(server) if call[0] == "step"][-1] == 5
+
+
+async def test_a_state_that_cannot_be_made_ends_the_session_alone(autojump_clock, monkeypatch):
+    async with open_server(Restarting) as server:
+        with monkeypatch.context() as broken:
+            broken.setattr(Fragile, "broken", True)
+            async with server.connect() as client:
+                with pytest.raises(Exception, match=r"^no state$"):
+                    await client.take(1)
+                assert client.ended == "model_error"
+        async with server.connect() as client:
+            await client.take(2)
+        assert [call[0] for call in await the_same(server)][:2] == ["connected", "step"]
+
+
 class Plain(ReactorPipeline):
     output: Picture
 

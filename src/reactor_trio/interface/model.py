@@ -13,8 +13,8 @@ import trio
 
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface.author_code import refuse_in_plain_step
-from reactor_trio.interface.declaration import Declaration, ModelKind, declare
-from reactor_trio.interface.messages import ModelMessage
+from reactor_trio.interface.declaration import Declaration, ModelKind, declaration_of, declare
+from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.tracks import Input
 
 
@@ -71,6 +71,10 @@ class ModelPort(Protocol):
     @property
     def state(self) -> Any:
         """The session's state, None without a session."""
+        ...
+
+    def set_state(self, state: Any) -> None:
+        """Give the session, which there is, another state."""
         ...
 
     @property
@@ -145,6 +149,10 @@ class Model:
         return port
 
 
+#: where a pipeline keeps a state that is no session's
+_OWN_STATE: Final = "_reactor_state"
+
+
 class ReactorModel(Model):
     """A model with a loop of its own: `load(config)` once, then `run()` for the server's life.
 
@@ -195,28 +203,40 @@ class ReactorModel(Model):
         """Await it: send a message to every client of the session; nothing happens without one.
 
         It arrives before a frame that is yielded or emitted after it. Raises TypeError if it is no ModelMessage or
-        cannot be JSON, ReactorError at once in a plain generator, which cannot await it. Always a checkpoint.
+        cannot be JSON, ReactorError at once in a plain generator, which cannot await it. Always a checkpoint, except on an
+        instance that is not served.
         """
         refuse_in_plain_step("self.send(message)")
         return self._reactor_send(message)
 
     async def _reactor_send(self, message: ModelMessage) -> None:
-        await self._port().send(message)
+        if self._reactor_port is None:
+            message_data(message)  # no runtime, so maybe no Trio either
+        else:
+            await self._reactor_port.send(message)
 
     def cancelled(self) -> bool:
-        """Whether the session that this code works for is over: poll it in a long step to leave early, from any thread."""
-        return self._port().cancelled()
+        """Whether the session that this code works for is over: poll it in a long step to leave early, from any thread.
+
+        False on an instance that is not served, so that a test or a benchmark can step it by hand.
+        """
+        return self._reactor_port is not None and self._reactor_port.cancelled()
 
     def check_cancelled(self) -> None:
         """Leave a long step at once if its session is over, by an exception that `except Exception` lets pass."""
-        self._port().check_cancelled()
+        if self._reactor_port is not None:
+            self._reactor_port.check_cancelled()
 
 
 class ReactorPipeline(ReactorModel):
     """A model as a generator: `inference()` reads `self.state` and yields frames; the runtime does the rest.
 
-    `state: MyState` names the state class. `inference()` is a sync or async generator: made after `@connected`, closed
-    when the client leaves, made anew when it returns. Commands are applied only between two yields.
+    `state: MyState` names the state class. `self.state` may be assigned: in a session it is that session's from then on. An
+    instance that is not served has a state of its own, with its defaults unless one is assigned, so that
+    `next(model.inference())` works in a test or a benchmark without a runtime.
+
+    `inference()` is a sync or async generator: made after `@connected`, closed when the client leaves, made anew when it
+    returns. Commands are applied only between two yields.
 
     A model that can step several sessions in one call defines `batch_inference(self, sessions)` instead, a plain or async
     method. It is called with the models of those sessions that are due, each a copy of this one with its own `state`, and
@@ -232,7 +252,25 @@ class ReactorPipeline(ReactorModel):
 
         @property
         def state(self):  # noqa: D102 - declared by the author's annotation
-            return self._port().state
+            declared = declaration_of(type(self)).state
+            if declared is not None and self._reactor_port is not None:
+                state = self._reactor_port.state
+                return vars(self).get(_OWN_STATE) if state is None else state
+            if _OWN_STATE not in vars(self):
+                if declared is None:
+                    raise AttributeError(
+                        f"{type(self).__name__} has no state: annotate it in the class, `state: MyState`, with a subclass "
+                        "of InputState"
+                    )
+                vars(self)[_OWN_STATE] = declared()
+            return vars(self)[_OWN_STATE]
+
+        @state.setter
+        def state(self, state):
+            if declaration_of(type(self)).state is None or self._reactor_port is None or self._reactor_port.state is None:
+                vars(self)[_OWN_STATE] = state
+            else:
+                self._reactor_port.set_state(state)
 
         def inference(self):  # noqa: D102 - declared by the author
             raise NotImplementedError(f"{type(self).__name__} has no inference()")

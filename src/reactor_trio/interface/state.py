@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from collections.abc import Callable
 from typing import Any, ClassVar, dataclass_transform
 
 from reactor_trio.errors import DeclarationError
@@ -16,7 +17,8 @@ class InputState:
     """Base of a model's state. Each public field makes a command `set_<field>`; `_fields` are private to the model.
 
     `@dataclass` on the subclass is optional. Every field needs a default, for a session begins with all of them; a
-    default that can change (a list, a dict) is copied for each session.
+    default that can change (a list, a dict, an array) is copied for each session, and a factory, the `default_factory` of
+    `dataclasses.field`, runs for each. That of a public field runs once more when the class is made, for the schema.
 
     Source: mission pages 000, 001 and 003.
     """
@@ -34,6 +36,8 @@ class InputState:
         for name, hint in hints.items():
             if name not in own or name.startswith("__") or typing.get_origin(hint) is ClassVar or hint is ClassVar:
                 continue
+            if name.startswith("_") and _factory(cls, name) is not None:
+                continue  # the dataclass runs it for each session; nothing of it is shown
             info = _field_info(cls, name)
             _install_default(cls, name, info)
             if not name.startswith("_"):
@@ -42,16 +46,22 @@ class InputState:
         make_dataclass(cls)
 
 
+def _factory(cls: type, name: str) -> Callable[[], Any] | None:
+    given = cls.__dict__.get(name)
+    if not isinstance(given, dataclasses.Field) or given.default_factory is dataclasses.MISSING:
+        return None
+    return given.default_factory
+
+
 def _field_info(cls: type, name: str) -> FieldInfo:
     given = cls.__dict__.get(name, MISSING)
     where = f"{cls.__qualname__}.{name}"
     if isinstance(given, FieldInfo):
         info = given
+    elif (factory := _factory(cls, name)) is not None:
+        info = FieldInfo(factory(), factory=factory)
     elif isinstance(given, dataclasses.Field):
-        if given.default_factory is not dataclasses.MISSING:
-            info = FieldInfo(given.default_factory())
-        else:
-            info = FieldInfo(MISSING if given.default is dataclasses.MISSING else given.default)
+        info = FieldInfo(MISSING if given.default is dataclasses.MISSING else given.default)
     else:
         info = FieldInfo(given)
     if info.default is MISSING:
@@ -61,7 +71,9 @@ def _field_info(cls: type, name: str) -> FieldInfo:
 
 def _install_default(cls: type, name: str, info: FieldInfo) -> None:
     """Leave behind what `@dataclass` understands."""
-    if isinstance(info.default, (list, dict, set)) or dataclasses.is_dataclass(info.default):
+    if info.factory is not None:
+        return  # it stands there
+    if type(info.default).__hash__ is None or dataclasses.is_dataclass(info.default):
         setattr(cls, name, dataclasses.field(default_factory=info.fresh_default))
     else:
         setattr(cls, name, info.default)

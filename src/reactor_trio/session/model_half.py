@@ -137,14 +137,14 @@ class ModelHalf:
         try:
             if self._own_model is not None:
                 self.model = self.author.model = self._own_model(self._shared_model)
-        except Exception as error:
-            self.error = with_twin(error)
+            state = self._declaration.state
+            self.state = state() if state is not None else None
+        except BaseException as error:
+            self.error = with_twin(error) if isinstance(error, Exception) else error
             self.closed = True
             self.port.inflow.close()
             self.turn.leave()
-            return self.error
-        state = self._declaration.state
-        self.state = state() if state is not None else None
+            return self._outcome()
         self.port.half = self
         try:
             async with trio.open_nursery() as nursery:
@@ -174,9 +174,7 @@ class ModelHalf:
             if self._declaration.kind == "pipeline":
                 self.port.forget_fps()
                 self.turn.leave()
-        if isinstance(self.error, KeyboardInterrupt) and self.host.thread is None:
-            raise self.error  # Ctrl-C in a test, where model code runs in the main thread
-        return self.error
+        return self._outcome()
 
     @property
     def fatal(self) -> BaseException | None:
@@ -256,6 +254,11 @@ class ModelHalf:
             self.bell.ring()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _outcome(self) -> BaseException | None:
+        if isinstance(self.error, KeyboardInterrupt) and self.host.thread is None:
+            raise self.error  # Ctrl-C in a test, where model code runs in the main thread
+        return self.error
 
     def _open_driver(self) -> Driver:
         if self.kind == "blocking":

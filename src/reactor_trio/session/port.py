@@ -103,6 +103,11 @@ class Port:
         """The session's state, None without a session."""
         return self.half.state if self.half is not None else None
 
+    def set_state(self, state: Any) -> None:
+        """Give the session, which there is, another state."""
+        assert self.half is not None, "there is no session"
+        self.half.state = state
+
     @property
     def inputs(self) -> Mapping[str, Input]:
         """By attribute: the model's `Input` classes with a buffer in each field."""

@@ -85,6 +85,10 @@ class ExecutorPort:
         self.state = None
         self._fps = None
 
+    def set_state(self, state: Any) -> None:
+        """Replace the state of who is connected."""
+        self.state = state
+
     @property
     def output_buffer(self) -> ExecutorPort:
         """This object answers for it."""

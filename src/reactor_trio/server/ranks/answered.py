@@ -59,6 +59,10 @@ class AnsweredPort:
         """See `ModelPort`."""
         return self._session.state
 
+    def set_state(self, state: Any) -> None:
+        """See `ModelPort`."""
+        self._session.state = state
+
     @property
     def inputs(self) -> Mapping[str, Input]:
         """See `ModelPort`."""
