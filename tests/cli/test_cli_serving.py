@@ -162,6 +162,17 @@ def test_a_load_that_raises_is_exit_code_1_and_one_line(project):
     assert done.stderr.startswith("reactor: ")
 
 
+def test_a_class_that_cannot_be_served_is_told_once_and_not_as_what_load_raised(tmp_path):
+    (tmp_path / "reactor.yaml").write_text("model: pipeline:MyModel\nname: brief\n")
+    (tmp_path / "pipeline.py").write_text(
+        "from reactor_trio.interface import ReactorPipeline\n\n"
+        "class MyModel(ReactorPipeline):\n    def inference(self):\n        return\n"
+    )
+    done = reactor("run", "--path", tmp_path, "--port", "0")
+    told = "reactor: brief: MyModel.inference must be a generator or an async generator\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
 def test_a_run_that_returns_is_exit_code_1(tmp_path):
     (tmp_path / "reactor.yaml").write_text("model: pipeline:MyModel\nname: brief\n")
     (tmp_path / "pipeline.py").write_text(

@@ -139,7 +139,8 @@ def _model_failure(error: BaseException, folder: Path | None) -> str:
     if cause is None:
         return line
     text = _one_line(str(cause))
-    if type(cause).__name__ not in line or text not in line:
+    named = type(cause).__name__ in line or isinstance(cause, DeclarationError)  # whose text says all
+    if not named or text not in line:
         line += f": {type(cause).__name__}: {text}"
     where = author_location(cause, folder.resolve()) if folder is not None else None
     return f"{line} ({where})" if where else line

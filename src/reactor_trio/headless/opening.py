@@ -14,7 +14,7 @@ import msgspec
 import outcome
 import trio
 
-from reactor_trio.errors import CommandError, ManifestError, ModelFailed, ReactorError
+from reactor_trio.errors import CommandError, ManifestError, ReactorError
 from reactor_trio.headless.half import DueCommand, UnpacedTime
 from reactor_trio.headless.rendering import RenderedBundle, Rendering
 from reactor_trio.headless.script import Script, ScriptCommand, ScriptError, read_script
@@ -26,6 +26,7 @@ from reactor_trio.model_host import ModelHost, open_model_host, with_twin
 from reactor_trio.server.loading import LoadedModel, load_model
 from reactor_trio.server.manifest import Manifest
 from reactor_trio.server.model_loop import ModelLoop
+from reactor_trio.server.placement import not_loaded
 from reactor_trio.server.settings import Settings
 
 
@@ -165,7 +166,7 @@ async def _load(
         if isinstance(raised, KeyboardInterrupt) and host.thread is None:
             raise
         error = with_twin(raised) if isinstance(raised, Exception) else raised
-        raise ModelFailed(f"{name}: load() raised {type(error).__name__}: {error}") from error
+        raise not_loaded(name, type(error).__name__, str(error)) from error
 
 
 def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uploads) -> list[DueCommand]:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.blocking import VideoModel, instantiate
-from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
+from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing.cadence import checked_fps
+from reactor_trio.server.checking import buffer_size_of, check_model, refuse_no_generator, sessions_of
 from reactor_trio.server.seats import Seats
 from reactor_trio.server.settings import Settings
 from reactor_trio.session import LocalHalf, Port
 from reactor_trio.session.model_half import ModelHalf
 from reactor_trio.session.turns import Turn
+
+log = logging.getLogger("reactor_trio.server")
 
 
 class LoadedModel(msgspec.Struct, frozen=True):
@@ -52,15 +55,18 @@ async def load_model(
     dropped: Callable[[str, str, int], None],
     prepare: Callable[[Model], object] = lambda _model: None,
 ) -> LoadedModel:
-    """Make a model, give it its port and load it. Raises DeclarationError, and what author code raises.
+    """Check a model's class, make a model of it, give it its port and load it.
+
+    Raises DeclarationError, ManifestError, and what author code raises. What looks wrong but can be served is logged.
 
     Args:
         dropped: counts frames dropped: place, reason, number.
         prepare: called with the model, which has its port, before that is loaded.
     """
-    declaration = declaration_of(model_class)
-    if declaration.kind == "blocking":
-        _max_sessions(model_class, settings)  # before it is loaded
+    checked = check_model(model_class, settings)
+    for doubt in checked.doubts:
+        log.warning("%s; %s", doubt.text, doubt.remedy)
+    declaration = checked.declaration
     model = await _instantiate(model_class, config, host)
     max_fps = checked_fps(settings.max_fps or model.max_fps)
     declared = _declared_fps(model) if settings.fps is None else settings.fps
@@ -75,31 +81,13 @@ async def load_model(
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(loaded):
             await loaded
-    if declaration.kind == "pipeline" and not declaration.batched and not is_generator_function(model.inference):  # type: ignore[attr-defined]
-        raise DeclarationError(f"{model_class.__qualname__}.inference must be a generator or an async generator")
-    buffer_size = settings.buffer_size or model.buffer_size
-    if not isinstance(buffer_size, int) or buffer_size < 1:
-        raise DeclarationError(f"{model_class.__qualname__}.buffer_size must be a whole number above 0")
-    max_sessions = _max_sessions(model, settings)
+    if declaration.kind == "pipeline" and not declaration.batched:  # once more: it may have assigned one
+        refuse_no_generator(model_class.__qualname__, model.inference)  # type: ignore[attr-defined]
+    buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
     seats = Seats(model, declaration, port, max_sessions, host, open_port)
     return LoadedModel(
         model, declaration, seats, max_sessions, checked_fps(settings.max_fps or model.max_fps), buffer_size
     )
-
-
-def _max_sessions(model: Model | type[Model], settings: Settings) -> int:
-    """How many sessions the model is to serve at the same time. Raises DeclarationError."""
-    number = settings.max_sessions or model.max_sessions
-    kind = model if isinstance(model, type) else type(model)
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise DeclarationError(f"{kind.__qualname__}.max_sessions must be a whole number above 0")
-    if number > 1 and issubclass(kind, VideoModel):
-        raise DeclarationError(
-            f"{kind.__qualname__}: a VideoModel serves one session at a time, since start_session() keeps its thread for as "
-            f"long as the session lasts; {number} were asked for by max_sessions. Make it a ReactorPipeline, or start a "
-            "server for each"
-        )
-    return number
 
 
 async def _instantiate(model_class: type[Model], config: dict[str, Any], host: ModelHost) -> Model:

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import msgspec
 import trio
 
-from reactor_trio.errors import ManifestError, ModelFailed, ReactorError
+from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import ModelHost, with_twin
+from reactor_trio.server.checking import check_model
 from reactor_trio.server.loading import load_model
 from reactor_trio.server.model_loop import ModelLoop
-from reactor_trio.server.ranks.count import ranks_of
 from reactor_trio.server.seats import Seats
 from reactor_trio.server.settings import Settings
 from reactor_trio.session import Check, Half
@@ -73,6 +73,11 @@ class Placement(Protocol):
         """Model code of a session raised what no program survives, such as SystemExit."""
 
 
+def not_loaded(name: str, kind: str, text: str) -> ModelFailed:
+    """That loading the model `name` raised an exception of this kind and text; its class may be wrong, or its load."""
+    return ModelFailed(f"{name}: {text}" if kind == DeclarationError.__name__ else f"{name}: load() raised {kind}: {text}")
+
+
 class SeveralRanks(ReactorError):
     """The model is not one for a single process."""
 
@@ -114,7 +119,7 @@ class LocalPlacement:
             if self._loop.is_interrupt(raised) or isinstance(raised, (ManifestError, SeveralRanks)):
                 raise
             error = with_twin(raised) if isinstance(raised, Exception) else raised
-            raise ModelFailed(f"{self._name}: load() raised {type(error).__name__}: {error}") from error
+            raise not_loaded(self._name, type(error).__name__, str(error)) from error
 
     async def begin(self) -> None:
         """See `Placement`."""
@@ -137,7 +142,7 @@ class LocalPlacement:
 
     async def _load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
         model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
-        if ranks_of(model_class, settings) > 1:
+        if check_model(model_class, settings).ranks > 1:
             raise SeveralRanks
         loaded = await load_model(model_class, config, self._host, settings, dropped)
         open_half = partial(loaded.open_half, host=self._host, hold=settings.slow_client == "hold")

@@ -27,7 +27,7 @@ import trio
 
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
 from reactor_trio.interface.author_code import NamesPlace, defining_line, plain_step, yielding_line
-from reactor_trio.interface.declaration import CommandSpec, declaration_of, is_generator_function
+from reactor_trio.interface.declaration import CommandSpec, declaration_of
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.input import InputFrame
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
@@ -37,6 +37,8 @@ from reactor_trio.media import chunk_from_output
 from reactor_trio.model_host import SessionOver, strip
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import decode_client_text
+from reactor_trio.server.checking import check_model
+from reactor_trio.server.settings import Settings
 from reactor_trio.session.batches import call_batch
 from reactor_trio.session.drivers import open_generator
 from reactor_trio.testing.executor_loop import ExecutorLoop
@@ -67,8 +69,9 @@ class PipelineExecutor:
         cls: the model class.
         config: what `load` gets; `{}` if left out.
 
-    The model is made and loaded at once; what `load` raises comes out. Every call blocks until author code is done, and
-    raises what that raised. Awaited sleeps take real time. Not for several threads at once.
+    The class is checked as a server checks it, then the model is made and loaded; what `load` raises comes out. Every call
+    blocks until author code is done, and raises what that raised. Awaited sleeps take real time. Not for several threads at
+    once.
     """
 
     def __init__(self, cls: type[ReactorPipeline], config: Mapping[str, Any] | None = None) -> None:
@@ -76,6 +79,7 @@ class PipelineExecutor:
         if self._declaration.kind != "pipeline":
             raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline; test other models with "
                                    "open_session")  # fmt: skip
+        check_model(cls, Settings(ranks=1))  # steps one of them alone
         self._loop = ExecutorLoop()
         self._finish = weakref.finalize(self, self._loop.stop)
         self._port = ExecutorPort()
@@ -203,8 +207,6 @@ class PipelineExecutor:
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(loaded):
             await loaded
-        if not self._declaration.batched and not is_generator_function(model.inference):  # type: ignore[attr-defined]
-            raise DeclarationError(f"{cls.__qualname__}.inference must be a generator or an async generator")
         return model
 
     async def _connect(self) -> list[ModelMessage]:

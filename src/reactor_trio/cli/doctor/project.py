@@ -9,8 +9,8 @@ from pathlib import Path
 
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
 from reactor_trio.errors import ReactorError
-from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.weights import WEIGHTS_VARIABLE, get_weights_path, weights_of_manifest
+from reactor_trio.server.checking import check_model as check_class
 from reactor_trio.server.manifest import MANIFEST_NAME, Manifest, load_manifest
 
 __all__ = ["check_manifest", "check_model", "check_weights"]
@@ -29,16 +29,23 @@ def check_manifest(path: Path) -> tuple[Manifest | None, Finding]:
 
 
 def check_model(manifest: Manifest) -> Finding:
-    """Imports the model's class, and the moderation if there is one, and makes the schema; `load` is not run."""
+    """Imports what a server imports, the model's class and the moderation, and checks the class as it does.
+
+    `load` is not run.
+    """
     try:
         # What the author's module prints must not stand among the findings.
         with contextlib.redirect_stdout(sys.stderr):
             model, _ = manifest.model, manifest.moderate
-            schema = declaration_of(model).schema()
+            checked = check_class(model, manifest.settings)
     except ReactorError as error:
         return problem("model", str(error))
+    schema, doubts = checked.schema, checked.doubts
     tracks = ", ".join(f"{track['name']} ({track['kind']} {track['direction']})" for track in schema["tracks"])
-    return ok("model", f"{manifest.model_path}: {tracks or 'no tracks'}; {len(schema['commands'])} commands")
+    text = f"{manifest.model_path}: {tracks or 'no tracks'}; {len(schema['commands'])} commands"
+    if doubts:
+        return warning("model", "; ".join((text, *(doubt.text for doubt in doubts))), "; ".join(d.remedy for d in doubts))
+    return ok("model", text)
 
 
 def check_weights(manifest: Manifest) -> Finding | None:

@@ -16,8 +16,8 @@ import msgspec
 import trio
 
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
-from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.model import Model
+from reactor_trio.server.checking import check_model
 from reactor_trio.server.isolation import words
 from reactor_trio.server.isolation.failure import error_of
 from reactor_trio.server.isolation.half import RemoteHalf
@@ -25,8 +25,7 @@ from reactor_trio.server.isolation.link import Link
 from reactor_trio.server.isolation.patience import within
 from reactor_trio.server.isolation.process import ModelProcess, OpenProcess, forward_log
 from reactor_trio.server.isolation.shared import FrameExchange
-from reactor_trio.server.placement import Dropped, Ending, Placed
-from reactor_trio.server.ranks.count import ranks_of
+from reactor_trio.server.placement import Dropped, Ending, Placed, not_loaded
 from reactor_trio.server.settings import Settings
 from reactor_trio.session import Check
 
@@ -72,11 +71,11 @@ class ProcessPlacement:
         """See `Placement`."""
         model_class, moderate = await self._in_thread(self._find)
         try:
-            declaration = declaration_of(model_class)
+            checked = check_model(model_class, settings)
             path = self._path or _importable(model_class)
         except DeclarationError as error:
-            raise ModelFailed(f"{self._name}: load() raised {type(error).__name__}: {error}") from error
-        process = await self._open_process(ranks_of(model_class, settings))
+            raise not_loaded(self._name, type(error).__name__, str(error)) from error
+        process = await self._open_process(checked.ranks)
         self._served = served = _Served(process, dropped)
         await self._nursery.start(served.run)
         bare = msgspec.structs.replace(settings, auth=None, tls=None)  # secrets are not the model's business
@@ -84,7 +83,7 @@ class ProcessPlacement:
         max_sessions = await served.load(load, self._name)
         if settings.step_timeout:
             self._nursery.start_soon(served.watch, settings.step_timeout)
-        return Placed(declaration, served.open_half, max_sessions, None, moderate)
+        return Placed(checked.declaration, served.open_half, max_sessions, None, moderate)
 
     async def begin(self) -> None:
         """See `Placement`."""
@@ -149,7 +148,7 @@ class _Served:
             case words.NotLoaded(failure):
                 self.process.kill()  # what it has loaded all the same is not held while another is tried
                 await self._gone.wait()
-                raise ModelFailed(f"{name}: load() raised {failure.kind}: {failure.text}") from error_of(failure)
+                raise not_loaded(name, failure.kind, failure.text) from error_of(failure)
             case words.Loaded(max_sessions):
                 return max_sessions
 

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 import trio
 
-from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.declaration import declaration_of, is_generator_function
+from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
@@ -140,8 +139,6 @@ async def follow(
         waits: Any = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(waits):
             await waits
-        if not is_generator_function(model.inference):  # type: ignore[attr-defined]
-            raise DeclarationError(f"{cls.__qualname__}.inference must be a generator or an async generator")
         return model
 
     def hear(word: Any, _descriptor: int | None) -> None:

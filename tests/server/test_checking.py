@@ -1,0 +1,205 @@
+"""What is wrong with a model's class is found before its load, and `reactor doctor` finds the same."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+
+from reactor_trio.cli.doctor.project import check_manifest, check_model
+from reactor_trio.errors import ModelFailed
+from reactor_trio.headless import render
+from reactor_trio.server.serve import serve
+from reactor_trio.testing import PipelineExecutor, open_server
+
+NUMBERS = itertools.count()
+
+HEAD = """
+import numpy as np
+from reactor_trio.interface import (
+    DistributedPipeline, InputState, ModelMessage, Output, ReactorModel, ReactorPipeline, Video, VideoModel
+)
+
+class Loaded:
+    def load(self, config):
+        raise OSError("it was loaded")
+"""
+TRACK = """
+class Picture(Output):
+    main_video: Video
+"""
+
+#: sources of models that cannot be served, and what is said of each
+WRONG = {
+    "no_generator": (TRACK + """
+class Model(Loaded, ReactorPipeline):
+    def inference(self):
+        return np.zeros((4, 4, 3), np.uint8)
+""", "Model.inference must be a generator or an async generator"),
+    "no_inference": (TRACK + """
+class Model(Loaded, ReactorPipeline):
+    pass
+""", "Model.inference must be a generator or an async generator"),
+    "a_run_that_yields": (TRACK + """
+class Model(Loaded, ReactorModel):
+    async def run(self):
+        yield np.zeros((4, 4, 3), np.uint8)
+""", "Model.run must not yield: it emits frames, `await self.emit(output)`"),
+    "no_start_session": (TRACK + """
+class Model(VideoModel):
+    def __init__(self):
+        raise OSError("it was loaded")
+""", "Model has no start_session(); define it, it serves one client"),
+    "a_track_twice": (TRACK + """
+from reactor_trio.interface import Audio
+
+class Sound(Output):
+    main_video: Audio
+
+class Model(Loaded, ReactorPipeline):
+    def inference(self):
+        yield None
+""", "Sound.main_video: declared elsewhere as another track"),
+    "no_session": (TRACK + """
+class Model(Loaded, ReactorPipeline):
+    max_sessions = 0
+
+    def inference(self):
+        yield None
+""", "Model.max_sessions must be a whole number above 0"),
+    "half_a_buffer": (TRACK + """
+class Model(Loaded, ReactorPipeline):
+    buffer_size = 0.5
+
+    def inference(self):
+        yield None
+""", "Model.buffer_size must be a whole number above 0"),
+    "no_rate": (TRACK + """
+class Model(Loaded, ReactorPipeline):
+    fps = "fast"
+
+    def inference(self):
+        yield None
+""", "Model.fps must be a finite number above 0, not 'fast'"),
+    "too_many_ranks": (TRACK + """
+class Model(Loaded, DistributedPipeline):
+    ranks = 2
+    max_sessions = 3
+
+    def inference(self):
+        yield None
+""", "Model: a model on several ranks serves one session at a time, max_sessions asks for 3; start a server for each"),
+}  # fmt: skip
+
+PIPELINE = """
+class Model(ReactorPipeline):
+    def inference(self):
+        while True:
+            yield None
+"""
+#: sources of models that are served, and what is doubtful in each
+DOUBTFUL = {
+    "no_tracks": (PIPELINE, "Model has no tracks, so nobody sees or hears anything of it"),
+    "a_state_that_no_model_uses": (TRACK + """
+class Base(InputState):
+    level: int = 0
+
+class Look(Base):
+    colour: int = 0
+""" + PIPELINE, "no model uses the InputState Look, so no client can set it"),
+}  # fmt: skip
+#: the same, with nothing doubtful
+FINE = {
+    "a_state_of_another_model": TRACK + """
+class Look(InputState):
+    level: int = 0
+""" + PIPELINE + """
+class Other(ReactorPipeline):
+    state: Look
+
+    def inference(self):
+        yield None
+""",
+    "numbers_that_are_properties": TRACK + """
+class Model(ReactorPipeline):
+    fps = property(lambda self: 5)
+    max_sessions = property(lambda self: 2)
+
+    def inference(self):
+        while True:
+            yield None
+""",
+}  # fmt: skip
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Makes a project of a source and gives its manifest."""
+
+    def make(source, runtime="port: 0"):
+        module = f"checked_{next(NUMBERS)}"  # classes of an earlier module of one name may still be there
+        (tmp_path / f"{module}.py").write_text(HEAD + source)
+        (tmp_path / "reactor.yaml").write_text(f"model: {module}:Model\nname: checked\nruntime: {{{runtime}}}\n")
+        manifest, found = check_manifest(tmp_path)
+        assert found.verdict == "ok"
+        return manifest
+
+    return make
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_doctor_tells_it(project, name):
+    source, told = WRONG[name]
+    found = check_model(project(source))
+    assert (found.verdict, found.text) == ("problem", told)
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_a_server_refuses_it_before_the_load(project, name):
+    source, told = WRONG[name]
+    manifest = project(source)
+    with pytest.raises(ModelFailed, match=f"^checked: {re.escape(told)}$"):
+        await serve(manifest)
+
+
+@pytest.mark.parametrize("name", ["no_generator", "a_track_twice"])
+async def test_so_does_whatever_else_loads_a_model(autojump_clock, project, name):
+    source, told = WRONG[name]
+    model = project(source).model
+    for options in ({}, {"isolation": "process"}):
+        with pytest.raises(ModelFailed, match=f"^Model: {re.escape(told)}$"):
+            async with open_server(model, **options):
+                pass
+    with pytest.raises(TypeError, match=re.escape(told)):
+        PipelineExecutor(model)
+    with pytest.raises(ModelFailed, match=f"^Model: {re.escape(told)}$"):
+        async with render(model, frames=1):
+            pass
+
+
+@pytest.mark.parametrize("name", DOUBTFUL)
+async def test_what_is_only_doubtful_is_a_warning_of_both(autojump_clock, project, caplog, name):
+    source, told = DOUBTFUL[name]
+    manifest = project(source)
+    found = check_model(manifest)
+    assert found.verdict == "warning"
+    assert found.text.endswith(f"; {told}")
+    async with open_server(manifest.model):
+        pass
+    (warned,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warned == f"{told}; {found.remedy}"
+
+
+@pytest.mark.parametrize("name", FINE)
+async def test_what_is_meant_is_no_doubt(autojump_clock, project, caplog, name):
+    manifest = project(FINE[name])
+    assert check_model(manifest).verdict == "ok"
+    async with open_server(manifest.model):
+        pass
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_ranks_for_a_model_of_one_process_are_a_mistake_of_the_manifest(project):
+    found = check_model(project(TRACK + PIPELINE, "ranks: 2"))
+    assert (found.verdict, found.text.partition(":")[0]) == ("problem", "runtime.ranks")
