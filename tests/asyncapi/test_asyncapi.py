@@ -155,7 +155,7 @@ async def test_what_it_lists(autojump_clock):
     ]  # fmt: skip
     assert {key for key in messages if key.startswith("reactor.")} == {
         "reactor.queued", "reactor.admitted", "reactor.welcome", "reactor.ack", "reactor.error", "reactor.track",
-        "reactor.bye", "reactor.ending", "reactor.feedback", "reactor.keyframe",
+        "reactor.state", "reactor.bye", "reactor.ending", "reactor.feedback", "reactor.keyframe",
     }  # fmt: skip
     assert {"message.moved", "message.progress", "packet"} <= set(messages)
     assert set(document["channels"]["session"]["messages"]) == set(messages)

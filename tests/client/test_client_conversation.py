@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactor_trio.client.conversation import (
+    MOST_SETS,
     Answered,
     Bye,
     Conversation,
     Message,
     Queued,
+    Returned,
+    StateChanged,
     TrackChanged,
     Welcomed,
 )
@@ -53,6 +56,48 @@ def test_a_conversation_from_queue_to_bye():
     assert stray == Message("reactor.error", {"code": "protocol_error", "message": "?"}, 5)
     assert conversation.receive_text(said("reactor.of_version_2", n=6), 3.0) is None
     assert conversation.receive_text(said("reactor.bye", {"reason": "draining"}, n=7), 3.0) == Bye("draining")
+
+
+def test_the_values_are_those_that_were_told_and_those_that_this_client_has_set_since():
+    conversation = Conversation()
+    state = conversation.state
+    values = {"x": 0, "y": 1, "words": []}
+    conversation.receive_text(said("reactor.welcome", {**welcome(), "state": values}, n=1), 0.0)
+    assert state == values
+
+    set_x, _ = conversation.command("set_x", {"x": 5}, 0.0)
+    changed = conversation.receive_text(said("reactor.state", {"x": 3, "y": 2}, n=2), 0.0)  # older than the set
+    assert (changed, state) == (StateChanged({"x": 3, "y": 2}), values | {"x": 3, "y": 2})
+    conversation.receive_text(said("reactor.ack", {"step": 1}, id=set_x, n=3), 0.0)
+    assert state == values | {"x": 5, "y": 2}
+    conversation.receive_text(said("reactor.state", {"x": 4}, n=4), 0.0)  # it was clamped, say
+    assert state == values | {"x": 4, "y": 2}
+
+    refused, _ = conversation.command("set_y", {"y": 9}, 0.0)
+    conversation.receive_text(said("reactor.error", {"code": "busy", "message": ""}, id=refused, n=5), 0.0)
+    for name, arguments in (("set_volume", {"volume": 1}), ("set_y", {"value": 1}), ("y", {"y": 9})):
+        other, _ = conversation.command(name, arguments, 0.0)
+        conversation.receive_text(said("reactor.ack", {"step": 1}, id=other, n=5 + other), 0.0)
+    assert state == values | {"x": 4, "y": 2}
+
+    resumed = {**welcome(), "resumed": True, "state": {"x": 7}}
+    assert conversation.receive_return(said("reactor.welcome", resumed, n=1)) == Returned(0)
+    assert state == {"x": 7}
+    assert conversation.state is state
+
+
+def test_an_older_server_tells_no_values():
+    assert begun().state == {}
+    with pytest.raises(ProtocolError, match=r"reactor.state: Expected object, got array"):
+        begun().receive_text(said("reactor.state", [1], n=2), 0.0)
+
+
+def test_of_sets_whose_answers_are_lost_a_bounded_number_is_kept():
+    conversation = begun()
+    for value in range(MOST_SETS + 10):
+        conversation.command("set_x", {"x": value}, 0.0)
+    assert len(conversation._sets) == MOST_SETS
+    assert next(iter(conversation._sets)) == 11
 
 
 def test_a_track_is_described_again_before_its_new_size():

@@ -48,6 +48,30 @@ def test_a_session_begins_with_what_the_welcome_says(backend):
 
 
 @every_backend
+def test_the_values_of_settings_follow_the_model_and_are_read_only(backend):
+    async def story(client, server):
+        assert client.state == {}
+        server.say("reactor.state", {"level": 1, "words": ["a"]}, n=2)
+        server.say("note", {}, n=3)
+        await anext(client.messages())
+        state = client.state
+        assert state == {"level": 1, "words": ["a"]}
+        with pytest.raises(TypeError):
+            client.state["level"] = 2
+
+        async def answer():
+            asked = await server.command()
+            server.say("reactor.ack", {"step": 1}, id=asked["id"], n=4)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answer)
+            await client.command("set_level", level=np.float32(0.5))
+        assert state == {"level": 0.5, "words": ["a"]}
+
+    session(backend, story)
+
+
+@every_backend
 def test_waiting_in_the_queue_is_told(backend):
     async def main():
         server = ScriptedTransport()

@@ -7,8 +7,9 @@ and makes the next one when the link was lost and the server keeps the session: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 import anyio
@@ -135,6 +136,16 @@ class Client:
     def schema(self) -> dict[str, Any]:
         """The model's tracks, commands and messages, as `GET /schema` gives them."""
         return self._welcome.schema
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The value of each setting by its field's name, for a viewer too; it changes as the server tells.
+
+        It has what `command` sets when that returns, and what the model or a handler changes at most 0.1 s and the way of a
+        message later. Values that JSON cannot say (files, arrays) and those of more than 64 KiB of JSON are left out. While
+        the link is lost nothing changes.
+        """
+        return MappingProxyType(self._conversation.state)
 
     @property
     def tracks(self) -> list[TrackInfo]:

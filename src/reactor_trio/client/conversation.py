@@ -28,6 +28,8 @@ from reactor_trio.protocol import (
 
 #: tracks that a server may describe; for each something is kept
 MOST_TRACKS = 256
+#: commands whose answers may be to come, or lost, of which it is kept what they set; more than may be unanswered
+MOST_SETS = 2048
 
 
 class Queued(msgspec.Struct, frozen=True):
@@ -79,6 +81,12 @@ class TrackChanged(msgspec.Struct, frozen=True):
     track: TrackInfo
 
 
+class StateChanged(msgspec.Struct, frozen=True):
+    """Settings have other values than this client took them to have; `Conversation.state` has them."""
+
+    values: Mapping[str, Any]
+
+
 class KeyframeWanted(msgspec.Struct, frozen=True):
     """The server cannot go on decoding an input track without a keyframe."""
 
@@ -118,7 +126,9 @@ class Received(msgspec.Struct, frozen=True):
     received_at: float
 
 
-TextEvent = Queued | Admitted | Welcomed | Answered | TrackChanged | KeyframeWanted | Ending | Bye | Message
+TextEvent = (
+    Queued | Admitted | Welcomed | Answered | StateChanged | TrackChanged | KeyframeWanted | Ending | Bye | Message
+)
 
 
 #: messages that mean what they say
@@ -150,6 +160,7 @@ class Conversation:
     Attributes:
         welcome: the session's data, None until it has begun.
         tracks: the tracks' present descriptions by index.
+        state: the value of each setting, as the server told it or as this client set it since; always the same object.
         newest: the highest number of a message of the server, of those that it numbers.
         video: the codecs that the server was asked for since the session began; None: it was not.
     """
@@ -157,9 +168,12 @@ class Conversation:
     def __init__(self) -> None:
         self.welcome: Welcome | None = None
         self.tracks: dict[int, TrackInfo] = {}
+        self.state: dict[str, Any] = {}
         self.newest = 0
         self.video: tuple[str, ...] | None = None
         self._last_id = 0
+        #: what commands without an answer set, by their ids
+        self._sets: dict[int, tuple[str, Any]] = {}
         self._commands = CommandMeter()
         self._latency = LatencyMeter()
         self._meters: dict[int, TrackMeter] = {}
@@ -173,6 +187,11 @@ class Conversation:
         text = encode_client_text(name, data, self._last_id + 1)
         self._last_id += 1
         self._commands.sent(self._last_id, now)
+        field = name.removeprefix("set_")
+        if field != name and field in data:
+            self._sets[self._last_id] = (field, data[field])
+            if len(self._sets) > MOST_SETS:
+                del self._sets[next(iter(self._sets))]
         return self._last_id, text
 
     def forget(self, id: int) -> None:  # noqa: A002 - the wire's word
@@ -229,6 +248,8 @@ class Conversation:
             return None
         changed = tuple(track for track in welcome.tracks if self.tracks.get(track.index) != track)
         self.welcome = self._welcomed(welcome)
+        self.state.clear()
+        self.state |= welcome.state
         return Returned(welcome.received, welcome.missed, changed)
 
     def _said_before(self, message: ServerText) -> bool:
@@ -244,17 +265,24 @@ class Conversation:
                 ack = _data(message, _Ack)
                 answer = Answered(_id(message), ack.reply, step=ack.step)
                 self._commands.answered(answer.id, now, applied=True)
+                self._applied(answer.id)
                 return answer
             case "reactor.error" if message.id is not None:
                 error = _data(message, _Error)
                 self._commands.answered(message.id, now, applied=False)
+                self._sets.pop(message.id, None)
                 return Answered(message.id, error=CommandError(error.code, error.message))
+            case "reactor.state":
+                changed = StateChanged(_data(message, dict[str, Any]))
+                self.state |= changed.values
+                return changed
             case "reactor.track":
                 return TrackChanged(self._describe(_data(message, TrackInfo)))
             case plain if plain in _PLAIN:
                 return _data(message, _PLAIN[plain])
             case "reactor.welcome" if self.welcome is None:
                 self.welcome = self._welcomed(_data(message, Welcome))
+                self.state |= self.welcome.state
                 self.newest = message.n or 0
                 return Welcomed()
             case "reactor.welcome":
@@ -265,6 +293,12 @@ class Conversation:
                 return None
             case _:
                 return Message(message.type, message.data, message.n)
+
+    def _applied(self, id: int) -> None:  # noqa: A002 - the wire's word
+        """What this client set is what the model has, unless the server tells otherwise behind the answer."""
+        field, value = self._sets.pop(id, (None, None))
+        if field in self.state:
+            self.state[field] = value
 
     def receive_packet(self, data: bytes | bytearray | memoryview, now: float) -> Received:
         """The frame in `data`. Raises ProtocolError."""

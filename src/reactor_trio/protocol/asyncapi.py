@@ -68,6 +68,7 @@ _FROM_SERVER: tuple[tuple[str, str, type], ...] = (
     ("reactor.ending", "The session ends in `seconds`, with null not any more; the newest one holds.", _Ending),
     ("reactor.bye", "Why the session ended; the socket closes next.", _Bye),
 )
+_STATE = "The value of each setting that differs from what this client was told, and from what it has set since."
 _FROM_CLIENT: tuple[tuple[str, str, type], ...] = (
     ("reactor.feedback", "The newest frame that was shown.", _Feedback),
 )
@@ -100,6 +101,7 @@ class _Document:
             self._command(command)
         own = [self._text(name, about, _schema_of(data), "server") for name, about, data in _FROM_SERVER]
         theirs = [self._text(name, about, _schema_of(data), "client") for name, about, data in _FROM_CLIENT]
+        own.append(self._text("reactor.state", _STATE, {"type": "object"}, "server"))
         either = [self._text(name, about, _schema_of(data), "server") for name, about, data in _FROM_BOTH]
         told = [self._text(m["name"], m["schema"].get("description", ""), m["schema"], "server", prefix="message.")
                 for m in self._schema["messages"]]  # fmt: skip

@@ -118,6 +118,8 @@ class Welcome(msgspec.Struct):
     resumed: bool = False
     received: int = 0
     missed: int = 0
+    #: the value of each setting now; those that JSON cannot say, or that are too large, are left out
+    state: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Admitted(msgspec.Struct):
