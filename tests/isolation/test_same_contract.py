@@ -10,6 +10,7 @@ import pytest
 from test_driver_matrix import *  # noqa: F403
 from test_generator_lifecycle import *  # noqa: F403
 from test_several_clients import *  # noqa: F403
+from test_told_values import *  # noqa: F403
 from test_upload_rows import *  # noqa: F403
 
 import reactor_trio.testing.server as kit

@@ -462,3 +462,27 @@ async def test_what_ranks_cannot_be_is_said_in_one_line(autojump_clock, model, s
         async with open_server(model, **settings):
             raise AssertionError("it was served")
     assert "\n" not in str(raised.value)
+
+
+async def test_clients_are_told_the_values_of_rank_0(autojump_clock):
+    class Rising(World):
+        @event
+        def rise(self):
+            self.state.level = 7 + self.rank
+
+        def inference(self):
+            while True:
+                if self.state.level == 1:
+                    self.state.level = 2 + self.rank
+                yield Idle
+
+    async with open_server(Rising) as server, server.connect() as client:
+        assert client.state == {"level": 0, "file": None}
+        await client.command("set_level", level=1)
+        assert client.state["level"] == 1
+        await trio.sleep(1)
+        assert client.state["level"] == 2
+        assert [model.state.level for model in models(server)] == [2, 3, 4]
+        await client.command("rise")
+        await trio.sleep(1)
+        assert client.state == {"level": 7, "file": None}

@@ -56,6 +56,12 @@ class RawPeer:
         message.pop("n", None)
         return message
 
+    async def answer(self) -> dict[str, Any]:
+        """The server's next answer to a command; other messages before it are passed over."""
+        while "id" not in (message := await self.hear()):
+            pass
+        return message
+
 
 @asynccontextmanager
 async def raw_peer(server: TestServer) -> AsyncGenerator[RawPeer, None]:

@@ -218,9 +218,9 @@ async def test_answers_come_in_the_order_of_each_session(autojump_clock):
             await one.command("set_level", number, level=number)
             await one.command("mark", 10 + number, value=number)
             await other.command("mark", number, value=number)
-        answers = [await one.hear() for _ in range(10)]
+        answers = [await one.answer() for _ in range(10)]
         assert [answer["id"] for answer in answers] == [1, 11, 2, 12, 3, 13, 4, 14, 5, 15]
-        others = [await other.hear() for _ in range(5)]
+        others = [await other.answer() for _ in range(5)]
         assert [answer["id"] for answer in others] == [1, 2, 3, 4, 5]
         assert len({answer["data"]["step"] for answer in answers}) == len({answer["data"]["step"] for answer in others}) == 1
 

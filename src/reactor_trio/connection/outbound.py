@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -32,6 +32,11 @@ from reactor_trio.transport import MessageStream
 class _Close(msgspec.Struct, frozen=True):
     code: int
     reason: str
+
+
+class _Values(msgspec.Struct, frozen=True):
+    text: str
+    sent: Callable[[], object]
 
 
 class Outbound:
@@ -63,7 +68,7 @@ class Outbound:
         #: set when the end has been said
         self.ended = trio.Event()
         self._services = services
-        self._texts: deque[str | _Close] = deque()
+        self._texts: deque[str | _Values | _Close] = deque()
         self._most_texts = services.message_limit
         self._bell = Bell()
         self._free = Bell()
@@ -142,6 +147,12 @@ class Outbound:
                 self.hang_up("too_slow")
         self._bell.ring()
 
+    def say_values(self, values: dict[str, Any], sent: Callable[[], object]) -> None:
+        """Queue the values of settings. They are not kept for the next connection, whose welcome has the newest."""
+        if self.end_reason is None:
+            self._texts.append(_Values(self.transcript.add("reactor.state", values, keep=False), sent))
+            self._bell.ring()
+
     def say_again(self, welcome: Welcome, after: int) -> None:
         """The client comes back: welcome it, and tell it all that was said after message `after` and is still there."""
         again = self.transcript.after(after)
@@ -151,6 +162,8 @@ class Outbound:
         if any(type_ == "reactor.track" for type_, _text in again):  # these spoke of an earlier connection's codecs
             for info in self.track_infos:
                 self.say("reactor.track", info)
+        if any(type_ == "reactor.ack" for type_, _text in again) and welcome.state:  # what they set may have changed since
+            self._texts.append(self.transcript.add("reactor.state", welcome.state, keep=False))
         self._bell.ring()
 
     def end(self, reason: EndReason, message: str = "") -> None:
@@ -281,7 +294,11 @@ class Outbound:
             if isinstance(text, _Close):
                 await stream.aclose(text.code, text.reason)
                 return False
-            await stream.send_text(text)
+            if isinstance(text, _Values):
+                await stream.send_text(text.text)
+                text.sent()
+            else:
+                await stream.send_text(text)
         return True
 
     async def _send_video(self, stream: MessageStream, lane: Lane, coded: CodedFrame) -> bool:

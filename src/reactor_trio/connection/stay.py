@@ -162,6 +162,9 @@ class Absent:
         """It will be told when it is back."""
         self._transcript.add(type, data, id)
 
+    def say_values(self, values: dict[str, Any], sent: Callable[[], object]) -> None:
+        """The welcome will have them when it is back."""
+
     def end(self, reason: EndReason, message: str = "") -> None:
         """Nobody is there to be told."""
 

@@ -3,7 +3,7 @@ client that comes back.
 
 Each message gets its number when it is said, whether a connection is there to carry it or not. Numbers begin with the
 welcome, 1; what comes before it has none. A goodbye that ends a connection and not the session is no message of the session:
-see `Outbound.hang_up`.
+see `Outbound.hang_up`. Values of settings are numbered and not kept: the welcome of a client that comes back has the newest.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ class Transcript:
         self._said = 0
         self._kept: deque[tuple[int, str, str]] = deque()  # number, type, text
         self._kept_size = 0
+        self._forgotten = 0  # number of the newest message that was kept and is not any more
 
     @property
     def keeps(self) -> bool:
         """Whether somebody may ask for what was said."""
         return self._messages > 0
 
-    def add(self, type: str, data: Any, id: int | None = None) -> str:  # noqa: A002 - the wire's words
+    def add(self, type: str, data: Any, id: int | None = None, *, keep: bool = True) -> str:  # noqa: A002 - the wire's words
         """The text of the next message, numbered from the welcome on."""
         if type == WELCOME or self._said:
             self._said += 1
         text = encode_server_text(ServerText(type, data, id, self._said or None))
-        if self._said > 1 and self.keeps:
+        if keep and self._said > 1 and self.keeps:
             self._keep(type, text)
         return text
 
@@ -54,14 +55,15 @@ class Transcript:
         return [(type_, text) for n, type_, text in self._kept if n > number]
 
     def missed_after(self, number: int) -> int:
-        """How many messages after `number` are not there any more."""
-        return max(0, self._said - len(self._kept) - max(1, number))
+        """How many messages after `number` are not there any more; values among those that are counted."""
+        return max(0, self._forgotten - max(1, number))
 
     def _keep(self, type: str, text: str) -> None:  # noqa: A002 - the wire's word
         self._kept.append((self._said, type, text))
         self._kept_size += _size(text)
         while len(self._kept) > self._messages or self._kept_size > self._size:
-            self._kept_size -= _size(self._kept.popleft()[2])
+            self._forgotten, _type, gone = self._kept.popleft()
+            self._kept_size -= _size(gone)
 
 
 def _size(text: str) -> int:

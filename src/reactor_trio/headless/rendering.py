@@ -171,6 +171,9 @@ class Rendering:
         if self._on_message is not None:
             self._on_message(type, data)
 
+    def state_changed(self, values: dict[str, bytes]) -> None:
+        """No client shows them."""
+
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _take(self, most: int) -> list[RenderedBundle]:

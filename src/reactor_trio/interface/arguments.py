@@ -129,7 +129,7 @@ class Arguments:
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             # msgspec takes no 1.0 for an integer; JSON makes no difference between the two, so neither do we.
             try:
-                return msgspec.convert(_narrowed(msgspec.json.decode(data)), self._struct, dec_hook=decode_file)
+                return msgspec.convert(narrowed(msgspec.json.decode(data)), self._struct, dec_hook=decode_file)
             except (msgspec.MsgspecError, UnicodeError, RecursionError):
                 code = "unresolved_upload" if isinstance(error.__cause__, UnknownUpload) else "invalid_command"
                 raise CommandError(code, _with_path(str(error))) from None
@@ -241,13 +241,14 @@ def _refuse_unknown(info: Any) -> None:
         _refuse_unknown(inner)
 
 
-def _narrowed(value: Any) -> Any:
+def narrowed(value: Any) -> Any:
+    """JSON data with each whole number as an integer: JSON makes no difference between 1 and 1.0."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, list):
-        return [_narrowed(item) for item in value]
+        return [narrowed(item) for item in value]
     if isinstance(value, dict):
-        return {key: _narrowed(item) for key, item in value.items()}
+        return {key: narrowed(item) for key, item in value.items()}
     return value
 
 

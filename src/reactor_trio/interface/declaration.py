@@ -23,6 +23,7 @@ from reactor_trio.interface.files import Resolve
 from reactor_trio.interface.messages import ModelMessage, message_schema
 from reactor_trio.interface.state import InputState
 from reactor_trio.interface.tracks import Input, Output, TrackSpec
+from reactor_trio.interface.values import json_of
 
 T = TypeVar("T")
 ModelKind = Literal["pipeline", "run_loop", "blocking"]
@@ -105,6 +106,14 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
                     f"{message.__qualname__} and {other.__qualname__} are both the message {message.__reactor_type__!r}"
                 )
         return found
+
+    @functools.cached_property
+    def settings(self) -> dict[str, bytes]:
+        """The state's public fields, each with its default as JSON; see `interface.values`."""
+        if self.state is None:
+            return {}
+        fields = self.state.__reactor_arguments__
+        return {name: json_of(arguments.parameters[0].info.default) for name, arguments in fields.items()}
 
     @functools.cached_property
     def takes_files(self) -> bool:

@@ -66,14 +66,15 @@ def message_data(message: ModelMessage) -> dict[str, Any]:
 def plain(value: Any, where: str) -> Any:
     """`value` as plain JSON values, copied; numpy scalars are numbers. Raises TypeError."""
     try:
-        found = msgspec.to_builtins(value, enc_hook=_plain, str_keys=True)
+        found = msgspec.to_builtins(value, enc_hook=json_default, str_keys=True)
         msgspec.json.encode(found)  # lone surrogates: who finds them later cannot tell the author
         return found
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"{where}: cannot be sent as JSON: {error}") from None
 
 
-def _plain(value: object) -> Any:
+def json_default(value: object) -> Any:
+    """msgspec's `enc_hook`: what JSON says of a value that msgspec does not know. Raises TypeError."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, ModelMessage):

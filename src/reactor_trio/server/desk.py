@@ -217,6 +217,7 @@ class FrontDesk:
             share_token=self.sessions.stage(session).share_token if hello.role == "control" else None,
             resume_window=self.stays.window if may_return and math.isfinite(self.stays.window) else None,
             resumed=resumed, received=0 if stay is None else stay.received, missed=missed,
+            state=session.values.welcome(outbound.number),
         )  # fmt: skip
 
     # ---- inside -------------------------------------------------------------------------------------------------------

@@ -11,13 +11,17 @@ FILE_UPLOADED: Final = "file_uploaded"
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What became of a command: applied, to be seen first by step `step`, or refused with `code`."""
+    """What became of a command: applied, to be seen first by step `step`, or refused with `code`.
+
+    `values`: the settings that have another value since, as JSON; see `StateWatch`.
+    """
 
     numbers: tuple[int, ...]
     step: int
     reply: Any = None
     code: str | None = None
     message: str = ""
+    values: dict[str, bytes] = msgspec.field(default_factory=dict)
 
 
 class SessionSide(Protocol):
@@ -28,3 +32,6 @@ class SessionSide(Protocol):
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A message for every client, or for one."""
+
+    def state_changed(self, values: dict[str, bytes]) -> None:
+        """Settings have other values, as JSON; see `StateWatch`."""

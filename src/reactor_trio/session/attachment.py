@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from reactor_trio.media import Bundle
@@ -52,6 +53,9 @@ class Attachment(Protocol):
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Queue a text message. Never raises."""
+
+    def say_values(self, values: dict[str, Any], sent: Callable[[], object]) -> None:
+        """Queue `reactor.state`; `sent` is called when it has left. Never raises."""
 
     def end(self, reason: EndReason, message: str = "") -> None:
         """The session is over for this client: say so and close."""

@@ -66,6 +66,7 @@ class StepDriver(Driver):
             command, waited = half.newest_command, half.command_waited()
             half.turn.steps()
             output, seconds = await self._step()
+            half.tell_values()
             if output is None and self._is_done():
                 return
             if output is not None:

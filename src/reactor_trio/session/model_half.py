@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import trio
+from msgspec.structs import replace
 
 from reactor_trio.errors import BufferClosed, CommandError
 from reactor_trio.interface.declaration import Declaration, Sharing
@@ -43,6 +44,7 @@ from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.outflow import Outflow, PlayoutSide
 from reactor_trio.session.pending import Command, Pending, PendingCommand
 from reactor_trio.session.port import Port, serve_session
+from reactor_trio.session.state_watch import StateWatch
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -112,6 +114,7 @@ class ModelHalf:
         self._mailbox = mailbox
         self._close_timeout = close_timeout
         self._disconnected = False
+        self._watch = StateWatch(declaration.settings)
         #: what a blocking model computes
         self.blocks = Blocks(self)
         self._newest_at = 0.0
@@ -150,6 +153,7 @@ class ModelHalf:
             async with trio.open_nursery() as nursery:
                 try:
                     self.port.connected.change(self)
+                    self.tell_values()
                     await self._hook("connected", self._declaration.connected)
                     if self.error is None:
                         nursery.start_soon(self._drive, nursery.cancel_scope)
@@ -240,6 +244,11 @@ class ModelHalf:
         """A message to all clients, or to one."""
         self._mailbox.send(self._session.tell, type, data, client)
 
+    def tell_values(self) -> None:
+        """Tell which settings have other values since the last look, if any: after a step, and after a hook."""
+        if changed := self._changed_values():
+            self._mailbox.leave(self._session.state_changed, changed)
+
     # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
 
     def command(self, command: Command) -> None:
@@ -267,7 +276,11 @@ class ModelHalf:
             return RunLoopDriver(self)
         return BatchDriver(self) if self._declaration.batched else GeneratorDriver(self)
 
+    def _changed_values(self) -> dict[str, bytes]:
+        return self._watch.changes(self.state, trio.current_time()) if self._declaration.settings else {}
+
     async def _drive(self, session: trio.CancelScope) -> None:
+        self.tell_values()
         with self._stop, self._guard as guard:
             cut_short = False
             try:
@@ -349,6 +362,7 @@ class ModelHalf:
         command, numbers = place.command, tuple(place.numbers)
         if command.name == FILE_UPLOADED:
             await self._hook(FILE_UPLOADED, self._declaration.file_uploaded, command.arguments)
+            self.tell_values()
             return
         try:
             reply = await self.author.carry_out(command, self.state)
@@ -367,7 +381,7 @@ class ModelHalf:
                     self.command_waited()  # what a run loop or a blocking model computes now may see it already
             next_block = self.blocks.next
             answer = Answer(numbers, self.step if next_block is None else next_block, reply)
-        self._mailbox.send(self._session.answered, answer)
+        self._mailbox.send(self._session.answered, replace(answer, values=self._changed_values()))
 
     async def _send_to(self, client: int, message: ModelMessage) -> None:
         data = message_data(message)

@@ -20,12 +20,14 @@ import trio
 from reactor_trio.errors import CommandError, UploadRefused
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input import InputFrame
+from reactor_trio.interface.values import argument
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import Ceiling
 from reactor_trio.protocol import EndReason, sendable
 from reactor_trio.session.answer import FILE_UPLOADED, Answer
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.intake import Intake, Preparation
+from reactor_trio.session.known_values import KnownValues
 from reactor_trio.session.lifetime import Lifetime
 from reactor_trio.session.moderation import moderations
 from reactor_trio.session.pending import Command
@@ -72,6 +74,8 @@ class Session:
         self._services = services
         self._over = over
         self._attachments: dict[int, Attachment] = {}
+        #: the values of the settings, and what each client knows of them
+        self.values = KnownValues(services.declaration.settings, self._attachments)
         self._controller = controller[0]
         self._scope = trio.CancelScope()
         times = services.times
@@ -102,6 +106,7 @@ class Session:
                 nursery.start_soon(self.playout.run)
                 nursery.start_soon(self._intake.run)
                 nursery.start_soon(self.lifetime.run)
+                nursery.start_soon(self.values.run)
                 with self._scope:
                     await self._run_model()
                 nursery.cancel_scope.cancel()
@@ -145,6 +150,7 @@ class Session:
     def detach(self, attachment: Attachment) -> None:
         """A client watches no longer."""
         self._attachments.pop(attachment.number, None)
+        self.values.forget(attachment.number)
         self._see_who_watches()
 
     def keep_for(self, absent: Attachment) -> None:
@@ -192,6 +198,7 @@ class Session:
         spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
         kept = b"" if self.journal is None else data
         command = self._unanswered.add(name, kept, id, traceparent, spec.sharing)
+        command.sets = self._setting(name, data)
         preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files.values()]
         preparations += moderations(self._services.moderate, spec, arguments)
         self._intake.add(
@@ -238,9 +245,12 @@ class Session:
     def answered(self, answer: Answer) -> None:
         """Commands were applied or refused: answer each that has an id."""
         controller = self._attachments.get(self._controller)
+        self.values.change(answer.values)
         for command in self._unanswered.take(answer):
             if self.journal is not None:
                 command.enter(self.journal, answer)
+            if answer.code is None and command.sets is not None:
+                self.values.set_by(self._controller, *command.sets)
             if controller is None:
                 continue
             if answer.code is not None:
@@ -250,6 +260,12 @@ class Session:
                 controller.say("reactor.error", {"code": answer.code, "message": message}, command.id)
             elif command.id is not None:
                 controller.say("reactor.ack", {"step": answer.step, "reply": answer.reply}, command.id)
+        self.values.tell()  # behind the answer: what comes before it is older than the command
+
+    def state_changed(self, values: dict[str, bytes]) -> None:
+        """Settings have other values, set by the model or by what it calls."""
+        self.values.change(values)
+        self.values.tell()
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A model message for every client, or for one."""
@@ -260,6 +276,14 @@ class Session:
                 attachment.say(type, data)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _setting(self, name: str, data: bytes) -> tuple[str, bytes] | None:
+        """The setting that a command sets by its name, also if a handler of the author does it; and to what."""
+        field = name.removeprefix("set_")
+        if field == name or field not in self._services.declaration.settings:
+            return None
+        given = argument(data, field)
+        return None if given is None else (field, given)
 
     def _dismiss(self) -> None:
         assert self.reason is not None

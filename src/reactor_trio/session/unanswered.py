@@ -56,6 +56,7 @@ class UnansweredCommand:
         place: number of the first command that takes the same place in the order; its own if it takes one alone.
         data: as it was sent, if a journal will ask.
         at: when it came, in `trio.current_time()` seconds.
+        sets: the setting that its client sets with it, and to what, as JSON; None: none.
     """
 
     number: int
@@ -65,6 +66,7 @@ class UnansweredCommand:
     data: bytes
     at: float
     traceparent: str | None
+    sets: tuple[str, bytes] | None = None
 
     def enter(self, journal: Journal, answer: Answer) -> None:
         """Write down what became of it."""

@@ -140,8 +140,11 @@ class RemoteHalf:
                 self.mailbox.send(self._playout.retime, interval)
             case words.Dropped(_, place, reason, frames):
                 self.mailbox.send(self._playout.count_drop, place, reason, frames)
-            case words.Answered(_, numbers, step, reply, code, message):
-                self.mailbox.send(self._session.answered, Answer(numbers, step, msgspec.Raw(reply), code, message))
+            case words.Answered(_, numbers, step, reply, code, message, values):
+                answer = Answer(numbers, step, msgspec.Raw(reply), code, message, values)
+                self.mailbox.send(self._session.answered, answer)
+            case words.StateChanged(_, values):
+                self.mailbox.leave(self._session.state_changed, values)
             case words.Told(_, type_, data, client):
                 self.mailbox.send(self._session.tell, type_, msgspec.Raw(data), client)
             case words.Ended(_, failure, left):

@@ -232,6 +232,13 @@ class Answered(_SessionWord, frozen=True, tag=36):
     reply: bytes
     code: str | None
     message: str
+    values: dict[str, bytes]
+
+
+class StateChanged(_SessionWord, frozen=True, tag=44):
+    """See `SessionSide.state_changed`."""
+
+    values: dict[str, bytes]
 
 
 class Told(_SessionWord, frozen=True, tag=37):
@@ -283,6 +290,6 @@ ToModel: TypeAlias = (
     Memory | Load | Begin | Over | Said | Media | Limit | Pause | Handed | Shown | Ping | ShowStack | Stop
 )
 FromModel: TypeAlias = (
-    Memory | Loaded | NotLoaded | Put | Flush | Retime | Dropped | Answered | Told | Ended
+    Memory | Loaded | NotLoaded | Put | Flush | Retime | Dropped | Answered | StateChanged | Told | Ended
     | RunEnded | Broken | Pong | Logged
 )

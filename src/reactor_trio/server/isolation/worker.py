@@ -228,7 +228,12 @@ class _Stand:
 
     def answered(self, answer: Answer) -> None:
         reply = msgspec.json.encode(answer.reply)
-        self._say(words.Answered(self.id, answer.numbers, answer.step, reply, answer.code, answer.message))
+        self._say(words.Answered(
+            self.id, answer.numbers, answer.step, reply, answer.code, answer.message, answer.values
+        ))  # fmt: skip
+
+    def state_changed(self, values: dict[str, bytes]) -> None:
+        self._say(words.StateChanged(self.id, values))
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         self._say(words.Told(self.id, type, msgspec.json.encode(data), client))
