@@ -72,6 +72,24 @@ test("no command is lost or sent twice, and no message told twice", async () => 
   assert.deepEqual(told.at(-1)[1], { code: 1000, reason: null, message: "", opened: true, welcomed: true });
 });
 
+test("who comes back has the values of the welcome, and what is said again does not hide them", async () => {
+  const { session, socket } = begin({ ...WELCOME, state: { x: 0, y: 0 } });
+  const told = [];
+  for (const type of ["resumed", "state", "track"]) session.addEventListener(type, ({ detail }) => told.push([type, type === "state" ? detail : null]));
+  const set = session.command("set_x", { x: 5 });
+  socket.end(1006);
+  const next = again();
+  const answer = session.resume(next, 1000);
+  next.say("reactor.welcome", { ...WELCOME, resumed: true, received: 1, missed: 0, state: { x: 6, y: 1 } }, { n: 1 });
+  assert.equal(await answer, "resumed");
+  assert.deepEqual(session.state, { x: 6, y: 1 });
+  next.say("reactor.ack", { step: 1 }, { id: 1, n: 2 }); // of before; the values follow it
+  await set;
+  next.say("reactor.state", { x: 6, y: 1 }, { n: 4 });
+  assert.deepEqual(session.state, { x: 6, y: 1 });
+  assert.deepEqual(told, [["resumed", null], ["state", { x: 6, y: 1 }], ["track", null], ["state", { x: 6, y: 1 }]]);
+});
+
 test("what waited goes without haste", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
   const { session, socket } = begin();

@@ -103,14 +103,18 @@ class Peer:
         role: str = "control",
         upload: str | None = None,
         share: str | None = None,
+        state: dict[str, Any] | None = None,
     ) -> None:
-        """Begin a session; `upload` is its upload token, `share` the token for those who may watch it."""
+        """Begin a session; `upload` is its upload token, `share` the token for those who may watch it.
+
+        `state` has the values of settings; None: a server that does not tell them.
+        """
         tracks = [video()] if tracks is None else tracks
         schema = {"name": "fake", "protocol": 1, "tracks": tracks, "commands": list(commands), "messages": []}
         self.say("reactor.welcome", {
             "session_id": "s", "protocol": 1, "name": "fake", "role": role, "heartbeat": 10.0,
             "resume_token": None, "upload_token": upload, "share_token": share, "schema": schema, "tracks": tracks,
-        })  # fmt: skip
+        } | ({} if state is None else {"state": state}))  # fmt: skip
 
     def frame(
         self,

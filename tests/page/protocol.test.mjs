@@ -114,6 +114,34 @@ function begin(options = {}) {
   return { session, socket: FakeSocket.last, told };
 }
 
+test("the values of settings are those told, and those set since", async () => {
+  const { session, socket } = begin();
+  const told = [];
+  session.addEventListener("state", ({ detail }) => told.push(detail));
+  assert.deepEqual(session.state, {});
+  socket.say("reactor.welcome", { name: "m", tracks: [], state: { x: 0, y: 1 } }, { n: 1 });
+  const set = session.command("set_x", { x: 5 });
+  socket.say("reactor.state", { x: 3, y: 2 }, { n: 2 }); // older than the set
+  assert.deepEqual(session.state, { x: 3, y: 2 });
+  socket.say("reactor.ack", { step: 1 }, { id: 1, n: 3 });
+  await set;
+  assert.deepEqual(session.state, { x: 5, y: 2 });
+  socket.say("reactor.state", { x: 4 }, { n: 4 });
+  socket.say("reactor.state", { x: 9 }, { n: 4 }); // said again
+  const refused = session.command("set_y", { y: 9 });
+  socket.say("reactor.error", { code: "busy", message: "" }, { id: 2, n: 5 });
+  await assert.rejects(refused);
+  for (const [id, type, data] of [[3, "set_volume", { volume: 1 }], [4, "set_y", { value: 1 }], [5, "y", { y: 1 }], [6, "set_", { "": 1 }]]) {
+    const done = session.command(type, data);
+    socket.say("reactor.ack", { step: 1 }, { id, n: 3 + id });
+    await done;
+  }
+  assert.deepEqual(session.state, { x: 4, y: 2 });
+  assert.deepEqual(told, [{ x: 3, y: 2 }, { x: 4 }]);
+  session.state.x = 99; // a copy
+  assert.equal(session.state.x, 4);
+});
+
 test("the address says what is asked for, and nothing else", () => {
   assert.equal(begin().socket.url, "ws://host/ws?video=jpeg&follow=1");
   assert.equal(

@@ -1,6 +1,6 @@
 /**
- * Controls for the commands of a schema. A setting has at most one value under way; what the server refuses is shown
- * at its control, which goes back to the last value that the server took.
+ * Controls for the commands of a schema. A setting has at most one value under way, and shows what the model has whenever
+ * the user is not changing it: what the server tells, and after a refusal the value that the model has kept.
  *
  * `send(name, data)` is the session's `command`; `reply(name, value)` is told what an action's handler returned;
  * `uploads` is where files go.
@@ -9,37 +9,58 @@ import { element, refusalLine } from "./dom.js";
 import { createField } from "./fields.js";
 import { Latest } from "./latest.js";
 
-export function settingControl({ name, description, field }, send, uploads) {
+/** `session` is the open session, which knows the values of settings. */
+export function settingControl({ name, description, field }, send, uploads, session) {
   const view = createField({ ...field, description: field.description || description }, uploads);
   const refusal = refusalLine();
   const control = element("div", { class: "control", "data-command": name }, view.element, refusal.element);
-  let accepted = field.initial;
-  view.write(accepted);
+  let value = valueNow(field, session.state); // that the model has
+  let unfit = false; // what stands in the field is no value, and the refusal says why
+  view.write(value);
 
-  const latest = new Latest(async (value) => {
+  const latest = new Latest(async (given) => {
     control.classList.add("busy");
     try {
-      await send(name, { [field.name]: value });
-      accepted = value;
+      await send(name, { [field.name]: given });
+      value = given;
       refusal.hide();
     } catch (error) {
       refusal.show(error);
-      if (!latest.waiting) view.write(accepted);
+      if (!latest.waiting && !view.editing) view.write(value);
     }
     control.classList.toggle("busy", latest.waiting);
   });
   view.onchange = () => {
-    let value;
+    let given;
     try {
-      value = view.read();
+      given = view.read();
     } catch (error) {
       refusal.show(error);
+      unfit = !view.empty;
+      if (view.empty) view.write(value);
       return;
     }
+    unfit = false;
     refusal.hide();
-    latest.push(value);
+    latest.push(given);
   };
+  // A value that comes while one of ours is under way is older than that, or is followed by the newest.
+  const show = () => {
+    if (!latest.busy && !view.editing && !unfit) view.write(value);
+  };
+  view.onleft = show;
+  session.addEventListener("state", ({ detail }) => {
+    if (!Object.hasOwn(detail, field.name)) return;
+    value = detail[field.name];
+    show();
+  });
   return control;
+}
+
+function valueNow({ name, kind, initial }, state) {
+  if (Object.hasOwn(state, name)) return state[name];
+  // Of a model with settings a file is left out: there is one, whatever the default says.
+  return kind === "upload" && Object.keys(state).length > 0 ? undefined : initial;
 }
 
 export function actionControl({ name, title, description, fields }, send, reply, uploads) {

@@ -4,10 +4,14 @@
  *   element            label, input, description
  *   read()             the value as it stands; throws an Error with a readable message if it is none
  *   write(value)       show a value; undefined shows that there is none yet
+ *   empty              whether the user has left nothing in it
  *   touched            whether the user has changed it
+ *   editing            whether the user changes it now: holds a slider, or has typed what is not given yet
  *   onchange           called when the user has given a value: while a slider moves, when a text is finished
+ *   onleft             called when the user does not change it any more
  *
- * A nullable field has a "none" button beside its label; what it shows then is null until the user gives a value again.
+ * A nullable field has a "none" button beside its label; what it shows then is null until the user gives a value again. One
+ * of a number, or of JSON, is null also when the user has left nothing in it.
  */
 import { element } from "./dom.js";
 import { uploadInput } from "./uploads.js";
@@ -36,6 +40,7 @@ export function createField(field, uploads) {
   );
 
   let isNull = false;
+  let changing = false;
   const showNull = (yes) => {
     isNull = yes;
     none?.setAttribute("aria-pressed", String(yes));
@@ -45,7 +50,14 @@ export function createField(field, uploads) {
   const self = {
     element: body,
     touched: false,
+    get editing() {
+      return changing || Boolean(input.busy?.());
+    },
     onchange: () => {},
+    onleft: () => {},
+    get empty() {
+      return Boolean(input.empty?.());
+    },
     read: () => (isNull ? null : input.read()),
     write(value) {
       showNull(field.nullable && value === null);
@@ -55,9 +67,21 @@ export function createField(field, uploads) {
   };
   input.listen((given) => {
     self.touched = true;
-    if (isNull) showNull(false);
-    if (given) self.onchange();
+    const nothing = given && field.nullable && self.empty;
+    if (isNull !== nothing) showNull(nothing);
+    if (given) {
+      changing = false;
+      self.onchange();
+    }
   });
+  const leave = () => {
+    if (!changing) return;
+    changing = false;
+    self.onleft();
+  };
+  body.addEventListener("input", () => { changing = true; }); // also of a slider that is held, after it was given
+  body.addEventListener("change", leave);
+  body.addEventListener("focusout", leave);
   none?.addEventListener("click", () => {
     self.touched = true;
     showNull(true);
@@ -66,15 +90,16 @@ export function createField(field, uploads) {
   return self;
 }
 
-function slider({ title, minimum, maximum, step }, id) {
+function slider({ title, minimum, maximum, step, nullable }, id) {
   const bounds = { min: minimum, max: maximum, step };
   const control = element("input", { type: "range", id, ...bounds });
-  const exact = element("input", { type: "number", class: "readout", ...bounds, step: "any", "aria-label": `${title}, exact value` });
+  const exact = element("input", { type: "number", class: "readout", ...bounds, step: "any", placeholder: nullable ? "none" : null, "aria-label": `${title}, exact value` });
   let value;
   const set = (now) => { value = now; };
   return {
     control,
     readout: exact,
+    empty: () => isBlank(exact),
     read() {
       if (value === undefined || Number.isNaN(value)) throw new Error("a number is needed");
       return value;
@@ -95,12 +120,15 @@ function slider({ title, minimum, maximum, step }, id) {
       });
       exact.addEventListener("change", () => {
         set(exact.valueAsNumber);
-        control.value = exact.value;
+        if (!Number.isNaN(value)) control.value = value;
         changed(true);
       });
     },
   };
 }
+
+/** Whether nothing stands in the field of a number; what is no number has no value either. */
+const isBlank = ({ value, validity }) => value === "" && !validity.badInput;
 
 function number({ integer, minimum, maximum, step, nullable }, id) {
   const control = element("input", {
@@ -109,6 +137,7 @@ function number({ integer, minimum, maximum, step, nullable }, id) {
   });
   return {
     control,
+    empty: () => isBlank(control),
     read() {
       if (Number.isNaN(control.valueAsNumber)) throw new Error("a number is needed");
       return control.valueAsNumber;
@@ -124,17 +153,17 @@ function number({ integer, minimum, maximum, step, nullable }, id) {
   };
 }
 
-function text({ maxLength, long, nullable }, id) {
-  const placeholder = nullable ? "none" : null;
+function text({ maxLength, long }, id) {
   const control = long
-    ? element("textarea", { id, rows: 1, maxlength: maxLength, placeholder, enterkeyhint: "send" })
-    : element("input", { type: "text", id, maxlength: maxLength, placeholder, enterkeyhint: "send", autocomplete: "off" });
+    ? element("textarea", { id, rows: 1, maxlength: maxLength, enterkeyhint: "send" })
+    : element("input", { type: "text", id, maxlength: maxLength, enterkeyhint: "send", autocomplete: "off" });
   return {
     control,
     read: () => control.value,
     write: (value) => { control.value = value ?? ""; },
     showNull(yes) {
       if (yes) control.value = "";
+      control.placeholder = yes ? "none" : ""; // an empty text is a value
     },
     listen: (changed) => listenText(control, changed, (event) => !event.shiftKey),
   };
@@ -144,6 +173,7 @@ function json({ title }, id) {
   const control = element("textarea", { id, rows: 2, spellcheck: "false", class: "code", "aria-label": `${title}, as JSON` });
   return {
     control,
+    empty: () => control.value.trim() === "",
     read() {
       try {
         return JSON.parse(control.value);
@@ -180,7 +210,7 @@ function listenText(control, changed, sends) {
 function select({ choices, nullable }, id) {
   const options = choices.map((choice, i) => element("option", { value: i }, typeof choice === "string" ? choice : JSON.stringify(choice)));
   const control = element("select", { id }, ...options);
-  const find = (value) => choices.findIndex((choice) => choice === value);
+  const find = (value) => choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(value));
   return {
     control,
     read() {

@@ -160,7 +160,7 @@ function live(session) {
   const sounding = sound.begin(session.tracks);
   for (const node of [$("sound"), ...document.querySelectorAll(".sounding")]) node.hidden = !sounding;
   const uploads = new Uploads(new URL("uploads", home), session.welcome.upload_token ?? null);
-  const bound = showControls(controlling ? schema.commands : [], uploads, (type, data) =>
+  const bound = showControls(controlling ? schema.commands : [], session, uploads, (type, data) =>
     session.command(type, data).catch((error) => {
       figures.refused(error.id);
       latency.refused(error.id);
@@ -216,7 +216,7 @@ function live(session) {
 }
 
 /** The controls of the commands; what is to be closed with the session is returned. */
-function showControls(commands, uploads, send) {
+function showControls(commands, session, uploads, send) {
   const { settings, keys, pointer, look, pad, actions } = readCommands(commands);
   keyboard = keys.length ? new Keyboard(keys, send) : null;
   const canvas = largeCanvas();
@@ -224,7 +224,7 @@ function showControls(commands, uploads, send) {
   const around = new Look(look, send, canvas);
   const gamepads = new Gamepads(pad, send);
   const reply = (type, value) => log(type, JSON.stringify(value));
-  fill("settings", settings.map((setting) => settingControl(setting, send, uploads)));
+  fill("settings", settings.map((setting) => settingControl(setting, send, uploads, session)));
   fill("keys", keyboard?.legend() ?? []);
   fill("gamepad", pad.buttons.length || pad.axes ? gamepads.legend() : []);
   fill("pointer", [...(Object.keys(pointer).length ? onPicture.legend() : []), ...(look ? around.legend() : [])]);

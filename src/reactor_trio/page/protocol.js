@@ -20,6 +20,7 @@ export const SUBPROTOCOL = "reactor.v1";
 const FINAL_CODES = new Set([1000, 1002, 1005, 1007, 1009]);
 const GIVEN_UP = 4000; // a page may not say 1001
 const MOST_KEPT = 1024;
+const MOST_SETS = 2 * MOST_KEPT; // of commands whose answers may be lost
 // Commands that go at once after a comeback, and then in a second: half of what a server takes unless it is told otherwise.
 const CATCH_UP = 100;
 const NOT_LET_IN = "The server that has a place for this page could not be reached, or did not let it in.";
@@ -68,6 +69,7 @@ export function openSocket({
  *   admitted {url}                     a gate has a place at this address; `session.url` is set, and the session begins there
  *   ending   {reason, seconds}         it will end so soon, with null not any more
  *   welcome  the data of the welcome   the session has begun; `session.welcome` and `session.tracks` are set
+ *   state    {field: value}            settings have other values than this client knew; `session.state` has all of them
  *   track    a track description       size or codec changed, before the first frame of it
  *   frame    {track, seq, ptsUs, flags, command, step, meta, payload}   payload is a view, valid as long as it is kept
  *   keyframe {track}                   the server cannot decode an input track further without a keyframe
@@ -76,8 +78,8 @@ export function openSocket({
  *   error    {code, message}           an error that answers no command of ours, or something that is no message
  *   bye      {reason, message}         the server ends it; `closed` follows
  *   lost     {code}                    with `comesBack`: the link is gone, the server keeps the session; `resume` or `end` it
- *   resumed  {seconds, missed}         it goes on; `missed` messages are lost. A `track` for each output track follows, and a
- *                                      `keyframe` for each input track: whoever decodes begins anew
+ *   resumed  {seconds, missed}         it goes on; `missed` messages are lost. A `state` with all values follows, a `track` for
+ *                                      each output track, and a `keyframe` for each input track: whoever decodes begins anew
  *   closed   {code, reason, message, opened, welcomed}   the last event; reason is that of the bye, or null
  */
 export class Session extends EventTarget {
@@ -88,6 +90,8 @@ export class Session extends EventTarget {
   #answers = new Map();
   #kept = new Map(); // texts of commands without an answer, by their number in the session, which is their id
   #tracks = new Map();
+  #state = {};
+  #sets = new Map(); // [field, value] of commands without an answer that set a setting, by their ids
   #lastId = 0;
   #sentId = 0;
   #catchUp = null;
@@ -175,6 +179,11 @@ export class Session extends EventTarget {
     return this.#tracks.get(index);
   }
 
+  /** The value of each setting by its field's name, as the server told it or as this client has set it since. */
+  get state() {
+    return { ...this.#state };
+  }
+
   /**
    * Send a command. Resolves with {id, step, reply} once it is applied; rejects with a CommandError when it is refused,
    * and with one of code "closed" when the session ends before the answer. While the link is lost it waits.
@@ -185,6 +194,9 @@ export class Session extends EventTarget {
     const id = ++this.#lastId;
     const answer = new Promise((resolve, reject) => this.#answers.set(id, { resolve, reject }));
     this.#kept.set(id, JSON.stringify({ type, data, id }));
+    const field = type.startsWith("set_") ? type.slice(4) : "";
+    if (field && Object.hasOwn(data, field)) this.#sets.set(id, [field, data[field]]);
+    if (this.#sets.size > MOST_SETS) this.#sets.delete(this.#sets.keys().next().value);
     if (this.linked && this.#catchUp === null) this.#sendKept(Infinity);
     this.#tell("sent", { id, type });
     return answer;
@@ -240,6 +252,7 @@ export class Session extends EventTarget {
     this.#sentId = welcome.received;
     if (welcome.missed > 0) this.#doubt(welcome);
     this.#tell("resumed", { seconds, missed: welcome.missed });
+    this.#tell("state", this.state);
     for (const track of this.#tracks.values()) {
       if (track.direction === "out") this.#tell("track", track);
       else this.#tell("keyframe", { track: track.index });
@@ -290,6 +303,7 @@ export class Session extends EventTarget {
 
   #begin(welcome) {
     this.welcome = welcome;
+    this.#state = { ...welcome.state };
     this.#tracks = new Map(welcome.tracks.map((track) => [track.index, track]));
   }
 
@@ -340,6 +354,10 @@ export class Session extends EventTarget {
         else this.newest = n ?? 0;
         this.#tell("welcome", data);
         break;
+      case "reactor.state":
+        Object.assign(this.#state, data);
+        this.#tell("state", data);
+        break;
       case "reactor.track":
         this.#tracks.set(data.index, data);
         this.#tell("track", data);
@@ -348,9 +366,11 @@ export class Session extends EventTarget {
         this.#tell("keyframe", data);
         break;
       case "reactor.ack":
+        this.#applied(id);
         this.#answer(id)?.resolve({ id, step: data.step, reply: data.reply });
         break;
       case "reactor.error": {
+        this.#sets.delete(id);
         const waiting = this.#answer(id);
         if (waiting) waiting.reject(Object.assign(new CommandError(data.code, data.message), { id }));
         else this.#tell("error", data);
@@ -367,6 +387,13 @@ export class Session extends EventTarget {
         // A later server may say more of its own; only what the model says is the user's.
         if (!type.startsWith("reactor.")) this.#tell("message", { type, data, n });
     }
+  }
+
+  /** What this client set is what the model has, unless the server tells otherwise behind the answer. */
+  #applied(id) {
+    const [field, value] = this.#sets.get(id) ?? [];
+    this.#sets.delete(id);
+    if (field && Object.hasOwn(this.#state, field)) this.#state[field] = value;
   }
 
   #answer(id) {

@@ -154,6 +154,7 @@ export function uploadInput({ title, accept }, id, uploads) {
   return {
     control,
     element: box,
+    busy: () => run !== null,
     read() {
       if (run) throw new Error("the file is still being sent");
       if (!value) throw new Error("a file is needed");
