@@ -14,8 +14,8 @@ import trio.testing
 from resume_peers import returner
 from row_models import Picture, ack, in_all_placements, picture, raw_peer, raw_session, refusal
 
-from reactor_trio.client import Client
-from reactor_trio.client.conversation import Answered, Message, StateChanged
+from reactor_trio.client import Client, StateChanged
+from reactor_trio.client.conversation import Answered, Message
 from reactor_trio.errors import CommandError
 from reactor_trio.interface import (
     Idle,
@@ -29,6 +29,7 @@ from reactor_trio.interface import (
     connected,
     event,
 )
+from reactor_trio.interface.values import MOST_BYTES
 from reactor_trio.testing import open_server
 
 COST = 0.25
@@ -200,7 +201,7 @@ async def test_what_a_client_sets_itself_is_not_told_to_it(placement, autojump_c
             assert client.state["x"] == value
         await client.command("set_amount", amount=2)  # 2.0 in the model, which is the same in JSON
         await client.command("set_words", words=["a"])
-        await client.command("set_limited", limited=3)
+        await client.command("set_limited", limited=3)  # a handler, which leaves it as it is
         with pytest.raises(CommandError):
             await client.command("set_amount", amount=10)
         await trio.sleep(1)
@@ -224,6 +225,8 @@ async def test_what_a_handler_changes_is_told_behind_its_answer(placement, autoj
         await client.command("set_limited", limited=50)
         await trio.sleep(1)
         await client.command("shuffle")
+        await server.settle()
+        assert client.state["seed"] == 99
         await trio.sleep(1)
         with pytest.raises(CommandError, match="exception"):
             await client.command("fail")
@@ -336,6 +339,21 @@ async def test_what_json_cannot_say_or_is_too_large_is_left_out(autojump_clock, 
             await client.take(2)
             assert ear.heard[1:] == [(1.0, {"anything": "again"})]
             assert client.state == viewer.state == DEFAULTS | {"x": 1, "anything": "again"}
+
+
+async def test_a_value_of_exactly_the_limit_is_told(autojump_clock):
+    most = "x" * (MOST_BYTES - 2)  # and its quotation marks
+    async with open_server(Waiting) as server, server.connect() as client:
+        async with server.connect(role="viewer") as viewer:
+            await client.command("set_anything", anything=most)
+            await trio.sleep(1)
+            assert viewer.state["anything"] == most
+            await client.command("set_anything", anything=most + "x")
+            await trio.sleep(1)
+            assert client.state["anything"] == most + "x"  # it knows what it has set
+            assert viewer.state["anything"] == most
+        async with server.connect(role="viewer") as viewer:
+            assert "anything" not in viewer.state
 
 
 async def test_a_large_list_is_told_when_it_has_become_small_in_place(autojump_clock):

@@ -4,6 +4,7 @@ from reactor_trio.client.client import Client as Client
 from reactor_trio.client.connecting import connect as connect
 from reactor_trio.client.conversation import Ending as Ending
 from reactor_trio.client.conversation import Message as Message
+from reactor_trio.client.conversation import StateChanged as StateChanged
 from reactor_trio.client.decoders import available as available
 from reactor_trio.client.handshake import open_websocket as open_websocket
 from reactor_trio.client.observing import observe as observe
