@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reactor_trio.client.conversation import (
     MOST_SETS,
+    MOST_SETTINGS,
     Answered,
     Bye,
     Conversation,
@@ -88,8 +89,16 @@ def test_the_values_are_those_that_were_told_and_those_that_this_client_has_set_
 
 def test_an_older_server_tells_no_values():
     assert begun().state == {}
+
+
+def test_values_that_are_none_are_refused():
     with pytest.raises(ProtocolError, match=r"reactor.state: Expected object, got array"):
         begun().receive_text(said("reactor.state", [1], n=2), 0.0)
+    conversation = begun()
+    conversation.receive_text(said("reactor.state", {str(number): 0 for number in range(MOST_SETTINGS)}, n=2), 0.0)
+    conversation.receive_text(said("reactor.state", {"7": 1}, n=3), 0.0)
+    with pytest.raises(ProtocolError, match=f"more than {MOST_SETTINGS} settings"):
+        conversation.receive_text(said("reactor.state", {"another": 1}, n=4), 0.0)
 
 
 def test_of_sets_whose_answers_are_lost_a_bounded_number_is_kept():

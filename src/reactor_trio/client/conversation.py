@@ -28,6 +28,8 @@ from reactor_trio.protocol import (
 
 #: tracks that a server may describe; for each something is kept
 MOST_TRACKS = 256
+#: settings that a server may tell the values of
+MOST_SETTINGS = 1024
 #: commands whose answers may be to come, or lost, of which it is kept what they set; more than may be unanswered
 MOST_SETS = 2048
 
@@ -248,8 +250,6 @@ class Conversation:
             return None
         changed = tuple(track for track in welcome.tracks if self.tracks.get(track.index) != track)
         self.welcome = self._welcomed(welcome)
-        self.state.clear()
-        self.state |= welcome.state
         return Returned(welcome.received, welcome.missed, changed)
 
     def _said_before(self, message: ServerText) -> bool:
@@ -274,7 +274,7 @@ class Conversation:
                 return Answered(message.id, error=CommandError(error.code, error.message))
             case "reactor.state":
                 changed = StateChanged(_data(message, dict[str, Any]))
-                self.state |= changed.values
+                self._take_values(changed.values)
                 return changed
             case "reactor.track":
                 return TrackChanged(self._describe(_data(message, TrackInfo)))
@@ -282,7 +282,6 @@ class Conversation:
                 return _data(message, _PLAIN[plain])
             case "reactor.welcome" if self.welcome is None:
                 self.welcome = self._welcomed(_data(message, Welcome))
-                self.state |= self.welcome.state
                 self.newest = message.n or 0
                 return Welcomed()
             case "reactor.welcome":
@@ -339,7 +338,14 @@ class Conversation:
             raise ProtocolError(f"the server speaks protocol {welcome.protocol}, this client {PROTOCOL}")
         for track in welcome.tracks:
             self._describe(track)
+        self.state.clear()
+        self._take_values(welcome.state)
         return welcome
+
+    def _take_values(self, values: Mapping[str, Any]) -> None:
+        if len(self.state.keys() | values.keys()) > MOST_SETTINGS:
+            raise ProtocolError(f"more than {MOST_SETTINGS} settings")
+        self.state |= values
 
     def _describe(self, track: TrackInfo) -> TrackInfo:
         sizes = (track.width, track.height, track.coded_width, track.coded_height)
