@@ -321,6 +321,19 @@ def test_a_model_that_cannot_be_imported_is_a_problem(project, source, told):
     assert told in found.text
 
 
+def test_the_module_finds_its_weights_while_it_is_imported_as_under_a_server(project, monkeypatch):
+    monkeypatch.delenv("REACTOR_WEIGHTS_PATH", raising=False)
+    with (project / "reactor.yaml").open("a") as file:
+        file.write("weights_path: weights\n")
+    source = (project / "pipeline.py").read_text()
+    check = "from reactor_trio import get_weights_path\nassert get_weights_path().name == 'weights', get_weights_path()\n"
+    (project / "pipeline.py").write_text(source + check)
+    manifest, _ = check_manifest(project)
+    found = check_model(manifest)
+    assert found.verdict == "ok", found.text
+    assert reactor("schema", "--path", project).returncode == 0
+
+
 def test_weights_that_are_named_must_be_there(project, monkeypatch):
     with (project / "reactor.yaml").open("a") as file:
         file.write("weights_path: weights\n")

@@ -40,7 +40,10 @@ OTHERS = {
 
 MODEL = f"""
 import sys
-from reactor_trio.interface import ReactorModel
+from reactor_trio.interface import Output, ReactorModel, Video
+
+class Picture(Output):  # without a track there is a warning, and the first line of the log is rendered
+    main: Video
 
 class Model(ReactorModel):
     def load(self, config):

@@ -60,7 +60,10 @@ class Manifest:
     @cached_property
     def model(self) -> type[Model]:
         """The model class; the first look imports its module in the calling thread. Raises `ManifestError`."""
-        return import_model(self)
+        from reactor_trio.interface.weights import weights_of_manifest
+
+        with weights_of_manifest(self.weights):
+            return import_model(self)
 
     @cached_property
     def moderate(self) -> Callable[..., Any] | None:
