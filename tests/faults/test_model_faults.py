@@ -282,6 +282,7 @@ def test_an_exception_in_a_step_ends_its_session_alone(folder, debug):
 
 LOAD_FAILS = PRELUDE + '''
 class Model(ReactorPipeline):
+    state: State
     def load(self, config):
         wait_for_the_test("gate")
         raise OSError("no weights here")
