@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import select
 import socket
 import statistics
@@ -244,6 +245,27 @@ def test_a_model_hung_in_a_step_is_reported_with_its_stack(folder, model):
             step.close()  # it hung for long, but not for ever
             assert second.text("reactor.welcome")["n"] == 1
             assert bytes(second.picture().payload) == bytes(8 * 8 * 3)
+
+
+@KINDS
+@pytest.mark.parametrize("runtime", [{}, {"isolation": "process"}], ids=["inside", "process"])
+def test_a_step_that_hangs_is_reported_with_its_stack_while_its_client_is_there(folder, model, runtime):
+    """Once; `/health` says so and stays ok, and when the step goes on so does the session."""
+    with reactor_run(folder, model, stuck_after=0.2, **runtime) as server, RawClient(server.port) as client:
+        step = enter_step(client, folder, level=1)
+        report = server.wait_log(r"session \w+: [^\n]* for 0.2 s in Model.*?wait_for_the_test\n[^\n]*\n")
+        assert re.search(r"step \d+ has run|run\(\) has awaited nothing", report)
+        assert "model.py" in report
+        assert "reactor_trio" not in report
+        wait_for(lambda: "reason" in health(server.port)[1])
+        status, body = health(server.port)
+        assert (status, body["status"]) == (200, "ok")
+        assert "the log has its stack" in body["reason"]
+        step.close()
+        assert client.answer(2)["type"] == "reactor.ack"
+        client.picture()
+        wait_for(lambda: "reason" not in health(server.port)[1])
+        assert server.log.count("whose client is still there") == 1
 
 
 # ---- a model that fails -----------------------------------------------------------------------------------------------

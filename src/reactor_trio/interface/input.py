@@ -76,12 +76,14 @@ class InputBuffer:
         ended: Callable[[], object] = lambda: None,
         dropped: Callable[[str, int], object] = lambda _reason, _frames: None,
         max_bytes: int = INPUT_BYTES // 2,
+        waits: Callable[[bool], object] = lambda _waits: None,
     ) -> None:
         self.max_bytes = max_bytes
         self._look = look
         self._read = read
         self._ended = ended
         self._dropped = dropped
+        self._waits = waits
         self._frames: deque[InputFrame] = deque()
         self._bytes = 0
         self._received = 0
@@ -134,7 +136,11 @@ class InputBuffer:
                 await trio.sleep(_CLOSED_WAIT)
             while not self._closed and self.available < n:
                 self._wanted = n
-                await self._changed.wait()
+                self._waits(True)
+                try:
+                    await self._changed.wait()
+                finally:
+                    self._waits(False)
         if self._closed:
             self._ended()
             raise BufferClosed("the input buffer is closed: no client is there")

@@ -22,13 +22,10 @@ Invariants
 from __future__ import annotations
 
 import contextvars
-import sys
 import threading
-import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import outcome
@@ -36,12 +33,10 @@ import trio
 
 from reactor_trio.model_host.author_thread import AuthorThread, start_thread
 from reactor_trio.model_host.failure_log import FailureLog
+from reactor_trio.model_host.stacks import await_stack, runs_now, thread_stack
 from reactor_trio.model_host.timekeeping import Timekeeper
 
 T = TypeVar("T")
-
-_PACKAGE = str(Path(__file__).parent.parent)
-_OUTCOME = str(Path(outcome.__file__).parent)
 
 
 class HostClosed(RuntimeError):
@@ -165,20 +160,20 @@ class ModelHost:
         """Those that there are."""
         return self._author_threads or ()
 
-    def stack(self) -> str:
-        """Where the model's code is now, without the runtime's lines around it; empty if it runs on no thread."""
+    def runs(self, task: trio.lowlevel.Task) -> bool:
+        """Whether the model loop is in this task of it now, and blocked if that lasts; False if the loop has no thread."""
+        return runs_now(task, self._thread)
+
+    def stack(self, task: trio.lowlevel.Task | None = None) -> str:
+        """Where the model's code is now, without the runtime's lines before it; empty if none runs.
+
+        Args:
+            task: of the model loop; if author code waits in it, where it does.
+        """
+        if task is not None and not self.runs(task) and (waits := await_stack(task)):
+            return waits
         authors = self.opened_author_threads
-        thread = authors[0].thread if authors else self._thread
-        frame = sys._current_frames().get(thread.ident or -1) if thread is not None else None
-        if frame is None:
-            return ""
-        lines = traceback.extract_stack(frame)
-        own = [index for index, line in enumerate(lines) if line.filename.startswith(_PACKAGE)]
-        first = own[-1] if own else 0
-        if authors:  # which cross back into the runtime, so its last line is not the one before theirs
-            inside = range(own[0] if own else 0, len(lines))
-            first = next((index for index in inside if not _is_plumbing(lines[index].filename)), first)
-        return "".join(traceback.format_list(lines[first:]))
+        return thread_stack(authors[0].thread if authors else self._thread)
 
     def close(self) -> None:
         """Let the model loop end once it has nothing left to do, and the author's threads with it."""
@@ -231,10 +226,6 @@ class ModelHost:
     def _deliver(self, function: Callable[..., object], args: tuple[object, ...]) -> None:
         self.time.delivered()
         function(*args)
-
-
-def _is_plumbing(filename: str) -> bool:
-    return filename.startswith((_PACKAGE, _OUTCOME))
 
 
 @asynccontextmanager

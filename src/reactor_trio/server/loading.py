@@ -37,12 +37,13 @@ class LoadedModel(msgspec.Struct, frozen=True):
     #: makes a session's side on the model loop
     model_half: Callable[..., ModelHalf] = ModelHalf
 
-    def open_half(self, session_id: str, client: tuple[int, float], *, host: ModelHost, hold: bool) -> LocalHalf:
+    def open_half(self, session_id: str, client: tuple[int, float], *, host: ModelHost, settings: Settings) -> LocalHalf:
         """The model's side of a new session; see `SessionServices.open_half`."""
         seat = self.seats.take()
         return LocalHalf(
             session_id, client, host=host, model=seat.model, port=seat.port, declaration=self.declaration,
-            max_fps=self.max_fps, buffer_size=self.buffer_size, hold=hold, own_model=seat.own,
+            max_fps=self.max_fps, buffer_size=self.buffer_size, hold=settings.slow_client == "hold",
+            stuck_after=settings.stuck_after, own_model=seat.own,
             closed=partial(self.seats.give_back, seat), model_half=self.model_half,
         )  # fmt: skip
 

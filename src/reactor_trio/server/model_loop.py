@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 from functools import partial
@@ -11,7 +12,10 @@ import trio
 from reactor_trio.interface.model import ReactorModel
 from reactor_trio.model_host import ModelHost, SessionOver, with_twin
 from reactor_trio.server.seats import Seat, Seats
-from reactor_trio.session.turns import SharedTurn, Turn, Turns
+from reactor_trio.session import Port
+from reactor_trio.session.call_watch import WatchesPieces
+from reactor_trio.session.turns import SharedTurn, Turns
+from reactor_trio.session.watched import Watched
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -75,7 +79,7 @@ class ModelLoop:
         assert isinstance(seat.model, ReactorModel)
         self.running += 1
         try:
-            await self._host.run(partial(_run, seat.model, seat.port.turn))
+            await self._host.run(partial(_run, seat.model, seat.port))
         except trio.Cancelled:
             raise
         except SessionOver as error:
@@ -93,5 +97,9 @@ class ModelLoop:
         return "run() returned; it must go on for the model's life", None
 
 
-async def _run(model: ReactorModel, turn: Turn) -> None:
-    await (turn.run(model.run()) if isinstance(turn, SharedTurn) else model.run())
+async def _run(model: ReactorModel, port: Port) -> None:
+    running: object = model.run()
+    if not inspect.isawaitable(running):
+        raise TypeError(f"run() must be async, it returned {type(running).__name__}")
+    code = Watched(running, observer=WatchesPieces(lambda: None if port.half is None else port.half.calls))
+    await (port.turn.run(code) if isinstance(port.turn, SharedTurn) else code)

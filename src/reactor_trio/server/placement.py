@@ -145,7 +145,7 @@ class LocalPlacement:
         if check_model(model_class, settings).ranks > 1:
             raise SeveralRanks
         loaded = await load_model(model_class, config, self._host, settings, dropped)
-        open_half = partial(loaded.open_half, host=self._host, hold=settings.slow_client == "hold")
+        open_half = partial(loaded.open_half, host=self._host, settings=settings)
         self._seats = loaded.seats
         return Placed(loaded.declaration, open_half, loaded.max_sessions, loaded.model, moderate)
 

@@ -88,6 +88,7 @@ class Runtime:
         #: why the model is not free although no session runs; None: it is
         self.stuck: str | None = None
         self._stuck_sessions: set[str] = set()
+        self._late_calls: dict[str, tuple[str, float]] = {}
         self._failures = FailureLog()
         #: why the server goes down, as its clients are told
         self.goodbye: EndReason = "draining"
@@ -251,6 +252,13 @@ class Runtime:
         return self._services
 
     @property
+    def late(self) -> str | None:
+        """Which author code runs for long although its client is there, in words; that is no reason to end the server."""
+        for sid, (what, since) in self._late_calls.items():
+            return f"{what} for {trio.current_time() - since:.0f} s in session {sid} of {self.name}; the log has its stack"
+        return None
+
+    @property
     def sessions(self) -> Sessions:
         """Those that run."""
         return self.desk.sessions
@@ -279,7 +287,7 @@ class Runtime:
         self.room.admission.slots = placed.max_sessions
         self._services = session_services(
             placed, self.settings, self.metrics, debug=self._debug, disk=self._disk, failures=self._failures,
-            stuck=self._stuck, commanded=self._commanded,
+            late=self._late, stuck=self._stuck, commanded=self._commanded,
         )  # fmt: skip
         self.schema = {"name": self.name, "protocol": PROTOCOL, **placed.declaration.schema()}
 
@@ -324,6 +332,11 @@ class Runtime:
             case "loading" | "ready" | "failed" as phase:
                 return phase
         return "draining"
+
+    def _late(self, sid: str, what: str, since: float) -> None:
+        self._late_calls.pop(sid, None)
+        if what:
+            self._late_calls[sid] = what, since
 
     def _stuck(self, sid: str, stuck: bool) -> None:
         (self._stuck_sessions.add if stuck else self._stuck_sessions.discard)(sid)

@@ -22,6 +22,7 @@ def session_services(
     debug: bool,
     disk: Disk,
     failures: FailureLog,
+    late: Callable[[str, str, float], None],
     stuck: Callable[[str, bool], None],
     commanded: Callable[[CommandRecord], None],
 ) -> SessionServices:
@@ -33,8 +34,8 @@ def session_services(
         commands_per_second=limits.commands_per_second, pending_commands=limits.pending_commands,
         unanswered_commands=limits.unanswered_commands,
         uploads=UploadLimits(uploads.file_size, uploads.total_size, uploads.files, uploads.at_once, uploads.folder),
-        disk=disk, failures=failures, dropped=metrics.dropped, underrun=metrics.underrun, handed=metrics.handed, stuck=stuck,
-        moderate=placed.moderate,
+        disk=disk, failures=failures, dropped=metrics.dropped, underrun=metrics.underrun, handed=metrics.handed, late=late,
+        stuck=stuck, moderate=placed.moderate,
         times=TimeLimits(limits.session_length or math.inf, limits.session_idle or math.inf, limits.end_warning),
         commanded=commanded,
     )  # fmt: skip

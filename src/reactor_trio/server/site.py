@@ -169,7 +169,7 @@ class ReactorSite(AccessSite):
         }
         if self._access.required:
             body["role"] = grant.claims.role
-        if reason := runtime.stuck or runtime.journal.reason or self._grace_left():
+        if reason := runtime.stuck or runtime.journal.reason or self._grace_left() or runtime.late:
             body["reason"] = reason
         return json_response(code, body, headers)
 

@@ -65,7 +65,9 @@ class BlockingDriver(Driver):
                 nursery.start_soon(self._apply_commands, variables.copy)
                 for spec in context.inputs:
                     nursery.start_soon(self._take_frames, spec, context, variables.copy)
+                self._half.blocks.computes(True)
                 result = await outcome.acapture(self._session_thread.run, model.start_session, context=variables)
+                self._half.blocks.computes(False)
                 self._runs = False
                 nursery.cancel_scope.cancel()
         result.unwrap()

@@ -10,6 +10,7 @@ from reactor_trio.media import Chunk, Origin
 from reactor_trio.session.device_time import until_made
 
 if TYPE_CHECKING:
+    from reactor_trio.session.call_watch import RunningCall
     from reactor_trio.session.model_half import ModelHalf
 
 
@@ -27,6 +28,7 @@ class Blocks:
         self._half = half
         self._command: int | None = None
         self._waited: float | None = None
+        self._call: RunningCall | None = None
 
     def ends(self) -> None:
         """On the session's thread: it computes nothing until `begins`, so the next block sees what is applied now."""
@@ -37,9 +39,17 @@ class Blocks:
         self.next = None
         self._command, self._waited = self._half.newest_command, self._half.command_waited()
 
+    def computes(self, computes: bool) -> None:
+        """On the model loop: the session's thread computes from now on, or does not."""
+        calls = self._half.calls
+        if self._call is not None:
+            calls.ends(self._call)
+        self._call = calls.begins("start_session() has emitted nothing", on_thread=True) if computes else None
+
     async def push(self, chunk: Chunk | None) -> None:
         """The model emitted a block, or black (None)."""
-        half = self._half
+        half, monitored = self._half, self._call is not None
+        self.computes(False)
         if self.next is not None:
             self.next = half.step
         if chunk is not None:
@@ -51,6 +61,7 @@ class Blocks:
         elif chunk.length:
             await half.outflow.push(chunk, origin)
         self.number, half.step = half.step, half.step + 1
+        self.computes(monitored and not half.over)
 
     async def tell(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
         """A message of the model to all clients."""
@@ -60,3 +71,4 @@ class Blocks:
     async def monitor(self, enabled: bool) -> None:
         """The model pauses, or works again."""
         self._half.outflow.monitor(enabled)
+        self.computes(enabled and not self._half.over)

@@ -65,7 +65,8 @@ class StepDriver(Driver):
             self._between_since = None
             command, waited = half.newest_command, half.command_waited()
             half.turn.steps()
-            output, seconds = await self._step()
+            with half.calls.running(f"step {half.step} has run"):
+                output, seconds = await self._step()
             half.tell_values()
             if output is None and self._is_done():
                 return

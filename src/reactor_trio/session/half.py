@@ -6,6 +6,8 @@ What they tell never waits; words that must be heard now wake the model, others 
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable
 from typing import Protocol
 
@@ -17,11 +19,17 @@ from reactor_trio.model_host import ModelHost
 from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
 from reactor_trio.protocol import EndReason
 from reactor_trio.session.answer import SessionSide
+from reactor_trio.session.call_watch import RunningCall
 from reactor_trio.session.mailbox import Mailbox
 from reactor_trio.session.model_half import ModelHalf
 from reactor_trio.session.outflow import PlayoutSide
 from reactor_trio.session.pending import Command
 from reactor_trio.session.port import Port
+
+log = logging.getLogger("reactor_trio.model")
+
+#: Where a call is that waits, say for a device, with no line of author code above that.
+NO_LINE = "(no line of the model: it waits for what it has started)"
 
 
 class Half(Protocol):
@@ -50,6 +58,12 @@ class Half(Protocol):
     @property
     def fatal(self) -> BaseException | None:
         """What ended the model itself, if author code raised such a thing; also when `run` was cancelled meanwhile."""
+
+    async def watch(self, tell: Callable[[str, float], object]) -> None:
+        """Task: until cancelled, log each call of author code that runs for `stuck_after` seconds, once, with its stack.
+
+        `tell` is told which one runs for the longest time, and since when; with an empty text when it has ended.
+        """
 
     def stack(self) -> str:
         """Where the model's code is now."""
@@ -87,6 +101,7 @@ class LocalHalf:
         session_id, client: whose it is; the client by number and joining time.
         max_fps, buffer_size: pacing, from the class or the manifest.
         hold: whether the model waits for slow clients.
+        stuck_after: seconds after which a call of author code is reported.
         own_model: makes of `model` the one of this session; None: `model` itself serves it.
         closed: told when the session is over.
         model_half: makes the side on the model loop.
@@ -104,6 +119,7 @@ class LocalHalf:
         max_fps: float,
         buffer_size: int,
         hold: bool,
+        stuck_after: float = math.inf,
         own_model: Callable[[Model], Model] | None = None,
         closed: Callable[[], object] = lambda: None,
         model_half: Callable[..., ModelHalf] = ModelHalf,
@@ -114,6 +130,9 @@ class LocalHalf:
         self._host = host
         self._inflow = port.inflow
         self._closed = closed
+        self._session_id = session_id
+        self._model_name = type(model).__name__
+        self._stuck_after = stuck_after
 
         def half(session: SessionSide, playout: PlayoutSide) -> ModelHalf:
             return model_half(
@@ -145,9 +164,21 @@ class LocalHalf:
         """See `Half`."""
         return self._half.fatal
 
+    async def watch(self, tell: Callable[[str, float], object]) -> None:
+        """See `Half`."""
+        await self._half.calls.watch(self._stuck_after, self._report, tell)
+
+    def _report(self, call: RunningCall) -> None:
+        stack = self._host.stack(call.task) or NO_LINE
+        log.warning(
+            "session %s: %s for %g s in %s, whose client is still there. It is here:\n%s",
+            self._session_id, call.what, self._stuck_after, self._model_name, stack,
+        )  # fmt: skip
+
     def stack(self) -> str:
         """See `Half`."""
-        return self._host.stack()
+        call = self._half.calls.oldest
+        return self._host.stack(None if call is None else call.task) or NO_LINE
 
     def what_is_left(self) -> str:
         """See `Half`."""

@@ -32,6 +32,7 @@ class Inflow:
         arrived: told on the model loop that frames have come.
         ended: told on the model loop that a reader gets BufferClosed.
         most_bytes: bytes of frames that may wait on a track, beyond one frame in each of its two places.
+        waits: told on the model loop when a reader waits for frames (True), and when it goes on.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Inflow:
         arrived: Callable[[], object],
         ended: Callable[[], object],
         most_bytes: int = INPUT_BYTES,
+        waits: Callable[[bool], object] = lambda _waits: None,
     ) -> None:
         self._most_bytes = most_bytes // 2
         self._host = host
@@ -52,7 +54,7 @@ class Inflow:
         self._newest_session = 0  # on the I/O loop
         self._told = False
         self._ways: dict[str, tuple[deque[tuple[int, InputFrame]], InputBuffer]] = {
-            track.name: (deque(), InputBuffer(self._look, read, ended, self._count, most_bytes // 2))
+            track.name: (deque(), InputBuffer(self._look, read, ended, self._count, most_bytes // 2, waits))
             for track in declaration.tracks
             if track.direction == "in"
         }

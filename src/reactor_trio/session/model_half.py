@@ -38,6 +38,7 @@ from reactor_trio.session.author_calls import AuthorCalls
 from reactor_trio.session.bell import Bell
 from reactor_trio.session.blocking import BlockingDriver
 from reactor_trio.session.blocks import Blocks
+from reactor_trio.session.call_watch import CallWatch
 from reactor_trio.session.device_time import until_made
 from reactor_trio.session.drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
 from reactor_trio.session.mailbox import Mailbox
@@ -88,6 +89,8 @@ class ModelHalf:
         self.state: Any = None
         self.author = AuthorCalls(model, declaration, ClientInfo(client[0], client[1], self._send_to))
         self.bell = Bell()
+        #: which author code runs
+        self.calls = CallWatch(host)
         self.pending = Pending(self._sharing)
         self.turn = port.turn
         self.author.observer = self.turn.observer if declaration.kind == "pipeline" else None
@@ -223,7 +226,8 @@ class ModelHalf:
         if chunk.length == 0:
             return
         self.step += 1
-        device, cost = await self.turn.compute(self.made, chunk, step)
+        with self.calls.running(f"step {step} has run"):
+            device, cost = await self.turn.compute(self.made, chunk, step)
         if compute_time is not None:
             compute_time += device  # the author's own clock stopped when the work was queued
             compute_time = compute_time if cost is None else cost
@@ -314,7 +318,8 @@ class ModelHalf:
         is over is no error.
         """
         try:
-            await self.author.hook(kind, handler, arguments)
+            with self.calls.running(f"@{kind} has run"):
+                await self.author.hook(kind, handler, arguments)
         except trio.Cancelled:
             raise
         except BaseException as raised:
@@ -365,7 +370,8 @@ class ModelHalf:
             self.tell_values()
             return
         try:
-            reply = await self.author.carry_out(command, self.state)
+            with self.calls.running(f"the handler of {command.name} has run"):
+                reply = await self.author.carry_out(command, self.state)
         except CommandError as error:
             answer = Answer(numbers, self.step, code=sendable(error.code), message=sendable(error.message))
         except Exception as raised:

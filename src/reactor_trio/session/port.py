@@ -90,8 +90,9 @@ class Port:
         self._max_fps = max_fps
         self._no_client = no_client
         self.inflow = Inflow(
-            host, declaration, dropped, self._input_read, self._input_arrived, self._input_ended, input_bytes
-        )
+            host, declaration, dropped, self._input_read, self._input_arrived, self._input_ended, input_bytes,
+            self._input_awaited,
+        )  # fmt: skip
 
     @property
     def output_buffer(self) -> Port:
@@ -198,6 +199,10 @@ class Port:
     def _input_arrived(self) -> None:
         if self.half is not None:
             self.half.input_arrived()
+
+    def _input_awaited(self, waits: bool) -> None:
+        if self.half is not None:
+            self.half.calls.waits_for_input(waits)
 
     def _input_ended(self) -> None:
         if self.half is not None:

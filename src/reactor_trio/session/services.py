@@ -34,6 +34,8 @@ class SessionServices(msgspec.Struct, frozen=True):
         handed: told of each bundle handed: frames, lateness, time since the one before (None: there was none), and of the
             first of a step how long that took, if known (else None); in seconds.
         commanded: told of each command that is over.
+        late: told of author code that takes too long while its client is there: the session, what the code does, in words,
+            and since when; with an empty text when it has ended.
         stuck: told when a step outlives its session for too long (True), and when it ends after all (False).
     """
 
@@ -53,6 +55,7 @@ class SessionServices(msgspec.Struct, frozen=True):
     underrun: Callable[[], None]
     handed: Callable[[int, float, float | None, float | None], None]
     commanded: Callable[[CommandRecord], None]
+    late: Callable[[str, str, float], None]
     stuck: Callable[[str, bool], None]
     moderate: Check | None = None
     times: TimeLimits = TimeLimits()

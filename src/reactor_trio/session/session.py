@@ -369,6 +369,7 @@ class Session:
         unwound = trio.Event()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(report_if_stuck, self.id, self._services, self._half, unwound)
+            nursery.start_soon(self._half.watch, partial(self._services.late, self.id))
             if self.uploads is not None:
                 nursery.start_soon(self._end_uploads, self.uploads)
             try:

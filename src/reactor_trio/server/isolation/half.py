@@ -50,6 +50,7 @@ class RemoteHalf:
         self._ended = trio.Event()
         self._error: BaseException | None = None
         self._left = ""
+        self._late: Callable[[str, float], object] = lambda _what, _since: None
         #: why it ended, if nobody ended it
         self.reason: EndReason = "done"
 
@@ -79,6 +80,15 @@ class RemoteHalf:
         """See `Half`."""
         if not self._began:
             self._over(self._id)
+
+    async def watch(self, tell: Callable[[str, float], object]) -> None:
+        """See `Half`: the other process logs, and says so."""
+        self._late = tell
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._late = lambda _what, _since: None
+            tell("", 0.0)
 
     @property
     def fatal(self) -> BaseException | None:
@@ -147,6 +157,8 @@ class RemoteHalf:
                 self.mailbox.leave(self._session.state_changed, values)
             case words.Told(_, type_, data, client):
                 self.mailbox.send(self._session.tell, type_, msgspec.Raw(data), client)
+            case words.Late(_, what, since):
+                self._late(what, since)
             case words.Ended(_, failure, left):
                 self._left = left
                 self._end(None if failure is None else error_of(failure))

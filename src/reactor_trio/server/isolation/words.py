@@ -256,6 +256,13 @@ class Ended(_SessionWord, frozen=True, tag=38):
     left: str
 
 
+class Late(_SessionWord, frozen=True, tag=45):
+    """See `Half.watch`."""
+
+    what: str
+    since: float
+
+
 class Broken(_Word, frozen=True, tag=42):
     """Author code raised what the model, or its device, does not survive; this process ends."""
 
@@ -291,5 +298,5 @@ ToModel: TypeAlias = (
 )
 FromModel: TypeAlias = (
     Memory | Loaded | NotLoaded | Put | Flush | Retime | Dropped | Answered | StateChanged | Told | Ended
-    | RunEnded | Broken | Pong | Logged
+    | Late | RunEnded | Broken | Pong | Logged
 )

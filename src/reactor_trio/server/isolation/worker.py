@@ -100,7 +100,7 @@ class _Worker:
         self._nursery = nursery
         self._loop = ModelLoop(host)
         self._loaded: LoadedModel | None = None
-        self._hold = False
+        self._settings = Settings()
         self._sessions: dict[str, _Stand] = {}
         self._running = trio.CancelScope()
 
@@ -121,7 +121,8 @@ class _Worker:
             case words.Begin(session, client, joined_at):
                 self._begin(session, (client, joined_at))
             case words.ShowStack(session):
-                log.error("session %s: it is here:\n%s", session, self._host.stack())
+                if (stand := self._sessions.get(session)) is not None:
+                    log.error("session %s: it is here:\n%s", session, stand.half.stack())
             case _:
                 if (stand := self._sessions.get(word.session)) is not None:
                     stand.hear(word)
@@ -133,7 +134,7 @@ class _Worker:
         if load.path:
             sys.path[:] = load.path
         config, settings, weights = self._unpack(load.given)
-        self._hold = settings.slow_client == "hold"
+        self._settings = settings
         with weights_of_manifest(weights):
             try:
                 self._loaded = await self._host.run(self._import_and_load, load.model, config, settings)
@@ -155,7 +156,7 @@ class _Worker:
 
     def _begin(self, session: str, client: tuple[int, float]) -> None:
         assert self._loaded is not None
-        half = self._loaded.open_half(session, client, host=self._host, hold=self._hold)
+        half = self._loaded.open_half(session, client, host=self._host, settings=self._settings)
         stand = self._sessions[session] = _Stand(session, self, half, self._loaded)
         self._nursery.start_soon(self._run, stand)
 
@@ -188,12 +189,23 @@ class _Stand:
         error: BaseException | None = None
         try:
             with self._over:
-                error = await self.half.run()
+                error = await self._run()
         finally:
             error = error or self.half.fatal
             self.half.mailbox.deliver()
             self.half.close()
         return error
+
+    async def _run(self) -> BaseException | None:
+        error: BaseException | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.half.watch, self._late)
+            error = await self.half.run()
+            nursery.cancel_scope.cancel()
+        return error
+
+    def _late(self, what: str, since: float) -> None:
+        self._say(words.Late(self.id, what, since))
 
     def hear(self, word: Any) -> None:
         match word:

@@ -85,7 +85,8 @@ class _LeadingDriver(GeneratorDriver):
         await self._leading.led("close", super().close)
 
     async def _until_next_step(self) -> float | None:
-        await self._leading.lead.level()  # here rather than before the step: a command that comes meanwhile is seen by it
+        with self._leading.calls.running("a call of another rank has run"):
+            await self._leading.lead.level()  # not before the step itself: a command that comes meanwhile is seen by it
         return await super()._until_next_step()
 
 

@@ -1,0 +1,64 @@
+"""Where author code is: the stack of a thread, or the awaits of a task that waits, without the lines of this runtime."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import outcome
+import trio
+
+_PACKAGE = str(Path(__file__).parent.parent)
+_PLUMBING = (_PACKAGE, str(Path(outcome.__file__).parent), str(Path(trio.__file__).parent))
+#: awaits in awaits that are followed
+_DEEPEST = 1000
+
+
+def thread_stack(thread: threading.Thread | None) -> str:
+    """Where a thread is, from the first line of author code on; empty if it runs none."""
+    frame = _frame_of(thread)
+    lines = [] if frame is None else traceback.extract_stack(frame)
+    begun = next((index for index, line in enumerate(lines) if line.filename.startswith(_PACKAGE)), 0)
+    authors = range(begun, len(lines))
+    first = next((index for index in authors if not lines[index].filename.startswith(_PLUMBING)), len(lines))
+    return "".join(traceback.format_list(lines[first:]))
+
+
+def runs_now(task: trio.lowlevel.Task, thread: threading.Thread | None) -> bool:
+    """Whether the thread is in this task."""
+    frame, own = _frame_of(thread), task.coro.cr_frame
+    while frame is not None and frame is not own:
+        frame = frame.f_back
+    return frame is not None
+
+
+def await_stack(task: trio.lowlevel.Task) -> str:
+    """Where author code waits in this task; empty if none of its lines does."""
+    frames: list[tuple[FrameType, int]] = []
+    code: Any = task.coro
+    for _ in range(_DEEPEST):
+        if code is None:
+            break
+        kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(code, f"{kind}_frame")), None)
+        if kind is None:  # of `anext` and `asend` Python tells nothing but what they hold
+            held = gc.get_referents(code)
+            code = next((item for item in held if hasattr(item, "ag_frame") or type(item).__name__.endswith("asend")), None)
+            continue
+        frame = getattr(code, f"{kind}_frame")
+        if frame is None:
+            break
+        if not frame.f_code.co_filename.startswith(_PLUMBING):
+            frames.append((frame, frame.f_lineno))
+        code = getattr(code, {"cr": "cr_await", "gi": "gi_yieldfrom", "ag": "ag_await"}[kind])
+        if code is None and frame.f_code.co_filename.startswith(_PACKAGE):
+            code = frame.f_locals.get("code")  # `session.watched` resumes it by hand
+    return "".join(traceback.format_list(traceback.StackSummary.extract(iter(frames))))
+
+
+def _frame_of(thread: threading.Thread | None) -> FrameType | None:
+    return None if thread is None else sys._current_frames().get(thread.ident or -1)
