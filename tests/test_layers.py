@@ -48,7 +48,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "headless": (
         "errors protocol interface pacing media recording model_host session server",
-        "av msgspec numpy outcome trio yaml",
+        "msgspec numpy outcome trio yaml",
     ),
     "client": ("errors protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import os
+import subprocess
+import sys
 import wave
+from pathlib import Path
 
 import av
 import numpy as np
@@ -12,9 +17,11 @@ from headless_models import Counting, Failing, Picture, Sounding, picture
 
 from reactor_trio.errors import ModelFailed, ReactorError
 from reactor_trio.headless import render, render_to, write
+from reactor_trio.headless.film import png
 from reactor_trio.interface import ReactorPipeline
 
 BITS = 8
+PATH = os.pathsep.join([str(Path(__file__).parent), *sys.path])
 
 
 class Numbered(Counting):
@@ -57,6 +64,37 @@ def test_a_film_has_the_sound(tmp_path):
         samples = np.concatenate([frame.to_ndarray()[0] for frame in film.decode(audio=0)])
     assert abs(samples.size - 14400) <= 1024
     assert 0.15 < np.abs(samples[2000:12000]).mean() < 0.17  # a sine of 8000 of 32768
+
+
+def test_pictures_need_no_pyav(tmp_path):
+    """The base install has none; the pictures are checked with ours, in this process."""
+    script = (
+        "import sys; sys.modules['av'] = None\n"
+        "from headless_models import Sounding\n"
+        "from reactor_trio.headless import render_to\n"
+        "render_to(sys.argv[1], Sounding)\n"
+    )
+    arguments = [sys.executable, "-c", script, str(tmp_path / "pictures")]
+    done = subprocess.run(arguments, env=os.environ | {"PYTHONPATH": PATH}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(list((tmp_path / "pictures").iterdir())) == 4
+    with av.open(str(tmp_path / "pictures" / "main_video-000002.png")) as file:
+        (frame,) = file.decode(video=0)
+        assert np.array_equal(frame.to_ndarray(format="rgb24"), picture(160, 0))
+
+
+def test_a_film_says_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setattr("reactor_trio.recording.containers.find_spec", lambda name: None)
+    with pytest.raises(ReactorError, match=r'film.mp4: recording needs PyAV, pip install "reactor-trio\[video\]"'):
+        render_to(tmp_path / "film.mp4", Sounding)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 5), (64, 48)])
+def test_a_picture_of_any_size_and_layout_is_a_png(size):
+    colours = np.random.default_rng(1).integers(0, 256, (*size, 6), np.uint8)[..., ::2]  # not contiguous
+    with av.open(io.BytesIO(png(colours))) as file:
+        (frame,) = file.decode(video=0)
+    assert np.array_equal(frame.to_ndarray(format="rgb24"), colours)
 
 
 def test_a_folder_has_the_pictures_to_the_bit_and_the_sound(tmp_path):

@@ -294,7 +294,7 @@ async def test_a_folder_that_cannot_be_made_is_said_at_start(tmp_path, autojump_
 
 async def test_without_pyav_it_is_said_at_start(tmp_path, autojump_clock, monkeypatch):
     monkeypatch.setattr("reactor_trio.recording.containers.find_spec", lambda name: None)
-    with pytest.raises(ManifestError, match=r'runtime\.record: .*pip install "reactor-trio\[video\]"'):
+    with pytest.raises(ManifestError, match=r'/TIME-SESSION\.mp4: recording needs PyAV, pip install "reactor-trio\['):
         async with open_server(Painter, record=str(tmp_path)):
             pass
 

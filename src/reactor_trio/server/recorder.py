@@ -56,7 +56,7 @@ def recording_folder(text: str | None) -> Path | None:
         return None
     folder = Path(text).expanduser()
     try:
-        container_of(folder / "any.mp4")
+        container_of(folder / "TIME-SESSION.mp4")  # as its files will be called
         folder.mkdir(parents=True, exist_ok=True)
     except ReactorError as error:
         raise ManifestError(f"runtime.record: {error}") from None
