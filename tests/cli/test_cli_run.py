@@ -121,7 +121,6 @@ def test_a_bug_of_the_runtime_is_exit_code_70(project):
         (["run", "--por", "1"], "reactor: unrecognized arguments: --por 1"),
         (["run", "extra"], "reactor: unrecognized arguments: extra"),
         (["serve"], "reactor: argument COMMAND: invalid choice: 'serve'"),
-        ([], "reactor: the following arguments are required: COMMAND"),
         (["client"], "reactor: the following arguments are required: URL"),
         (["client", "ftp://a"], "reactor: 'ftp://a' is not a URL such as http://127.0.0.1:8080/"),
         (["client", "http://a:99999"], "reactor: 'http://a:99999' is not a URL"),
@@ -138,6 +137,15 @@ def test_a_mistake_in_the_command_line_is_one_line_and_exit_code_2(project, argu
     out, err = capsys.readouterr()
     assert err.startswith(message)
     assert (err.count("\n"), out) == (1, "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_the_help_lists_the_commands(arguments):
+    done = reactor(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: reactor ")
+    for command in ("init", "run", "schema", "doctor", "client", "render"):
+        assert f"\n    {command} " in done.stdout
 
 
 def test_t118_a_missing_class_is_one_line_and_exit_code_2(project):

@@ -22,7 +22,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Carry out one command line (without the program's name; None takes it from `sys.argv`), return the exit code.
 
-    Raises SystemExit for `--help` and `--version` only.
+    Raises SystemExit for `--help`, which an empty command line means too, and `--version` only.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     inherited = Inherited.take()

@@ -32,8 +32,11 @@ class _Version(argparse.Action):
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Options of one command line. Raises UsageError; SystemExit(0) for `--help` and `--version`."""
-    options = build_parser().parse_args(arguments)
+    """Options of one command line; an empty one means `--help`.
+
+    Raises UsageError; SystemExit(0) for `--help` and `--version`.
+    """
+    options = build_parser().parse_args(arguments or ["--help"])
     options.arguments = arguments
     return options
 
