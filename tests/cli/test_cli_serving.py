@@ -152,6 +152,15 @@ def test_a_client_leaves_after_its_seconds(project):
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_client_beside_another_says_why_it_waits_and_leaves_in_time(project):
+    with running(project) as (_, url), started("client", url) as first:
+        assert "demo as control" in first.stdout.readline()
+        done = reactor("client", url, "--seconds", "1")
+        taken = "someone else has the session; see max_sessions"
+        assert (done.returncode, done.stdout) == (1, f"queued: 1 of 1: {taken}\n")
+        assert done.stderr == f"reactor: {url}: no session within 1 s: {taken}\n"
+
+
 def test_a_load_that_raises_is_exit_code_1_and_one_line(project):
     source = (project / "pipeline.py").read_text()
     (project / "pipeline.py").write_text(source.replace('self.width = config.get("width", 640)', "1 / 0"))

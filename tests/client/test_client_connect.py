@@ -276,6 +276,14 @@ def test_recording_names_what_it_needs_before_it_connects(monkeypatch):
 def test_a_line_of_figures_tells_latency_once_there_is_one():
     nothing = spread([])
     track = TrackStatistics(3, 1, 99, 0.0, nothing, dropped=2)
-    assert headless.figures(Statistics({"main_video": track}, spread([0.01, 0.01]), nothing)) == (
+    assert str(Statistics({"main_video": track}, spread([0.01, 0.01]), nothing)) == (
         "main_video: 0.0 fps, jitter -, p95 -, 1 missing, 2 dropped | ack 10.0 ms, p95 10.0 ms"
     )
+
+
+def test_figures_can_be_printed():
+    nothing = spread([])
+    track = TrackStatistics(3, 1, 99, 29.97, spread([0.03, 0.034]))
+    assert str(Statistics({}, nothing, nothing)) == "no figures yet"
+    assert str(track) == "30.0 fps, jitter 2.0 ms, p95 33.8 ms, 1 missing, 0 dropped"
+    assert (str(nothing), str(track.interval)) == ("-, p95 -", "32.0 ms, p95 33.8 ms")

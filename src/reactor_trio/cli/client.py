@@ -41,7 +41,7 @@ def client(
 
     On a terminal with a live view, unless `plain`; elsewhere with a line a second.
     """
-    from reactor_trio.client.headless import watch
+    from reactor_trio.client.headless import NotAdmitted, watch
     from reactor_trio.client.urls import without_token
 
     live = not plain and terminal.draws
@@ -59,7 +59,7 @@ def client(
                 watch, target, record=recording, send=commands, seconds=seconds, token=token,
                 report=terminal.say if view is None else view.report,
                 watching=None if view is None else view.run,
-                on_queued=None if view is None else lambda at, total: terminal.live(f"queued: {at} of {total}"),
+                on_queued=None if view is None else terminal.live,
             ),
             backend="trio",
         )
@@ -72,7 +72,7 @@ def client(
             if isinstance(leaf, SessionEnded) and leaf.reason in POLITE:
                 terminal.say(str(leaf))
                 return OK
-            if isinstance(leaf, SessionEnded | ProtocolError):
+            if isinstance(leaf, SessionEnded | ProtocolError | NotAdmitted):
                 terminal.fail(f"{target}: {leaf}")
                 return FAILED
             if isinstance(leaf, CommandError):

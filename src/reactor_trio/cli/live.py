@@ -19,7 +19,6 @@ from reactor_trio.cli.keys import KeyLine, key_by_key, read_keys
 from reactor_trio.cli.screen import Look, draw
 from reactor_trio.cli.terminal import Terminal, UsageError
 from reactor_trio.client.client import Client
-from reactor_trio.client.headless import figures
 from reactor_trio.errors import CommandError, SessionEnded
 
 __all__ = ["LiveView"]
@@ -101,7 +100,7 @@ class LiveView:
                     nursery.cancel_scope.cancel()
         finally:
             self._drawn = False
-            self._terminal.say(figures(client.statistics()))
+            self._terminal.say(str(client.statistics()))
 
     async def _obey(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
         async for signum in signals:

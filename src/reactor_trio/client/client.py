@@ -45,6 +45,7 @@ class Client:
         on_queued: called with `(position, total)` when the server has no room yet, and again at each change.
         on_ending: called with `(reason, seconds)` when the server says that the session will end, with None for seconds when
             it takes that back.
+        on_waiting: called with the reason for which the server has no room, before `on_queued`, and when that changes.
         post: how uploads travel; without it there are none.
         feedback: whether the server is told of each video frame that comes.
         follow: makes the connection to where a gate sends this client; without it the server must not be a gate.
@@ -63,6 +64,7 @@ class Client:
         *,
         on_queued: Callable[[int, int], object] | None = None,
         on_ending: Callable[[str, float | None], object] | None = None,
+        on_waiting: Callable[[str], object] | None = None,
         post: Post | None = None,
         feedback: bool = False,
         follow: Follow | None = None,
@@ -77,7 +79,7 @@ class Client:
         teller = Teller()
         self._receiver = Receiver(
             self._conversation, self._outbox, teller, on_queued, self.frames_queued, feedback,
-            self._pushes.request_keyframe, on_ending,
+            self._pushes.request_keyframe, on_ending, on_waiting,
         )  # fmt: skip
         self._line = Line(
             transport, self._receiver, self._outbox, teller,

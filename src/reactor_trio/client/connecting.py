@@ -24,6 +24,7 @@ async def connect(
     token: str | None = None,
     model: str | None = None,
     on_queued: Callable[[int, int], object] | None = None,
+    on_waiting: Callable[[str], object] | None = None,
     on_admitted: Callable[[str], object] | None = None,
     on_ending: Callable[[str, float | None], object] | None = None,
     resume: bool = True,
@@ -49,6 +50,7 @@ async def connect(
             stands in `url`, so that it is in no log of a proxy. A replica is not shown it, but the gate's ticket.
         model: refuse to talk to a server that serves a model of another name.
         on_queued: called with `(position, total)` while the server has no room.
+        on_waiting: called with the reason for that, in words, before `on_queued`, and when it changes.
         on_admitted: called with the address of the replica at which a gate has found a place.
         on_ending: called with `(reason, seconds)` when the server says that the session will end (`"idle"`, `"expired"`,
             `"draining"`), with None for seconds when it takes that back.
@@ -77,8 +79,8 @@ async def connect(
         on_admitted=on_admitted, ssl_context=ssl_context, max_message_size=max_message_size, timeout=timeout,
     )  # fmt: skip
     client = Client(
-        await route.call(), follow=route.follow, on_queued=on_queued, on_ending=on_ending, feedback=feedback,
-        post=route.post, reopen=route.reopen if resume else None, on_lost=on_lost, on_resumed=on_resumed,
+        await route.call(), follow=route.follow, on_queued=on_queued, on_waiting=on_waiting, on_ending=on_ending,
+        feedback=feedback, post=route.post, reopen=route.reopen if resume else None, on_lost=on_lost, on_resumed=on_resumed,
     )  # fmt: skip
     async with running(client):
         route.expect_beat_every(client.heartbeat)

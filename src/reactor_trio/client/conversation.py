@@ -35,10 +35,15 @@ MOST_SETS = 2048
 
 
 class Queued(msgspec.Struct, frozen=True):
-    """The session has not begun: `position` in the queue, from 1, of `total`."""
+    """The session has not begun: `position` in the queue, from 1, of `total`.
+
+    Attributes:
+        reason: why the server has no room, where that is not because of other clients.
+    """
 
     position: int
     total: int
+    reason: str = ""
 
 
 class Welcomed(msgspec.Struct, frozen=True):

@@ -38,6 +38,9 @@ from reactor_trio.protocol import Admitted, TrackInfo
 
 MESSAGES_QUEUED = 1024
 
+#: Why a client waits, unless the server gives another reason.
+TAKEN = "someone else has the session; see max_sessions"
+
 _POLITE = ("client_left", "done")
 #: Ends of a connection only, where the server keeps the session.
 _CONNECTIONS = ("too_slow",)
@@ -68,6 +71,7 @@ class Receiver:
         teller: is told what the server should know.
         on_queued: called with `(position, total)` while there is no room.
         on_ending: called with `(reason, seconds)` when an end is in sight, or with None for seconds when it no longer is.
+        on_waiting: called with the reason for which there is no room, before `on_queued`, and when that changes.
         frames_queued: frames that a consumer's queue holds.
         feedback: whether the server is told of each video frame.
         on_keyframe: called with the index of the input track of which the server wants a keyframe.
@@ -83,6 +87,7 @@ class Receiver:
         feedback: bool = False,
         on_keyframe: Callable[[int], object] = lambda _: None,
         on_ending: Callable[[str, float | None], object] | None = None,
+        on_waiting: Callable[[str], object] | None = None,
     ) -> None:
         self._outbox = outbox
         self._teller = teller
@@ -91,6 +96,8 @@ class Receiver:
         self._feedback = feedback
         self._on_keyframe = on_keyframe
         self._on_ending = on_ending
+        self._on_waiting = on_waiting
+        self._waits_for: str | None = None
         self._end_message = ""
         #: what the session's texts and packets mean
         self.conversation = conversation
@@ -170,8 +177,8 @@ class Receiver:
         if self.tap is not None and event is not None:
             self.tap(event)
         match event:
-            case Queued(position, total):
-                self._take_place(position, total)
+            case Queued() as queued:
+                self._take_place(queued)
             case Admitted() as admitted:
                 self.admitted, self.position = admitted, None
             case Welcomed():
@@ -194,10 +201,13 @@ class Receiver:
             case Bye(reason, message):
                 self._take_bye(reason, message)
 
-    def _take_place(self, position: int, total: int) -> None:
-        self.position = position
+    def _take_place(self, queued: Queued) -> None:
+        self.position = queued.position
+        before, self._waits_for = self._waits_for, queued.reason or TAKEN
+        if self._on_waiting is not None and self._waits_for != before:
+            self._on_waiting(self._waits_for)
         if self._on_queued is not None:
-            self._on_queued(position, total)
+            self._on_queued(queued.position, queued.total)
 
     def _take_bye(self, reason: str, message: str) -> None:
         # Of a connection only: the close follows, and tells that it is lost.

@@ -36,6 +36,9 @@ class Spread(msgspec.Struct, frozen=True):
     p50: float
     p95: float
 
+    def __str__(self) -> str:
+        return f"{_ms(self.p50)}, p95 {_ms(self.p95)}"
+
 
 class TrackStatistics(msgspec.Struct, frozen=True):
     """One track since the session began, as it arrived here.
@@ -60,6 +63,12 @@ class TrackStatistics(msgspec.Struct, frozen=True):
     skipped: int = 0
     recent: tuple[float, ...] = ()
 
+    def __str__(self) -> str:
+        return (
+            f"{self.fps:.1f} fps, jitter {_ms(self.interval.std)}, p95 {_ms(self.interval.p95)}, "
+            f"{self.missing} missing, {self.dropped} dropped"
+        )
+
 
 class Latency(msgspec.Struct, frozen=True):
     """Where the time from a command to its picture went, over the last 300 commands whose frames say it.
@@ -82,6 +91,10 @@ class Latency(msgspec.Struct, frozen=True):
     decode: Spread
     total: Spread
 
+    def __str__(self) -> str:
+        shares = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return "p50/p95 " + ", ".join(f"{name} {_ms(share.p50)[:-3]}/{_ms(share.p95)}" for name, share in shares)
+
 
 class Statistics(msgspec.Struct, frozen=True):
     """One session as this client saw it.
@@ -103,6 +116,18 @@ class Statistics(msgspec.Struct, frozen=True):
     latency: Latency | None = None
     comebacks: int = 0
     seconds_lost: float = 0.0
+
+    def __str__(self) -> str:
+        """One line: the tracks, then the commands."""
+        parts = [f"{name}: {track}" for name, track in self.tracks.items()]
+        parts += [f"ack {self.command_to_ack}"] if self.command_to_ack.count else []
+        parts += [f"picture {self.command_to_picture}"] if self.command_to_picture.count else []
+        parts += [str(self.latency)] if self.latency is not None else []
+        return " | ".join(parts) or "no figures yet"
+
+
+def _ms(seconds: float) -> str:
+    return "-" if math.isnan(seconds) else f"{seconds * 1000:.1f} ms"
 
 
 def spread(samples: Sequence[float]) -> Spread:

@@ -46,10 +46,12 @@ class SessionClient(Client):
         feedback: bool = False,
         on_ending: Callable[[str, float | None], object] | None = None,
         reopen: Reopen | None = None,
+        on_waiting: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__(
-            transport, on_queued=on_queued, on_ending=on_ending, post=post, feedback=feedback, reopen=reopen
-        )
+            transport, on_queued=on_queued, on_waiting=on_waiting, on_ending=on_ending, post=post, feedback=feedback,
+            reopen=reopen,
+        )  # fmt: skip
         self.server = server
         self._stall = stall
         self._vanish = vanish

@@ -91,6 +91,7 @@ class TestServer:
         model: str | None = None,
         token: str | None = None,
         on_queued: Callable[[int, int], object] | None = None,
+        on_waiting: Callable[[str], object] | None = None,
         on_ending: Callable[[str, float | None], object] | None = None,
         address: str | None = None,
         link: Link | None = None,
@@ -137,8 +138,9 @@ class TestServer:
             transport, vanish = await open_one(url)
         post: Post = HttpPost(url, stream=self._open_stream) if self._websocket else self._post
         client = SessionClient(
-            transport, self, stall, vanish, on_queued, post, link, feedback, on_ending, reopen if comes_back else None
-        )
+            transport, self, stall, vanish, on_queued, post, link, feedback, on_ending, reopen if comes_back else None,
+            on_waiting,
+        )  # fmt: skip
         async with running(client):
             yield client
 

@@ -1,0 +1,113 @@
+"""`reactor client` while it waits: why it waits, and that it leaves in time."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from functools import partial
+
+import numpy as np
+import pytest
+import trio
+
+from reactor_trio.client import headless
+from reactor_trio.errors import SessionEnded
+from reactor_trio.interface import Output, ReactorPipeline, Video, event
+from reactor_trio.testing import open_server
+
+TAKEN = "someone else has the session; see max_sessions"
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Still(ReactorPipeline):
+    def inference(self):
+        while True:
+            yield np.zeros((2, 2, 3), np.uint8)
+
+
+@pytest.fixture
+def server_of_watch(monkeypatch):
+    """`headless.watch` connects to a server of the test kit."""
+
+    def connecting_to(server):
+        @asynccontextmanager
+        async def connect(_url, *, on_queued, on_waiting, **_others):
+            async with server.connect(on_queued=on_queued, on_waiting=on_waiting) as client:
+                yield client
+
+        monkeypatch.setattr(headless, "connect", connect)
+
+    return connecting_to
+
+
+async def test_who_waits_is_told_why_and_leaves_when_its_seconds_are_over(server_of_watch, autojump_clock):
+    lines: list[str] = []
+    async with open_server(Still, step_cost=0.1) as server, server.connect():
+        server_of_watch(server)
+        began = trio.current_time()
+        with pytest.raises(headless.NotAdmitted, match="no session within 5 s"):
+            await headless.watch("", seconds=5, report=lines.append)
+        assert trio.current_time() - began == 5
+        assert lines == [f"queued: 1 of 1: {TAKEN}"]
+        assert server.http("/health").status == 200
+
+
+async def test_the_seconds_in_the_queue_count(server_of_watch, autojump_clock):
+    lines: list[str] = []
+    async with open_server(Still, step_cost=0.1) as server:
+        server_of_watch(server)
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            async with server.connect():
+                nursery.start_soon(partial(headless.watch, "", seconds=5, report=lines.append))
+                await trio.sleep(3)
+        assert trio.current_time() - began == 5
+        assert lines[0] == f"queued: 1 of 1: {TAKEN}"
+        assert lines[1].startswith("session ")
+        assert [line.partition(":")[0] for line in lines[2:]] == ["main_video"]
+
+
+async def test_a_command_that_is_not_answered_counts_too(server_of_watch, autojump_clock):
+    lines: list[str] = []
+    async with open_server(Slow, step_cost=0.1) as server:
+        server_of_watch(server)
+        began = trio.current_time()
+        await headless.watch("", seconds=5, send=[("wait", {})], report=lines.append)
+        assert trio.current_time() - began == 5
+        assert lines[1:] == ["wait: no answer in time"]
+
+
+class Slow(Still):
+    @event
+    async def wait(self):
+        await trio.sleep(3600)
+
+
+async def test_the_servers_own_reason_goes_before_ours(server_of_watch, autojump_clock):
+    lines: list[str] = []
+    async with open_server(Still, step_cost=[0.1, 60.0, 0.1], stuck_after=2) as server:
+        server_of_watch(server)
+        async with server.connect() as first:
+            await first.take(1)
+            await trio.sleep(0.1)
+        await trio.sleep(5)
+        with pytest.raises(headless.NotAdmitted):
+            await headless.watch("", seconds=1, report=lines.append)
+        (line,) = lines
+        assert line.startswith("queued: 1 of 1: a step of Still still computes for session ")
+
+
+async def test_an_end_of_the_server_while_waiting_is_still_told(server_of_watch, autojump_clock):
+    async with open_server(Still, step_cost=0.1) as server, server.connect():
+        server_of_watch(server)
+        async with trio.open_nursery() as nursery:
+
+            async def drain():
+                await trio.sleep(1)
+                await server.drain()
+
+            nursery.start_soon(drain)
+            with pytest.raises(SessionEnded, match="draining"):
+                await headless.watch("", seconds=5, report=lambda _line: None)
