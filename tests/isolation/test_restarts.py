@@ -286,7 +286,7 @@ async def test_a_server_that_stood_still_in_a_step_does_not_take_it_for_hung(aut
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stand_still)
             while not stood.is_set():
-                await client.take(10)
+                await client.take(10, within=2 * 3600)
         await client.take(100)
 
 

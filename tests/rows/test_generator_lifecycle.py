@@ -165,10 +165,14 @@ async def test_t20_an_async_finally_that_takes_too_long_is_cut_and_reported(
             await client.take(1)
             await trio.sleep_until(0.8125)
             await client.vanish()
+            with pytest.raises(trio.TooSlowError, match=r"^closing inference\(\) took over 5 s and was cancelled$"):
+                await client.close()
         async with server.connect() as client:
             assert trio.current_time() == 5.8125
             assert server.model.log == [("closing", 0.8125), ("cut", 5.8125)]
             assert shown(await client.take(1)) == [1]
+            with pytest.raises(trio.TooSlowError):
+                await client.close()
         sid = server.sessions[0].id
         assert f"session {sid}: closing inference() took over 5 s and was cancelled" in caplog.messages
 
@@ -607,7 +611,8 @@ async def test_t31_a_finally_that_raises_is_reported(
         for _ in range(2):
             async with server.connect() as client:
                 assert shown(await client.take(2)) == [1, 1]
-                await client.close()
+                with pytest.raises(Boom, match="in finally"):
+                    await client.close()
         assert [session.reason for session in server.sessions] == ["client_left", "client_left"]
         reports = [record for record in caplog.records if record.levelno == logging.ERROR]
         again = " Boom: in finally (2 times by now; the traceback is logged with the first)"
@@ -627,6 +632,8 @@ async def test_t31_a_finally_that_raises_does_not_mask_the_earlier_error(
             await client.command("set_value", value=2)
             with pytest.raises(OutputError, match="not str"):
                 await client.take(3)
+            with pytest.raises(Boom, match="in finally"):
+                await client.close()
         sid = server.sessions[0].id
         assert [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR] == [
             f"session {sid}: closing inference() raised", f"session {sid}: the model raised",
@@ -646,10 +653,12 @@ async def test_t31_a_disconnected_that_raises_does_not_keep_the_generator_from_c
     async with open_server(Model, step_cost=0.25) as server:
         async with server.connect() as client:
             await client.take(2)
-            await client.close()
+            with pytest.raises(Boom, match="in disconnected"):
+                await client.close()
         assert [what for what, _ in server.model.log] == ["made", "closed"]
-        async with server.connect() as client:
-            assert shown(await client.take(1)) == [1]
+        with pytest.raises(Boom, match="in disconnected"):
+            async with server.connect() as client:
+                assert shown(await client.take(1)) == [1]
         assert f"session {server.sessions[0].id}: @disconnected raised" in caplog.messages
 
 

@@ -355,7 +355,7 @@ class Loop(ReactorModel):
 
     @disconnected
     def reset(self):
-        del self.level
+        vars(self).pop("level", None)
 
     async def run(self):
         self.log.append("run")

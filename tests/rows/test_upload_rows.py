@@ -178,6 +178,8 @@ async def test_a_hook_that_raises_harms_nothing(autojump_clock, caplog):
     async with open_session(Failing, step_cost=0.01) as client:
         upload = await client.upload(b"abcd")
         assert (await client.command("add", file=upload))["read"] == 4
+        with pytest.raises(ZeroDivisionError):
+            await client.close()
     assert "@file_uploaded raised" in caplog.text
 
 

@@ -154,6 +154,14 @@ class Client:
         """The tracks as they are described now; sizes are None until the first frame is known."""
         return list(self._conversation.tracks.values())
 
+    @property
+    def last_command(self) -> int | None:
+        """Id of the command that was applied last, None before the first.
+
+        Frames that were made with it, or with a later one, have a `command_id` that is at least as high.
+        """
+        return self._receiver.last_command
+
     async def command(self, name: str, /, **arguments: Any) -> Any:
         """Send a command and wait until it is applied: the model's next step sees it. Returns its handler's reply.
 

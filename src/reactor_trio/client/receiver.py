@@ -112,10 +112,14 @@ class Receiver:
         #: frames by track index
         self.frames: dict[int, Broadcast[Received]] = {}
         self.messages: Broadcast[Message] = Broadcast(MESSAGES_QUEUED)
+        #: the command that was applied last; frames made with it or a later one carry at least its number
+        self.last_command: int | None = None
         #: why the session ended, None while it goes on
         self.ended: str | None = None
         #: set when it has
         self.over = anyio.Event()
+        #: whether somebody was told so by an exception
+        self.told = False
         #: told of all that comes and each command that goes; must neither wait nor raise
         self.tap: Callable[[TextEvent | Received | Commanded], None] | None = None
 
@@ -190,6 +194,7 @@ class Receiver:
             case KeyframeWanted(index):
                 self._on_keyframe(index)
             case Answered(number, reply, error):
+                self.last_command = number if error is None else self.last_command
                 self._outbox.answered(number)
                 # None: its caller was cancelled.
                 if (answer := self.answers.get(number)) is not None:
@@ -237,6 +242,7 @@ class Receiver:
 
     def _session_ended(self) -> SessionEnded:
         assert self.ended is not None
+        self.told = True
         return SessionEnded(self.ended, f"{self.ended}: {self._end_message}" if self._end_message else "")
 
     def _stop(self) -> Exception:

@@ -18,7 +18,7 @@ from reactor_trio.client.broadcast import Reader
 from reactor_trio.client.conversation import Message, Received
 from reactor_trio.client.decoders import Decoder, blocking, make_decoder
 from reactor_trio.decoding import DecodeError
-from reactor_trio.errors import ProtocolError
+from reactor_trio.errors import ProtocolError, SessionEnded
 from reactor_trio.protocol import TrackInfo
 
 #: keyframes in a row that cannot be decoded before the stream gives up
@@ -94,6 +94,16 @@ class FrameStream:
                 await self._away(work)
             else:
                 work()
+
+    async def after(self, command: int) -> Frame:
+        """The first frame made with this command or a later one (`Client.last_command`); those before it are passed over.
+
+        Raises what the iteration raises, and SessionEnded where that stops. Cancelling it loses none but those passed over.
+        """
+        async for frame in self:
+            if frame.command_id is not None and frame.command_id >= command:
+                return frame
+        raise SessionEnded("done", f"the session ended before a frame with command {command} came")
 
     def _settle(self, outcome: _Outcome) -> Frame | None:
         """The frame to give out, if any; what was lost or passed over is counted."""

@@ -11,3 +11,4 @@ from reactor_trio.model_host.host import current_call as current_call
 from reactor_trio.model_host.host import open_model_host as open_model_host
 from reactor_trio.model_host.host import strip as strip
 from reactor_trio.model_host.timekeeping import Timekeeper as Timekeeper
+from reactor_trio.model_host.witness import Witness as Witness

@@ -35,6 +35,7 @@ from reactor_trio.model_host.author_thread import AuthorThread, start_thread
 from reactor_trio.model_host.failure_log import FailureLog
 from reactor_trio.model_host.stacks import await_stack, runs_now, thread_stack
 from reactor_trio.model_host.timekeeping import Timekeeper
+from reactor_trio.model_host.witness import Witness
 
 T = TypeVar("T")
 
@@ -77,6 +78,8 @@ class ModelHost:
         self.time = time
         #: model loop: logs exceptions of author code that end no session
         self.failures = FailureLog()
+        #: told of sessions, and of what author code raises that no client is told
+        self.witness = Witness()
         #: model-side tasks that run now, for leak checks
         self.live_calls = 0
         self._thread: threading.Thread | None = None

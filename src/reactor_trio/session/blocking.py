@@ -60,17 +60,20 @@ class BlockingDriver(Driver):
         self._half.step = 1  # a command that comes while the first block is computed is seen by the second
         self._runs = True
         context = SessionContext(self._half, self._session_thread, self._handler_thread)
+        result: outcome.Maybe[None] = outcome.Value(None)
         with running(context) as variables:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._apply_commands, variables.copy)
-                for spec in context.inputs:
-                    nursery.start_soon(self._take_frames, spec, context, variables.copy)
-                self._half.blocks.computes(True)
-                result = await outcome.acapture(self._session_thread.run, model.start_session, context=variables)
-                self._half.blocks.computes(False)
-                self._runs = False
-                nursery.cancel_scope.cancel()
-        result.unwrap()
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._apply_commands, variables.copy)
+                    for spec in context.inputs:
+                        nursery.start_soon(self._take_frames, spec, context, variables.copy)
+                    self._half.blocks.computes(True)
+                    result = await outcome.acapture(self._session_thread.run, model.start_session, context=variables)
+                    self._half.blocks.computes(False)
+                    self._runs = False
+                    nursery.cancel_scope.cancel()
+            finally:
+                result.unwrap()  # also if the session is over, and the nursery cancelled by that
 
     async def close(self) -> None:
         """`start_session` has returned; there is nothing to close."""
@@ -107,7 +110,7 @@ class BlockingDriver(Driver):
         try:
             await self._handler_thread.run(model.on_frame, frame.data, context=variables())
         except Exception as error:
-            self._half.host.failures.log(log, error, "%s.on_frame() raised", type(model).__name__)
+            self._half.unheard(error, "%s.on_frame() raised", type(model).__name__)
 
 
 class SessionContext:

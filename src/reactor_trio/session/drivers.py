@@ -47,6 +47,11 @@ class Driver(ABC):
         """What it still drives, in words; empty after `close`."""
         return ""
 
+    @property
+    def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
+        """The author's generator, if it drives one."""
+        return None
+
 
 class StepDriver(Driver):
     """A pipeline, one step after the other, each in a turn of this session."""
@@ -74,7 +79,9 @@ class StepDriver(Driver):
                 origin = Origin(half.step - 1, command, waited, seconds)
                 await half.outflow.queue(output, late, seconds + self._turn_waited, between, origin)
                 self._between_since = trio.current_time()
-            elif self._rests():
+                continue
+            half.empty_steps += 1
+            if self._rests():
                 half.turn.give_back()
                 await half.wait_for_command(trio.current_time() + IDLE_WAIT)
 
@@ -163,6 +170,11 @@ class Steps:
         return self._generator is not None
 
     @property
+    def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
+        """The one that there is."""
+        return self._generator
+
+    @property
     def place(self) -> str:
         """`file:line` of the `yield` at which it has stopped; empty if there is none."""
         return "" if self._generator is None else yielding_line(self._generator)
@@ -204,6 +216,11 @@ class GeneratorDriver(StepDriver):
     def what_is_left(self) -> str:
         """The generator."""
         return "its generator is not closed" if self._steps.open else ""
+
+    @property
+    def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
+        """That of `inference()`."""
+        return self._steps.generator
 
     def _place(self) -> str:
         return self._steps.place

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
 import trio
@@ -99,6 +99,8 @@ class ModelHalf:
         )
         #: number of the step that comes next; counts steps that made frames
         self.step = 0
+        #: steps that made none
+        self.empty_steps = 0
         #: id of the controlling client's newest command applied
         self.newest_command: int | None = None
         #: false as long as the I/O loop was cancelled before `run` had its first turn: then no author code saw the session
@@ -137,6 +139,7 @@ class ModelHalf:
         """
         self.began = True
         serve_session(self)
+        self.host.witness.begun(self.session_id, self)
         self._call = current_call()
         self._stop, self._guard = trio.CancelScope(shield=True), trio.CancelScope()
         self._driver = self._open_driver()
@@ -168,8 +171,7 @@ class ModelHalf:
                     with trio.move_on_after(self._close_timeout, shield=True) as limit:
                         await self._hook("disconnected", self._declaration.disconnected)
                     if limit.cancelled_caught:
-                        log.error("session %s: @disconnected took over %g s and was cancelled", self.session_id,
-                                  self._close_timeout)  # fmt: skip
+                        self._took_too_long("@disconnected")
                     self.port.inflow.close()  # first: a generator in `read` ends by BufferClosed, not by Cancelled
                     self._stop.cancel()
                     self.stopped.set()
@@ -182,6 +184,16 @@ class ModelHalf:
                 self.port.forget_fps()
                 self.turn.leave()
         return self._outcome()
+
+    @property
+    def declaration(self) -> Declaration:
+        """What the model declares."""
+        return self._declaration
+
+    @property
+    def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
+        """The author's generator, if there is one now."""
+        return self._driver.generator
 
     @property
     def fatal(self) -> BaseException | None:
@@ -244,6 +256,11 @@ class ModelHalf:
         """Wait until devices have computed the chunk: the seconds that this took, and the stated cost of the step if any."""
         return await until_made(chunk), await self.host.time.spend(step)
 
+    def unheard(self, error: BaseException, message: str, *args: object) -> None:
+        """Log that `message % args` raised `error`, which ends no session and reaches no client; a test kit raises it."""
+        self.host.failures.log(log, error, message, *args)
+        self.host.witness.unheard(self.session_id, error)
+
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A message to all clients, or to one."""
         self._mailbox.send(self._session.tell, type, data, client)
@@ -290,9 +307,15 @@ class ModelHalf:
             try:
                 await self._driver.drive()
             except BaseException as error:
-                self.error = self.error or strip(error, SessionOver, trio.Cancelled, *self._ends)
-                if isinstance(self.error, Exception):
-                    self.error = with_twin(self.error)
+                raised = strip(error, SessionOver, trio.Cancelled, *self._ends)
+                if isinstance(raised, Exception):
+                    raised = with_twin(raised)
+                    if self.over:  # too late to end the session by it
+                        if isinstance(raised.__context__, trio.Cancelled):
+                            raised.__context__ = None  # that the session was over is no news
+                        self.unheard(raised, "session %s: the model raised after its end", self.session_id)
+                        raised = None
+                self.error = self.error or raised
                 cut_short = self.error is None and strip(error, trio.Cancelled) is None and not self.over
             finally:
                 self.turn.give_back()
@@ -306,8 +329,7 @@ class ModelHalf:
                     "inference() holds a cancel scope or nursery open across a yield, and that scope was cancelled"
                 )
         if guard.cancel_called:  # not cancelled_caught: what the closing raised was taken above
-            log.error("session %s: closing inference() took over %g s and was cancelled", self.session_id,
-                      self._close_timeout)  # fmt: skip
+            self._took_too_long("closing inference()")
         session.cancel()
 
     async def _hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
@@ -331,7 +353,7 @@ class ModelHalf:
                 if isinstance(error.__context__, trio.Cancelled):
                     error.__context__ = None  # that the session was over is no news
                 if kind != "connected":
-                    self.host.failures.log(log, error, "session %s: @%s raised", self.session_id, kind)
+                    self.unheard(error, "session %s: @%s raised", self.session_id, kind)
                     return
             if self.error is None and error is not None:
                 self.error, self.failed_hook = error, kind
@@ -361,7 +383,12 @@ class ModelHalf:
         if self.error is None and not self.over:
             self.error = error
         else:
-            self.host.failures.log(log, error, "session %s: closing inference() raised", self.session_id)
+            self.unheard(error, "session %s: closing inference() raised", self.session_id)
+
+    def _took_too_long(self, what: str) -> None:
+        text = f"{what} took over {self._close_timeout:g} s and was cancelled"
+        log.error("session %s: %s", self.session_id, text)
+        self.host.witness.unheard(self.session_id, trio.TooSlowError(text))
 
     async def _apply(self, place: PendingCommand) -> None:
         command, numbers = place.command, tuple(place.numbers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+#: reasons for an end that is the model's
+_FAILURES = ("model_error", "model_restarting")
 
 
 class SessionClient(Client):
@@ -60,6 +64,18 @@ class SessionClient(Client):
         self._reading: MessageStream | None = None
 
     @property
+    def ended(self) -> str | None:
+        """As the real client's; who reads here that the model failed has heard of it, so the block does not raise it."""
+        if self._receiver.ended in _FAILURES:
+            self._receiver.told = True
+        return self._receiver.ended
+
+    @property
+    def heard_of_failure(self) -> bool:
+        """Whether the test has been told, by an exception or by `ended`, that the session ended because the model failed."""
+        return self._receiver.told and self._receiver.ended in _FAILURES
+
+    @property
     def link(self) -> Link:
         """The link that it was connected with."""
         if self._link is None:
@@ -71,33 +87,36 @@ class SessionClient(Client):
         """What `server.connect(resume=...)` wants to find this session again; None if it cannot be found again."""
         return None if self._conversation.welcome is None else self._conversation.welcome.resume_token
 
-    async def take(self, count: int = 1, track: str | None = None, *, within: float = 86_400.0) -> list[Frame]:
+    async def take(self, count: int = 1, track: str | None = None, *, within: float = 60.0) -> list[Frame]:
         """The next `count` frames of a track, none left out.
 
         Raises the model's own exception if that ends the session first, SessionEnded for any other end, and
-        trio.TooSlowError if they are not there after `within` seconds of virtual time.
+        trio.TooSlowError, which says what the model did meanwhile, when no frame comes for `within` seconds of virtual time.
         """
-        stream = self._taking.setdefault(track, self.frames(track))
+        stream = self._stream(track)
         frames: list[Frame] = []
-        try:
-            with trio.fail_after(within):
-                while len(frames) < count:
-                    frames.append(await anext(stream))
-        except StopAsyncIteration:
-            raise SessionEnded(self.ended or "done") from None
-        except SessionEnded as ended:
-            raise self._cause(ended) from None
+        while len(frames) < count:
+            what = f"no frame of {self._find_track(track).name}", f", after {len(frames)} of {count}"
+            frames.append(await self._within(within, stream.__anext__, *what))
         return frames
 
-    async def next_message(self) -> Message:
+    async def take_after(self, command: int | None = None, track: str | None = None, *, within: float = 60.0) -> Frame:
+        """The first frame of a track that was made with a command; those before it are passed over.
+
+        `command` is the `last_command` of the controlling client, by default of this one: `await client.command(...)`, then
+        `await client.take_after()`. Raises as `take` does, here if that frame does not come for `within` seconds, and
+        ValueError if no command of this client has been applied yet.
+        """
+        number = self.last_command if command is None else command
+        if number is None:
+            raise ValueError("no command of this client has been applied yet")
+        what = f"no frame of {self._find_track(track).name} with command {number}"
+        return await self._within(within, partial(self._stream(track).after, number), what)
+
+    async def next_message(self, *, within: float = 60.0) -> Message:
         """The model's next message. Raises as `take` does."""
         self._reading = self._reading or self.messages()
-        try:
-            return await anext(self._reading)
-        except StopAsyncIteration:
-            raise SessionEnded(self.ended or "done") from None
-        except SessionEnded as ended:
-            raise self._cause(ended) from None
+        return await self._within(within, self._reading.__anext__, "no message")
 
     async def upload(self, source: Source, *, name: str | None = None, mime_type: str | None = None) -> Upload:
         """As the real client's; takes no virtual time."""
@@ -121,9 +140,13 @@ class SessionClient(Client):
         await self.server.settle()
 
     async def close(self) -> None:
-        """Leave politely and wait until the server has let go of the session."""
+        """Leave politely and wait until the server has let go of the session.
+
+        Raises what author code raised at the session's end, in a group if that is more than one exception.
+        """
         await self.aclose()
         await self.server.wait_left(self)
+        self.server.check_failures(self)
 
     async def vanish(self) -> None:
         """Be gone without a word, as a machine that lost its power, and wait until the server has noticed."""
@@ -144,6 +167,22 @@ class SessionClient(Client):
 
     def _find_kind(self, name: str) -> str | None:
         return next((track.kind for track in self.tracks if track.direction == "in" and track.name == name), None)
+
+    def _stream(self, track: str | None) -> FrameStream:
+        return self._taking.setdefault(track, self.frames(track))
+
+    async def _within(self, seconds: float, get: Callable[[], Awaitable[T]], what: str, detail: str = "") -> T:
+        before = self.server.mark(self)
+        try:
+            with trio.move_on_after(seconds):
+                return await get()
+        except StopAsyncIteration:
+            raise SessionEnded(self.ended or "done") from None
+        except SessionEnded as ended:
+            raise self._cause(ended) from None
+        done = await self.server.done_since(before, self)
+        stalled = "; this client reads nothing since stall()" if self._stall.stalled else ""
+        raise trio.TooSlowError(f"{what} for {seconds:g} s{detail}. Meanwhile {done}{stalled}")
 
     def _cause(self, ended: SessionEnded) -> BaseException:
         return self.server.model_error(ended) or ended

@@ -35,7 +35,9 @@ from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.settings import Settings
 from reactor_trio.server.site import ReactorSite
 from reactor_trio.session import Check, Session
+from reactor_trio.testing.activity import Mark, done_since, mark
 from reactor_trio.testing.client import SessionClient
+from reactor_trio.testing.failures import Failures
 from reactor_trio.testing.isolated import InlineProcess, inline_ranks
 from reactor_trio.testing.link import Link, LinkTransport
 from reactor_trio.testing.memory import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
@@ -60,6 +62,9 @@ class TestServer:
         #: what ended the model, if something did
         self.failure: ModelFailed | None = None
         self._failure_seen = False
+        self._failures = Failures()
+        host.witness = self._failures
+        self._clients: list[SessionClient] = []
         self._host = host
         self._nursery = nursery
         self._websocket = websocket
@@ -107,7 +112,8 @@ class TestServer:
         one does. `link` gives the connection a rate, a delay and a buffer. `address` is where it comes from, for the limits
         that each address has; by default from nowhere, which has none (not with `websocket=True`). Leaving the block closes
         politely.
-        Raises ConnectionRefused or SessionEnded as the real client does.
+        Raises ConnectionRefused or SessionEnded as the real client does; after the block what author code has raised by then
+        of which the test has not heard. What it raises later, or on a thread of its own, is raised after the server's block.
         """
         if link is not None and self._websocket:
             raise TypeError("link= shapes whole messages: use a server without websocket=True")
@@ -141,8 +147,12 @@ class TestServer:
             transport, self, stall, vanish, on_queued, post, link, feedback, on_ending, reopen if comes_back else None,
             on_waiting,
         )  # fmt: skip
+        self._clients.append(client)
         async with running(client):
             yield client
+        if self._host.thread is None and not self._host.opened_author_threads:  # else it would hang on what a thread does
+            await self.settle()
+            self.check_failures(client)
 
     def http(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Any:
         """The server's answer to a plain request: status, content_type, body."""
@@ -171,6 +181,25 @@ class TestServer:
         if self.runtime.journal.phase == "failed":
             self._failure_seen = True
         return self.runtime.last_error
+
+    def check_failures(self, client: SessionClient | None = None) -> None:
+        """Raise what author code raised and the test has not heard of, in this client's session or in any."""
+        watched = [one for one in self._clients if one._conversation.welcome is not None]
+        for one in watched:
+            if one.heard_of_failure:
+                self._failures.hear(one.session_id)
+        sessions = (one for one in self.sessions if client is None or one.id == client.session_id)
+        self._failures.check(sessions, {one.session_id for one in watched})
+
+    def mark(self, client: SessionClient) -> Mark:
+        """How far the model of this client's session is."""
+        return mark(self._failures.halves.get(client.session_id), self.runtime.metrics.drops())
+
+    async def done_since(self, before: Mark, client: SessionClient) -> str:
+        """What the model of this client's session did since then, in words."""
+        half, drops = self._failures.halves.get(client.session_id), self.runtime.metrics.drops()
+        came = {name: track.frames for name, track in client.statistics().tracks.items()}
+        return await done_since(before, half, drops, self._host, came)
 
     def leftovers(self) -> list[str]:
         """What of past sessions is still there, in words; nothing, if the runtime keeps its promise."""
@@ -266,8 +295,8 @@ async def open_server(
         name, debug, moderate: as for `serve`; the hook is called on the test's loop.
         settings, **runtime: the `runtime:` section of the manifest, whole or key by key (`queue=0`, `fps=10`).
 
-    Raises ModelFailed if `load` fails, and after the block if `run()` failed and no `take` has raised it. An exception
-    of the block comes out as it is.
+    Raises ModelFailed if `load` fails, and after the block if `run()` failed and no `take` has raised it; then also what
+    author code of a session raised of which the test has not heard. An exception of the block comes out as it is.
     """
     settings = settings or msgspec.convert(runtime, Settings)
     failure: BaseException | None = None
@@ -297,6 +326,7 @@ async def open_server(
             nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
+    server.check_failures()
     assert_nothing_left(server)
     if server.failure is not None and not server._failure_seen:
         raise server.failure
@@ -306,7 +336,10 @@ async def open_server(
 async def open_session(
     model: type[Model], *, video: Iterable[str] = ("raw",), link: Link | None = None, **options: Any
 ) -> AsyncGenerator[SessionClient, None]:
-    """One client of a server of its own; `video` and `link` as for `connect`, `options` are those of `open_server`."""
+    """One client of a server of its own; `video` and `link` as for `connect`, `options` are those of `open_server`.
+
+    After the block raises what author code raised and the test has not heard of.
+    """
     async with open_server(model, **options) as server, server.connect(video=video, link=link) as client:
         yield client
 

@@ -1,0 +1,126 @@
+"""What a model did while a test waited in vain, in words: how often it stepped, what was dropped, where its code is."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from reactor_trio.interface.model import Model
+from reactor_trio.model_host import ModelHost
+
+if TYPE_CHECKING:
+    from reactor_trio.session.model_half import ModelHalf
+
+#: a place in code: file and line
+Place = tuple[str, int]
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_LIBRARY = str(Path(os.__file__).parent) + os.sep
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How much there was at some instant of what is counted."""
+
+    steps: int
+    empty: int
+    drops: dict[tuple[str, str], int]
+
+
+def mark(half: ModelHalf | None, drops: dict[tuple[str, str], int]) -> Mark:
+    """Now."""
+    return Mark(0, 0, drops) if half is None else Mark(half.step, half.empty_steps, drops)
+
+
+async def done_since(
+    before: Mark, half: ModelHalf | None, drops: dict[tuple[str, str], int], host: ModelHost, came: dict[str, int]
+) -> str:
+    """What happened since `before`; `came` are the frames that the client has received, by track."""
+    if half is None:
+        return "no session of this client runs"
+    now = mark(half, drops)
+    steps, empty = now.steps - before.steps, now.empty - before.empty
+    said = [f"the model made frames in {steps} steps" if steps else "the model made no frame"]
+    said[0] += f" and gave none {empty} times (Idle, None or a return)" if empty else ""
+    if steps:
+        said.append("frames that came since the session began: " + ", ".join(f"{n} of {name}" for name, n in came.items()))
+    lost = {where: frames - before.drops.get(where, 0) for where, frames in drops.items()}
+    said += [f"dropped: {frames} ({place}, {reason})" for (place, reason), frames in lost.items() if frames]
+    place = await _place(half, host)
+    return "; ".join([*said, place] if place else said)
+
+
+async def _place(half: ModelHalf, host: ModelHost) -> str:
+    """Where its code is, in words; empty if that is not known."""
+    if half.kind == "pipeline":
+        if (generator := half.generator) is not None:
+            return _said("inference()", _innermost(_suspended(generator), half.model))
+        hook = ": @connected has not returned" if half.declaration.connected is not None else ""
+        return f"inference() has not begun{hook}" if not half.step and not half.empty_steps else ""
+    if half.kind == "blocking":
+        threads = host.opened_author_threads
+        frame = sys._current_frames().get(threads[0].thread.ident or -1) if threads else None
+        return _said("start_session()", _innermost(reversed(list(_callers(frame))), half.model))
+    return _said("run()", await host.run(_run_place, half.model))
+
+
+def _said(what: str, place: Place | None) -> str:
+    if place is None:
+        return ""
+    source = linecache.getline(*place).strip()
+    return f"{what} is at {place[0]}:{place[1]}" + (f": {source}" if source else "")
+
+
+def _innermost(places: Iterable[Place], model: Model) -> Place | None:
+    """Of places from the outermost call to the innermost, the last in code of the author."""
+    own = inspect.getfile(type(model))
+    found = None
+    for place in places:
+        others = place[0].startswith((_PACKAGE, _LIBRARY, "<")) or "site-packages" in Path(place[0]).parts
+        if place[0] == own or not others:
+            found = place
+    return found
+
+
+def _suspended(code: Any) -> Iterator[Place]:
+    """Where a generator or coroutine stands, and what it waits for stands."""
+    while code is not None:
+        for kind, waits in (("ag", "await"), ("cr", "await"), ("gi", "yieldfrom")):
+            if hasattr(code, f"{kind}_frame"):
+                if (frame := getattr(code, f"{kind}_frame")) is not None:
+                    yield frame.f_code.co_filename, frame.f_lineno
+                code = getattr(code, f"{kind}_{waits}")
+                break
+        else:
+            return
+
+
+def _callers(frame: FrameType | None) -> Iterator[Place]:
+    while frame is not None:
+        yield frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+
+
+async def _run_place(model: Model) -> Place | None:
+    """Where `run()` of this instance waits; on the model loop."""
+    await trio.lowlevel.checkpoint()
+    run = type(model).run.__code__  # type: ignore[attr-defined]
+    tasks = [trio.lowlevel.current_root_task()]
+    while tasks:
+        if (task := tasks.pop()) is None:
+            continue
+        frames = list(task.iter_await_frames())
+        for index, (frame, _) in enumerate(frames):
+            if frame.f_code is run and frame.f_locals.get("self") is model:
+                return _innermost(((each.f_code.co_filename, line) for each, line in frames[index:]), model)
+        tasks += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+    return None
