@@ -717,6 +717,13 @@ def test_until_the_first_picture_the_page_says_what_it_waits_for(server: FakeSer
     expect(text).to_have_text("No picture yet")
 
 
+def test_where_no_picture_is_asked_for_none_is_awaited(server: FakeServer, page: Page) -> None:
+    open_page(page, server, "?video=none").welcome()
+    state(page, "live")
+    expect(page.locator("#status")).to_have_text("live")
+    expect(page.locator("#veil")).to_be_hidden()
+
+
 @pytest.mark.parametrize(
     ("reason", "words"),
     [

@@ -212,7 +212,7 @@ function live(session) {
     else show("live", controlling ? "starting" : "watching", "No picture yet", { note: waiting });
   };
   session.addEventListener("resumed", () => showPicture(document.body.dataset.picture));
-  showPicture(pictures.size ? "awaited" : "shown");
+  showPicture(pictures.size && String(wishes.video) !== "none" ? "awaited" : "shown");
 }
 
 /** The controls of the commands; what is to be closed with the session is returned. */

@@ -93,6 +93,7 @@ export class Press {
       if (event.button !== 0) return;
       event.preventDefault();
       button.setPointerCapture(event.pointerId); // wherever it goes, this button hears of it
+      this.#move(event.pointerId, null); // should the browser have kept to itself that it was lifted
       this.#move(event.pointerId, this);
     });
     button.addEventListener("pointermove", ({ pointerId, clientX, clientY }) => {
