@@ -256,12 +256,15 @@ def test_over_real_sockets(backend):
             assert await client.command("size", file=cat) == 4
             assert (await anext(client.frames())).data.shape == (4, 4, 3)
         send = [("add", {"amount": 1})]
-        await headless.watch(f"ws://127.0.0.1:{port}", send=send, seconds=0, report=lines.append)
+        await headless.watch(f"ws://127.0.0.1:{port}", send=send, watching=leave, report=lines.append)
+
+    async def leave(_client):
+        await anyio.lowlevel.checkpoint()
 
     with RuntimeHost(Adder, settings=settings) as host:
         url = host.url.replace("http", "ws") + "ws"
         gate = StandInGate([Place(url, positions=(1,))])
         with gate_in_a_thread(gate) as port:
             anyio.run(main, port, backend=backend)
-    assert lines[:2] == ["queued: 1 of 1", f"admitted: {url}"]
+    assert lines[:2] == ["queued: 1 of 1: someone else has the session; see max_sessions", f"admitted: {url}"]
     assert lines[-1] == "add: 1"
