@@ -24,7 +24,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
@@ -95,7 +95,11 @@ async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTP
     lines = {"content-length": str(len(body)), "retry-after": "1", "connection": "close", **STANDARD_HEADERS}
     head = f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
-    await WireStream(stream).linger(_LINGER, head.encode() + body)
+    wire = WireStream(stream)
+    with trio.move_on_after(_LINGER), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        await wire.send_all(head.encode() + body)
+        await wire.linger(_LINGER)
+    await wire.abandon()
 
 
 class _Upgrade(msgspec.Struct, frozen=True):

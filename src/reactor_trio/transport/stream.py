@@ -189,16 +189,14 @@ class WireStream(trio.abc.Stream):
         """As `trio.abc.SendStream.wait_send_all_might_not_block`."""
         await self._stream.wait_send_all_might_not_block()
 
-    async def linger(self, seconds: float, last: bytes = b"") -> None:
-        """Write `last`, and close so that the peer can still read what was sent to it.
+    async def linger(self, seconds: float) -> None:
+        """Close so that the peer can still read what was sent to it.
 
         A socket closed with unread input is reset, and a reset destroys our last words on their way. So: end our side,
         discard what comes until the peer ends its own, at most `seconds`; then close. When cancelled it closes at once.
         """
         try:
             with trio.move_on_after(seconds), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                if last:
-                    await self.send_parts(last)
                 await (self._end_side() if self._under_tls is None else self._close_politely(self._under_tls))
         finally:
             await self.abandon()
