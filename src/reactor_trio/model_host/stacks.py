@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -39,25 +40,31 @@ def runs_now(task: trio.lowlevel.Task, thread: threading.Thread | None) -> bool:
 
 def await_stack(task: trio.lowlevel.Task) -> str:
     """Where author code waits in this task; empty if none of its lines does."""
-    frames: list[tuple[FrameType, int]] = []
-    code: Any = task.coro
+    frames = [(frame, line) for frame, line in awaits(task.coro) if not frame.f_code.co_filename.startswith(_PLUMBING)]
+    return "".join(traceback.format_list(traceback.StackSummary.extract(iter(frames))))
+
+
+def awaits(code: Any) -> Iterator[tuple[FrameType, int]]:
+    """The frames of a suspended coroutine or generator and of all that it waits for, outermost first, each with its line."""
     for _ in range(_DEEPEST):
         if code is None:
-            break
+            return
         kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(code, f"{kind}_frame")), None)
-        if kind is None:  # of `anext` and `asend` Python tells nothing but what they hold
+        if kind is None:  # of `anext`, `asend` and `coroutine.__await__()` Python tells nothing but what they hold
             held = gc.get_referents(code)
-            code = next((item for item in held if hasattr(item, "ag_frame") or type(item).__name__.endswith("asend")), None)
+            code = next((item for item in held if _is_suspended(item)), None)
             continue
         frame = getattr(code, f"{kind}_frame")
         if frame is None:
-            break
-        if not frame.f_code.co_filename.startswith(_PLUMBING):
-            frames.append((frame, frame.f_lineno))
+            return
+        yield frame, frame.f_lineno
         code = getattr(code, {"cr": "cr_await", "gi": "gi_yieldfrom", "ag": "ag_await"}[kind])
         if code is None and frame.f_code.co_filename.startswith(_PACKAGE):
             code = frame.f_locals.get("code")  # `session.watched` resumes it by hand
-    return "".join(traceback.format_list(traceback.StackSummary.extract(iter(frames))))
+
+
+def _is_suspended(item: Any) -> bool:
+    return hasattr(item, "ag_frame") or hasattr(item, "cr_frame") or type(item).__name__.endswith("asend")
 
 
 def _frame_of(thread: threading.Thread | None) -> FrameType | None:

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
 from reactor_trio.interface.model import Model
 from reactor_trio.model_host import ModelHost
+from reactor_trio.model_host.stacks import awaits
 
 if TYPE_CHECKING:
     from reactor_trio.session.model_half import ModelHalf
@@ -63,7 +64,7 @@ async def _place(half: ModelHalf, host: ModelHost) -> str:
     """Where its code is, in words; empty if that is not known."""
     if half.kind == "pipeline":
         if (generator := half.generator) is not None:
-            return _said("inference()", _innermost(_suspended(generator), half.model))
+            return _said("inference()", _innermost(_places(awaits(generator)), half.model))
         hook = ": @connected has not returned" if half.declaration.connected is not None else ""
         return f"inference() has not begun{hook}" if not half.step and not half.empty_steps else ""
     if half.kind == "blocking":
@@ -91,17 +92,8 @@ def _innermost(places: Iterable[Place], model: Model) -> Place | None:
     return found
 
 
-def _suspended(code: Any) -> Iterator[Place]:
-    """Where a generator or coroutine stands, and what it waits for stands."""
-    while code is not None:
-        for kind, waits in (("ag", "await"), ("cr", "await"), ("gi", "yieldfrom")):
-            if hasattr(code, f"{kind}_frame"):
-                if (frame := getattr(code, f"{kind}_frame")) is not None:
-                    yield frame.f_code.co_filename, frame.f_lineno
-                code = getattr(code, f"{kind}_{waits}")
-                break
-        else:
-            return
+def _places(frames: Iterable[tuple[FrameType, int]]) -> Iterator[Place]:
+    return ((frame.f_code.co_filename, line) for frame, line in frames)
 
 
 def _callers(frame: FrameType | None) -> Iterator[Place]:
@@ -118,9 +110,9 @@ async def _run_place(model: Model) -> Place | None:
     while tasks:
         if (task := tasks.pop()) is None:
             continue
-        frames = list(task.iter_await_frames())
+        frames = list(awaits(task.coro))
         for index, (frame, _) in enumerate(frames):
             if frame.f_code is run and frame.f_locals.get("self") is model:
-                return _innermost(((each.f_code.co_filename, line) for each, line in frames[index:]), model)
+                return _innermost(_places(frames[index:]), model)
         tasks += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
     return None
