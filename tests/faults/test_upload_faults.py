@@ -263,6 +263,8 @@ def mutated(choose: random.Random, token: str) -> bytes:
     if kind == 2:
         target = choose.choice(["?name=%FF", "?name=" + "a" * 5000, "?mime_type=x", "?" + "a=1&" * 70, "/../x", "?token=x"])
         return raw.replace(b"?name=a.bin", target.encode(), 1)
+    if kind == 3 and choose.random() < 0.2:
+        return raw.replace(b"content-length: ", b"x-length: ")
     return raw
 
 

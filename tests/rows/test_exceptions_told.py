@@ -89,10 +89,12 @@ async def test_on_frame_that_raises_for_each_picture(autojump_clock: object, cap
                 time.sleep(0.1)
                 get_ctx().emit_block(picture(1))
 
-    async with open_server(Watches) as server, server.connect() as client:
-        for _ in range(3):
-            await client.push("camera", picture(3))
-        await trio.sleep(1)
+    with pytest.raises(BaseExceptionGroup, match="author code raised") as raised:
+        async with open_server(Watches) as server, server.connect() as client:
+            for _ in range(3):
+                await client.push("camera", picture(3))
+            await trio.sleep(1)
+    assert [str(error) for error in raised.value.exceptions] == ["no eyes"] * 3
     assert errors(caplog) == [
         ("Watches.on_frame() raised", True), (f"Watches.on_frame() raised ValueError: no eyes (2 {AGAIN}", False),
         (f"Watches.on_frame() raised ValueError: no eyes (3 {AGAIN}", False),

@@ -443,7 +443,8 @@ async def test_the_end_of_a_plain_generator_says_it_in_the_log(
     async with open_server(Farewell, step_cost=COST) as server:
         async with server.connect() as client:
             await client.take()
-            await client.close()
+            with pytest.raises(ReactorError, match="make it `async def inference`"):
+                await client.close()
     (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert record.getMessage().endswith("closing inference() raised")
     assert record.exc_info is not None

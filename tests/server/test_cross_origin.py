@@ -52,7 +52,11 @@ def preflight(origin):
 
 
 def shared(headers):
-    return {name: value for name, value in headers.items() if name.startswith("access-control") or name == "vary"}
+    """What of an answer is about other origins; the page's files also vary by their encoding."""
+    return {
+        name: value for name, value in headers.items()
+        if name.startswith("access-control") or (name == "vary" and value != "accept-encoding")
+    }  # fmt: skip
 
 
 READS = {"access-control-allow-origin": PAGE, "vary": "Origin"}
