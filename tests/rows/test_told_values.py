@@ -307,7 +307,7 @@ async def test_a_value_of_the_model_is_never_told_after_a_newer_one_of_the_clien
 
 async def test_a_new_state_object_is_compared_by_its_values(autojump_clock):
     def replace(model: Any) -> None:
-        model._port().half.state = Settings(x=4, words=["a"])
+        model.state = Settings(x=4, words=["a"])
 
     async with open_server(Scripted, **scripted(step_1=replace)) as server, server.connect() as client:
         ear = Ear(client)
