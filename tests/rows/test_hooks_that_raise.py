@@ -175,6 +175,43 @@ async def test_disconnected_that_raises_is_logged_and_the_next_client_is_served(
                 assert shown(await client.take(2)) == [1, 1]
 
 
+class Lingers(ReactorPipeline):
+    """What raises is named by the model's config, and `@disconnected` takes its time."""
+
+    output: Picture
+
+    def load(self, config):
+        self.what = config["what"]
+
+    @connected
+    def come(self):
+        if self.what == "hook":
+            raise ValueError("half a state")
+
+    @disconnected
+    async def go(self):
+        await trio.sleep(2)
+
+    def inference(self):
+        yield picture(1)
+        raise ValueError("half a state")
+
+
+@pytest.mark.parametrize("how", [*PLACEMENTS, {"isolation": "process"}], ids=["inline", "thread", "websocket", "process"])
+@pytest.mark.parametrize("what", ["hook", "step"])
+async def test_a_client_that_leaves_while_disconnected_runs_does_not_hide_what_ended_its_session(
+    what: str, how: dict[str, Any], autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(Exception, match=r"^half a state$"):  # of the kit: no client of the test has heard of it
+        async with open_server(Lingers, step_cost=COST, config={"what": what}, **how) as server:
+            async with server.connect() as client:
+                await trio.sleep(1.5)
+                assert client.ended is None
+                await client.close()
+            assert told(caplog) == [f"session {server.sessions[0].id}: the model raised"]
+            assert server.sessions[0].reason == "model_error"
+
+
 async def test_another_session_goes_on(autojump_clock: object) -> None:
     async with open_server(Sync, step_cost=COST, max_sessions=2) as server, server.connect() as first:
         await first.command("next_comes_badly")

@@ -232,7 +232,7 @@ class Rendering:
             with self._scope:
                 error = await self._host.run(self._half.run)
         finally:
-            error = error or self._half.fatal
+            error = error or self._half.raised
             if error is not None:
                 self._error = self._error or self._failure(error)
             self._over = True

@@ -56,8 +56,12 @@ class Half(Protocol):
         """The session is over, whether `run` was ever called or not."""
 
     @property
-    def fatal(self) -> BaseException | None:
-        """What ended the model itself, if author code raised such a thing; also when `run` was cancelled meanwhile."""
+    def raised(self) -> BaseException | None:
+        """What author code raised, if that ended the session.
+
+        It is there also when `run` was cancelled after that, and so returned nothing: a client may leave while the session
+        unwinds.
+        """
 
     async def watch(self, tell: Callable[[str, float], object]) -> None:
         """Task: until cancelled, log each call of author code that runs for `stuck_after` seconds, once, with its stack.
@@ -160,9 +164,9 @@ class LocalHalf:
         self._closed()
 
     @property
-    def fatal(self) -> BaseException | None:
+    def raised(self) -> BaseException | None:
         """See `Half`."""
-        return self._half.fatal
+        return self._half.raised
 
     async def watch(self, tell: Callable[[str, float], object]) -> None:
         """See `Half`."""

@@ -196,9 +196,9 @@ class ModelHalf:
         return self._driver.generator
 
     @property
-    def fatal(self) -> BaseException | None:
-        """What ended the model, if model code raised such a thing; also if `run` was cancelled meanwhile."""
-        return None if isinstance(self.error, Exception) else self.error
+    def raised(self) -> BaseException | None:
+        """What author code raised, if that ended the session; also if `run` was cancelled after that."""
+        return self.error
 
     def what_is_left(self) -> str:
         """What author code of this session still holds, in words; empty if all is let go."""

@@ -376,7 +376,7 @@ class Session:
                 self.error = await self._half.run()
                 self.reason = self.reason or self._half.reason  # nobody ended it but the model
             finally:
-                self.error = self.error or self._half.fatal
+                self.error = self.error or self._half.raised
                 unwound.set()
             nursery.cancel_scope.cancel()
 

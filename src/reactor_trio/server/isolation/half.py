@@ -91,9 +91,9 @@ class RemoteHalf:
             tell("", 0.0)
 
     @property
-    def fatal(self) -> BaseException | None:
-        """See `Half`."""
-        return None  # what ends the model there ends its process, and a new one is started
+    def raised(self) -> BaseException | None:
+        """See `Half`; what ends the model there ends its process, and a new one is started."""
+        return self._error
 
     def stack(self) -> str:
         """See `Half`."""

@@ -186,23 +186,16 @@ class _Stand:
         half.connect(self, self)
 
     async def run(self) -> BaseException | None:
-        error: BaseException | None = None
         try:
             with self._over:
-                error = await self._run()
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self.half.watch, self._late)
+                    await self.half.run()
+                    nursery.cancel_scope.cancel()
         finally:
-            error = error or self.half.fatal
             self.half.mailbox.deliver()
             self.half.close()
-        return error
-
-    async def _run(self) -> BaseException | None:
-        error: BaseException | None = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.half.watch, self._late)
-            error = await self.half.run()
-            nursery.cancel_scope.cancel()
-        return error
+        return self.half.raised
 
     def _late(self, what: str, since: float) -> None:
         self._say(words.Late(self.id, what, since))
