@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import trio
 from row_models import PLACEMENTS, Picture, picture, shown
 
+from reactor_trio.errors import BufferClosed
 from reactor_trio.interface import (
     DistributedPipeline,
     Input,
@@ -18,6 +20,7 @@ from reactor_trio.interface import (
     ReactorPipeline,
     Video,
     VideoModel,
+    command,
     connected,
     event,
     get_ctx,
@@ -243,6 +246,30 @@ async def test_a_blocking_model_that_emits_nothing_for_long(
         assert "time.sleep(seconds)" in line
 
 
+class BlockingHandler(VideoModel):
+    """Its handler hangs, on a thread of its own, while its session goes on."""
+
+    @command
+    def hang(self):
+        time.sleep(8)  # in the handler
+
+    def start_session(self):
+        while not get_ctx().should_stop():
+            time.sleep(0.5)  # in the session
+            get_ctx().emit_block(picture(1))
+
+
+async def test_a_hung_handler_of_a_blocking_model_is_shown_where_it_is(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_server(BlockingHandler, stuck_after=AFTER) as server, server.connect() as client:
+        await client.command("hang")
+        (line,) = [record.getMessage() for record in caplog.records if "still there" in record.getMessage()]
+        assert "the handler of hang has run for 5 s" in line
+        assert "time.sleep(8)  # in the handler" in line
+        assert "# in the session" not in line
+
+
 class Camera(Input):
     camera: Video
 
@@ -278,6 +305,35 @@ async def test_a_step_that_waits_for_its_client_s_camera_is_not_long(
             await client.push("camera", picture(7))
             assert shown(await client.take()) == [7]
         assert reports(caplog) == []
+
+
+class ReadsAndHangs(ReactorModel):
+    """Its `run()` waits for a camera while another task of it hangs."""
+
+    output: Picture
+    eye: Camera
+
+    @event
+    async def hang(self):
+        await trio.sleep(1000)
+
+    async def run(self):
+        while True:
+            await self.connected.wait()
+            with suppress(BufferClosed):
+                await self.eye.camera.read()
+
+
+async def test_a_task_that_waits_for_the_camera_hides_no_other_that_hangs(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_server(ReadsAndHangs, stuck_after=AFTER) as server, server.connect() as client:
+        with trio.move_on_after(AFTER + 0.5):
+            await client.command("hang")
+        assert reports(caplog) == [
+            f"session {client.session_id}: the handler of hang has run for 5 s in ReadsAndHangs,"
+            " whose client is still there."
+        ]
 
 
 async def test_what_it_computes_with_the_picture_counts_from_there(

@@ -103,3 +103,19 @@ async def test_a_run_is_watched_between_two_awaits_and_only_in_a_session(autojum
         assert seen == [[], [], ["run() has awaited nothing"]]  # the piece that found the session had begun before
         assert watch.calls.oldest is None
         assert watch.reported == []
+
+
+async def test_a_reader_that_began_to_wait_before_the_session_hides_nothing(autojump_clock: Any) -> None:
+    """Only its going on is told to this watch."""
+    async with watching() as watch:
+        watch.calls.waits_for_input(False)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(hangs, watch.calls)
+            await trio.sleep(6)
+            assert watch.reported == [(5, "it has run")]
+            nursery.cancel_scope.cancel()
+
+
+async def hangs(calls: CallWatch) -> None:
+    with calls.running("it has run"):
+        await trio.sleep_forever()

@@ -167,16 +167,18 @@ class ModelHost:
         """Whether the model loop is in this task of it now, and blocked if that lasts; False if the loop has no thread."""
         return runs_now(task, self._thread)
 
-    def stack(self, task: trio.lowlevel.Task | None = None) -> str:
+    def stack(self, task: trio.lowlevel.Task | None = None, thread: threading.Thread | None = None) -> str:
         """Where the model's code is now, without the runtime's lines before it; empty if none runs.
 
         Args:
             task: of the model loop; if author code waits in it, where it does.
+            thread: one of `author_threads`. With neither: the thread of a blocking model's sessions, if there is one.
         """
         if task is not None and not self.runs(task) and (waits := await_stack(task)):
             return waits
-        authors = self.opened_author_threads
-        return thread_stack(authors[0].thread if authors else self._thread)
+        if task is None and thread is None and (authors := self.opened_author_threads):
+            thread = authors[0].thread
+        return thread_stack(thread or self._thread)
 
     def close(self) -> None:
         """Let the model loop end once it has nothing left to do, and the author's threads with it."""

@@ -7,6 +7,7 @@ is raised to that task, which knows what it means for the session.
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -34,6 +35,8 @@ class AuthorCalls:
         self._client = client
         #: how a blocking model's handlers are called: on their thread
         self.call_handler: CallHandler | None = None
+        #: that thread; None: handlers run in the task that calls them
+        self.thread: threading.Thread | None = None
         #: sees where a handler or hook waits
         self.observer: Observer | None = None
 

@@ -88,7 +88,7 @@ class BlockingDriver(Driver):
         async def call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
             return await self._handler_thread.run(lambda: function(**arguments), context=variables())
 
-        half.author.call_handler = call
+        half.author.call_handler, half.author.thread = call, self._handler_thread.thread
         while True:
             await trio.lowlevel.checkpoint()
             if half.over:

@@ -44,7 +44,8 @@ class Blocks:
         calls = self._half.calls
         if self._call is not None:
             calls.ends(self._call)
-        self._call = calls.begins("start_session() has emitted nothing", on_thread=True) if computes else None
+        thread = self._half.host.author_threads[0].thread
+        self._call = calls.begins("start_session() has emitted nothing", thread) if computes else None
 
     async def push(self, chunk: Chunk | None) -> None:
         """The model emitted a block, or black (None)."""

@@ -11,6 +11,7 @@ it. So a step costs neither loop a word.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
@@ -21,14 +22,20 @@ from reactor_trio.session.bell import Bell
 
 
 class RunningCall:
-    """A call of author code. `what` is the begin of a sentence that ends with `for 5 s`; `task` is where it was made."""
+    """A call of author code. `what` is the begin of a sentence that ends with `for 5 s`.
 
-    __slots__ = ("reported", "since", "task", "what")
+    `task` of the model loop makes it, or it runs on `thread`, one of the author's own.
+    """
 
-    def __init__(self, what: str, since: float, task: trio.lowlevel.Task | None) -> None:
+    __slots__ = ("reported", "since", "task", "thread", "what")
+
+    def __init__(
+        self, what: str, since: float, task: trio.lowlevel.Task | None, thread: threading.Thread | None = None
+    ) -> None:
         self.what = what
         self.since = since
         self.task = task
+        self.thread = thread
         self.reported = False
 
 
@@ -38,7 +45,8 @@ class CallWatch:
     def __init__(self, host: ModelHost) -> None:
         self._host = host
         self._running: set[RunningCall] = set()
-        self._readers = 0
+        #: tasks that wait for a frame of their client
+        self._reading: set[trio.lowlevel.Task] = set()
         self._asleep = False
         # on the I/O loop
         self._bell = Bell()
@@ -47,9 +55,10 @@ class CallWatch:
 
     # ---- on the model loop --------------------------------------------------------------------------------------------
 
-    def begins(self, what: str, *, on_thread: bool = False) -> RunningCall:
-        """Author code runs from now on, on this loop or on a thread of its own."""
-        call = RunningCall(what, trio.current_time(), None if on_thread else trio.lowlevel.current_task())
+    def begins(self, what: str, thread: threading.Thread | None = None) -> RunningCall:
+        """Author code runs from now on, in this task or on a thread of the author."""
+        task = trio.lowlevel.current_task() if thread is None else None
+        call = RunningCall(what, trio.current_time(), task, thread)
         self._running.add(call)
         if self._asleep:
             self._asleep = False
@@ -63,9 +72,9 @@ class CallWatch:
             self._host.post_io(self._ended, call)
 
     @contextmanager
-    def running(self, what: str) -> Generator[None, None, None]:
-        """Author code runs in this block."""
-        call = self.begins(what)
+    def running(self, what: str, thread: threading.Thread | None = None) -> Generator[None, None, None]:
+        """Author code runs in this block; see `begins`."""
+        call = self.begins(what, thread)
         try:
             yield
         finally:
@@ -73,9 +82,11 @@ class CallWatch:
 
     def waits_for_input(self, waits: bool) -> None:
         """The calling task waits for a frame of its client, or goes on: the time of the client is not that of the model."""
-        self._readers += 1 if waits else -1
-        if not waits:
-            task = trio.lowlevel.current_task()
+        task = trio.lowlevel.current_task()
+        if waits:
+            self._reading.add(task)
+        else:
+            self._reading.discard(task)  # it may have begun to wait before the session
             for call in self._running:
                 if call.task is task:
                     call.since = trio.current_time()
@@ -102,7 +113,7 @@ class CallWatch:
                     self._asleep = False
                 elif (at := call.since + after) > trio.current_time():
                     await self._bell.wait(at)
-                elif self._readers and call.task is not None and not self._host.runs(call.task):
+                elif call.task in self._reading:
                     call.since = trio.current_time()
                 else:
                     call.reported = True

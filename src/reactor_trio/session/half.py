@@ -173,7 +173,7 @@ class LocalHalf:
         await self._half.calls.watch(self._stuck_after, self._report, tell)
 
     def _report(self, call: RunningCall) -> None:
-        stack = self._host.stack(call.task) or NO_LINE
+        stack = self._host.stack(call.task, call.thread) or NO_LINE
         log.warning(
             "session %s: %s for %g s in %s, whose client is still there. It is here:\n%s",
             self._session_id, call.what, self._stuck_after, self._model_name, stack,
@@ -182,7 +182,7 @@ class LocalHalf:
     def stack(self) -> str:
         """See `Half`."""
         call = self._half.calls.oldest
-        return self._host.stack(None if call is None else call.task) or NO_LINE
+        return (self._host.stack() if call is None else self._host.stack(call.task, call.thread)) or NO_LINE
 
     def what_is_left(self) -> str:
         """See `Half`."""

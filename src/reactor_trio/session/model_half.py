@@ -340,7 +340,7 @@ class ModelHalf:
         is over is no error.
         """
         try:
-            with self.calls.running(f"@{kind} has run"):
+            with self.calls.running(f"@{kind} has run", self.author.thread):
                 await self.author.hook(kind, handler, arguments)
         except trio.Cancelled:
             raise
@@ -397,7 +397,7 @@ class ModelHalf:
             self.tell_values()
             return
         try:
-            with self.calls.running(f"the handler of {command.name} has run"):
+            with self.calls.running(f"the handler of {command.name} has run", self.author.thread):
                 reply = await self.author.carry_out(command, self.state)
         except CommandError as error:
             answer = Answer(numbers, self.step, code=sendable(error.code), message=sendable(error.message))
