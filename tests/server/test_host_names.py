@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from urllib.parse import urlsplit
 
@@ -88,6 +89,18 @@ def test_without_a_network_there_is_loopback(host, loopback, monkeypatch):
 
     monkeypatch.setattr(socket, "socket", Socket)
     assert reachable_hosts(host) == [loopback]
+
+
+@pytest.mark.parametrize("refusal", [errno.EAFNOSUPPORT, errno.EMFILE])
+def test_a_system_that_gives_no_socket_has_no_such_address(refusal, monkeypatch):
+    def no_socket(*_args):
+        raise OSError(refusal, os.strerror(refusal))
+
+    doorman = Doorman(Settings(host="::"))
+    monkeypatch.setattr(socket, "socket", no_socket)
+    assert not doorman.hosts_allowed("2001:db8::7")
+    assert not is_own_address("2001:db8::7")
+    assert reachable_hosts("::") == ["::1"]
 
 
 @pytest.mark.parametrize(

@@ -180,12 +180,12 @@ def is_own_address(host: str) -> bool:
         return False
     if address.is_unspecified or address.is_multicast or "%" in host:
         return False
-    with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:
-        try:
+    try:
+        with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:  # refused by a system without IPv6
             probe.bind((str(address), 0))
             probe.connect((str(address), 9))  # refused to a broadcast address, which may be bound
-        except OSError:
-            return False
+    except OSError:
+        return False
     return True
 
 
@@ -206,12 +206,12 @@ def reachable_hosts(host: str) -> list[str]:
     address = ipaddress.ip_address(host)
     # Addresses for documentation (RFC 5737, RFC 3849). To connect a datagram socket asks for a route and sends nothing.
     far, loopback = ("192.0.2.1", "127.0.0.1") if address.version == 4 else ("2001:db8::1", "::1")
-    with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:
-        try:
+    try:
+        with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:
             probe.connect((far, 9))
-        except OSError:
-            return [loopback]
-        outward: str = probe.getsockname()[0]
+            outward: str = probe.getsockname()[0]
+    except OSError:
+        return [loopback]
     found = [outward, own_name(), loopback]
     return [one for one in dict.fromkeys(found) if one and (one == loopback or not is_loopback(one))]
 
