@@ -347,6 +347,23 @@ def test_a_wrong_track_name_lists_the_tracks() -> None:
     assert Two(picture(1), depth=picture(2)).depth[0, 0, 0] == 2
 
 
+def test_an_output_may_have_an_init_of_its_own() -> None:
+    class Shown(Output):
+        main_video: Video
+
+        def __init__(self, image: np.ndarray) -> None:
+            self.main_video = image
+
+    class Again(Shown):
+        pass
+
+    chunk_from_output(Shown(image=picture(1)), (Shown,))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'main_video'"):
+        Shown(main_video=picture(1))  # type: ignore[call-arg]
+    with pytest.raises(OutputError, match="Again has no track 'image'; its tracks: main_video"):
+        Again(image=picture(1))
+
+
 # ---- what is never awaited --------------------------------------------------------------------------------------------
 
 

@@ -49,6 +49,8 @@ class _Tracks:
     __reactor_tracks__: ClassVar[tuple[TrackSpec, ...]] = ()
     __reactor_markers__: ClassVar[dict[str, Any]] = {}
     __reactor_serial__: ClassVar[int] = -1
+    #: the `__init__` that the dataclass was given, of the nearest class whose author wrote none
+    __reactor_init__: ClassVar[Any] = None
     _direction: ClassVar[Literal["out", "in"]] = "out"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -60,7 +62,10 @@ class _Tracks:
             if name not in own and isinstance(value, type) and {Video, Audio} & set(value.__mro__):
                 raise DeclarationError(f"{cls.__qualname__}.{name}: annotate it, `{name}: {value.__name__}`")
         hints = resolved_hints(cls, class_statement_frame())
+        written = "__init__" in vars(cls)
         make_dataclass(cls)
+        if not written:
+            cls.__reactor_init__ = vars(cls)["__init__"]
         defaults = {field.name: field.default for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         cls.__reactor_tracks__ = tuple(
             _track(cls, name, hints[name], defaults[name] is None, cls._direction) for name in defaults
@@ -80,6 +85,8 @@ class Output(_Tracks):
     if not TYPE_CHECKING:
 
         def __new__(cls, *_args, **tracks):  # noqa: D102 - in __init__ a name that is wrong gets no word about the right ones
+            if cls.__init__ is not cls.__reactor_init__:
+                return super().__new__(cls)  # the author's own takes what it takes
             if unknown := [name for name in tracks if name not in cls.__dataclass_fields__]:
                 names = ", ".join(track.name for track in cls.__reactor_tracks__) or "none"
                 error = OutputError(f"{cls.__qualname__} has no track {unknown[0]!r}; its tracks: {names}")
