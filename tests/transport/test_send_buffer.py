@@ -65,14 +65,16 @@ class System:
         most: bytes that the system grants.
         unlocks: whether the system can be told to choose the size.
         tells: whether it tells what a connection carries.
+        refuses: whether it refuses to tell or to set anything from now on.
     """
 
-    def __init__(self, most: int = 4 * 2**20, unlocks: bool = True, tells: bool = True) -> None:
-        self.most, self.unlocks, self.tells = most, unlocks, tells
+    def __init__(self, most: int = 4 * 2**20, unlocks: bool = True, tells: bool = True, refuses: bool = False) -> None:
+        self.most, self.unlocks, self.tells, self.refuses = most, unlocks, tells, refuses
         self.sizes: list[int | None] = []  # None: the system's own choice
         self.acknowledged, self.round_trip, self.looks = 0.0, 0.0, 0
 
     def setsockopt(self, level, option, value):
+        self._may()
         if (level, option) == (socket.SOL_SOCKET, socket.SO_SNDBUF):
             self.sizes.append(min(value, self.most))
         else:
@@ -82,11 +84,16 @@ class System:
             self.sizes.append(None)
 
     def getsockopt(self, level, option, size=0):
+        self._may()
         if (level, option) == (socket.SOL_SOCKET, socket.SO_SNDBUF):
             return 2 * self.sizes[-1]
         assert (level, option) == (socket.IPPROTO_TCP, socket.TCP_INFO)
         self.looks += 1
         return tcp_info(round(self.acknowledged), self.round_trip)[: size if self.tells else 104]
+
+    def _may(self):
+        if self.refuses:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
 
 async def carry(system: System, buffer: SendBuffer, rate: float, seconds: float = 1.0, round_trip: float = 0.01) -> None:
@@ -137,3 +144,27 @@ async def test_an_older_linux_keeps_the_size_that_it_granted(autojump_clock, old
     system = System(**old)
     await carry(system, SendBuffer(system), 83e6)
     assert system.sizes == [old.get("most", FLOOR)]
+
+
+async def test_a_system_that_refuses_ends_no_connection(autojump_clock):
+    sandbox = System(refuses=True)
+    await carry(sandbox, SendBuffer(sandbox), 83e6)
+    assert sandbox.sizes == []
+    later = System()
+    buffer = SendBuffer(later)
+    later.refuses = True
+    await carry(later, buffer, 83e6)
+    assert later.sizes == [FLOOR]
+
+
+async def test_a_unix_socket_outlives_a_long_write(mock_clock):
+    ours, theirs = (trio.SocketStream(trio.socket.from_stdlib_socket(end)) for end in socket.socketpair())
+    before = ours.socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    async with theirs, WireStream(ours) as wire, trio.open_nursery() as nursery:
+        nursery.start_soon(wire.send_all, bytes(2**22))
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(1.0)
+        read = 0
+        while read < 2**22:
+            read += len(await theirs.receive_some(2**20))
+        assert ours.socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == before

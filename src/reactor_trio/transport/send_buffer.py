@@ -35,7 +35,10 @@ SO_BUF_LOCK = 72
 
 
 class SendBuffer:
-    """The send buffer of `tcp`, a connected socket. Needs a running Trio loop."""
+    """The send buffer of `tcp`, a connected socket. Needs a running Trio loop.
+
+    Nothing here raises OSError: where the system refuses, the buffer keeps the size that it has.
+    """
 
     def __init__(self, tcp: trio.socket.SocketType) -> None:
         self._tcp = tcp
@@ -50,9 +53,11 @@ class SendBuffer:
         seconds = trio.current_time() - self._at
         if seconds < WATCHED or sys.platform != "linux":
             return
-        info = self._tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO.size)
+        info = b""
+        with suppress(OSError):  # a sandbox that does not tell
+            info = self._tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO.size)
         if len(info) < INFO.size:
-            return  # an older Linux
+            return  # or an older Linux
         acknowledged, round_trip = INFO.unpack(info)
         carried = (acknowledged - self._acknowledged) / seconds
         self._acknowledged, self._at = acknowledged, self._at + seconds
@@ -67,7 +72,8 @@ class SendBuffer:
                 self._tcp.setsockopt(socket.SOL_SOCKET, SO_BUF_LOCK, 0)
 
     def _set(self, size: int) -> None:
-        self._tcp.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
-        granted = self._tcp.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
-        if sys.platform == "linux" and granted // 2 < size:  # it says twice as much, with what it needs itself
-            self._most = granted // 2
+        with suppress(OSError):  # a sandbox that refuses: the system chooses the size
+            self._tcp.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+            granted = self._tcp.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+            if sys.platform == "linux" and granted // 2 < size:  # it says twice as much, with what it needs itself
+                self._most = granted // 2

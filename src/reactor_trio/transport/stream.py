@@ -65,7 +65,7 @@ class WireStream(trio.abc.Stream):
         under = stream.transport_stream if isinstance(stream, trio.SSLStream) else None
         self._under_tls = under if isinstance(under, SocketUnderTls) else None
         tcp = self._socket if self._under_tls is None else self._under_tls.stream.socket
-        self._buffer = None if tcp is None else SendBuffer(tcp)
+        self._buffer = SendBuffer(tcp) if tcp is not None and tcp.family in (socket.AF_INET, socket.AF_INET6) else None
         self._stall = stall
         self._pushed_back = pushed_back
         self._lock = trio.StrictFIFOLock()
