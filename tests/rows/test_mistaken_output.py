@@ -492,3 +492,37 @@ async def test_async_code_that_a_plain_step_starts_may_send(autojump_clock: obje
     async with trio.open_nursery() as nursery, open_session(Starting, config={"nursery": nursery}) as client:
         await client.take(2)
         assert (await client.next_message()).data == {"words": "from a task"}
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["itself", "in a lambda"])
+@pytest.mark.parametrize("how", ["send", "client.send", "emit"])
+async def test_a_plain_step_may_give_what_must_be_awaited_to_the_loop(
+    autojump_clock: object, how: str, wrapped: bool
+) -> None:
+    def spawn(call: Callable[..., Any], value: object) -> None:
+        nursery.start_soon((lambda value: call(value)) if wrapped else call, value)
+
+    class Spawning(ReactorPipeline):
+        output: Picture
+
+        @connected
+        async def come(self, client: ClientInfo):
+            self.client = client
+
+        def inference(self):
+            match how:
+                case "send":
+                    spawn(self.send, Said("from a task"))
+                case "client.send":
+                    spawn(self.client.send, Said("from a task"))
+                case "emit":
+                    spawn(self.emit, picture(9))
+            while True:
+                yield picture(1)
+
+    async with trio.open_nursery() as nursery, open_session(Spawning) as client:
+        if how == "emit":
+            assert 9 in shown(await client.take(3))
+        else:
+            await client.take(1)
+            assert (await client.next_message()).data == {"words": "from a task"}

@@ -48,12 +48,25 @@ def plain_step(function: Callable[..., T], *args: Any, method: str = "inference"
 
 
 def refuse_in_plain_step(call: str) -> None:
-    """Raise ReactorError if the calling code makes a step and is not async: what it calls would never be awaited."""
-    if method := _thread.plain_step:
+    """Raise ReactorError if the calling code makes a step and is not async: what it calls would never be awaited.
+
+    A loop may call it within the step, as `nursery.start_soon(self.send, note)` does: it awaits what it gets.
+    """
+    if (method := _thread.plain_step) and not _loop_calls():
         remedy = f"make it `async def {method}` and write `await {call}`"
         if method == "inference" and "emit" in call:
             remedy += ", or yield the output"
         raise ReactorError(f"{call} must be awaited, which `def {method}` cannot: {remedy}")
+
+
+def _loop_calls() -> bool:
+    """Whether a loop's frame lies between the calling frames and the step that a plain method makes."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not plain_step.__code__:
+        if _package(frame) in _LOOPS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def calling_line() -> str:
