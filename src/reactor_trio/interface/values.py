@@ -21,6 +21,8 @@ _arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 def json_of(value: Any) -> bytes:
     """`value` as JSON; empty if it is left out."""
+    if _surely_too_large(value):
+        return b""
     try:
         text = msgspec.json.encode(value, enc_hook=json_default)
         if len(text) > MOST_BYTES:
@@ -49,6 +51,16 @@ def argument(data: bytes, name: str) -> bytes | None:
         return None
     text = bytes(found)
     return text if len(text) <= MOST_BYTES else b""
+
+
+def _surely_too_large(value: Any) -> bool:
+    """Whether `value` is too large by its length alone: each item takes a byte and a comma, each character a byte."""
+    match value:
+        case list() | tuple() | set() | frozenset() | dict():
+            return 2 * len(value) > MOST_BYTES
+        case str() | bytes() | bytearray():
+            return len(value) > MOST_BYTES
+    return False
 
 
 def _canonical(text: bytes) -> bytes:

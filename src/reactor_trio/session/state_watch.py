@@ -1,8 +1,9 @@
 """What has changed in a session's state since the last look, on the model loop.
 
 The model looks after each step, hook and handler. A number or a text costs one comparison by identity. A value that can
-change in place is written as JSON at each look, which costs what its size costs; so one that is too large for clients is
-looked at again after a second, or when another object takes its place.
+change in place is written as JSON at each look, which costs what its size costs. So after a value that is left out, since it
+is too large or JSON cannot say it, a setting is looked at again after a second; a number, a text or another fixed value that
+takes its place is seen at once. A model that puts another large list there at each step pays for one a second.
 """
 
 from __future__ import annotations
@@ -37,13 +38,16 @@ class StateWatch:
         changed: dict[str, bytes] = {}
         for name, told in self._told.items():
             value = getattr(state, name, _NOTHING)
-            if value is self._seen.get(name, _NOTHING) and (
-                type(value) in _FIXED or now < self._left_out_until.get(name, now)
-            ):
+            if type(value) in _FIXED:
+                if value is self._seen.get(name, _NOTHING):
+                    continue
+            elif now < self._left_out_until.get(name, now):
                 continue
             self._seen[name] = value
             text = json_of(value)
-            if not text:
+            if text:
+                self._left_out_until.pop(name, None)
+            else:
                 self._left_out_until[name] = now + PATIENCE
             if text != told:
                 changed[name] = text
