@@ -194,7 +194,8 @@ class Allocation:
         lease.granted = granted
         if lease in self._wanted:
             self._wanted.remove(lease)
-        if self._line.open != "open" or self._line.waiting == 0:
+        # One that was given up in this very moment still says that it is granted; whoever took its place would lose it.
+        if lease.scope.cancel_called or self._line.open != "open" or self._line.waiting == 0:
             lease.scope.cancel()
             return
         self._free.append(lease)

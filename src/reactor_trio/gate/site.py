@@ -153,7 +153,8 @@ class GateSite(AccessSite):
             waiting = Waiting(asking, messages)
             try:
                 # A client in line has used its ticket; one that was refused until here may come back with it.
-                self._access.use(grant)
+                with self._access.holding(grant):
+                    self._access.use(grant)
                 await waiting.run()
                 return
             except Denied as denied:
@@ -168,6 +169,14 @@ class GateSite(AccessSite):
         grant = self._let_in(request)
         if isinstance(grant, Response):
             return grant
+        try:
+            with self._access.holding(grant):  # one ticket stands in line once
+                return await self._place_in_time(request, grant)
+        except Denied as denied:
+            return self._deny(request, denied)
+
+    async def _place_in_time(self, request: Request, grant: Grant) -> Response | Admitted:
+        """A place that comes within PATIENCE, or why there is none. Raises Denied if the ticket was used meanwhile."""
         if self._allocation.waiting:
             return busy("others wait for a place already; wait with them, at the WebSocket /v1/queue")
         try:
@@ -183,8 +192,6 @@ class GateSite(AccessSite):
             self._access.use(grant)  # last: a client that is refused keeps its ticket
             told = True
             return asking.place
-        except Denied as denied:
-            return self._deny(request, denied)
         finally:
             self._allocation.leave(asking, told=told)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import msgspec
@@ -73,6 +75,7 @@ class Access:
         self.required = auth is not None
         self._tokens: list[tuple[bytes, Claims]] = []
         self._tickets: Tickets | None = None
+        self._held: set[str] = set()  # ids of tickets that `holding` keeps
         if auth is None:
             return
         if auth.token is not None:
@@ -110,6 +113,24 @@ class Access:
         except TicketRefused as refused:
             raise Denied(refused.reason, str(refused)) from None
         return Grant(ticket.claims, ticket)
+
+    @contextmanager
+    def holding(self, grant: Grant) -> Iterator[None]:
+        """Keep the ticket of `grant`, if it is one, from other requests, while its bearer waits for a place.
+
+        The ticket is good again afterwards, unless it was used. Raises Denied if another request holds it.
+        """
+        if grant.ticket is None:
+            yield
+            return
+        jti = grant.ticket.jti
+        if jti in self._held:
+            raise Denied("used", "another request with this ticket asks for a place now; each is good for one connection")
+        self._held.add(jti)
+        try:
+            yield
+        finally:
+            self._held.discard(jti)
 
     def use(self, grant: Grant) -> None:
         """Use up the ticket of `grant`, if it is one; nothing may refuse the connection after that. Raises Denied."""
