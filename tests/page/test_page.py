@@ -717,6 +717,16 @@ def test_until_the_first_picture_the_page_says_what_it_waits_for(server: FakeSer
     expect(text).to_have_text("No picture yet")
 
 
+def test_a_picture_of_any_track_ends_the_wait_for_the_first_one(server: FakeServer, page: Page) -> None:
+    peer = open_page(page, server)
+    peer.welcome(tracks=[video(), video(1, "depth")])
+    expect(page.locator("#status")).to_have_text("starting")
+    peer.frame(0, picture(200, 0, 0), track=1)
+    expect(page.locator("#status")).to_have_text("live")
+    expect(page.locator("#veil")).to_be_hidden()
+    assert page.locator("#figure-fps").text_content() in ("–", "0.0")  # the figures are of the first track
+
+
 def test_where_no_picture_is_asked_for_none_is_awaited(server: FakeServer, page: Page) -> None:
     open_page(page, server, "?video=none").welcome()
     state(page, "live")

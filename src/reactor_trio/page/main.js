@@ -255,9 +255,9 @@ function showTracks(session, figures, freezes, capture, latency, firstShown) {
       shown(frame, now, waits) {
         failing = false;
         tools.shown(canvas);
-        if (place > 0) return;
-        if (first) firstShown();
+        if (first) firstShown(); // of any track: the first one may never have a picture
         first = false;
+        if (place > 0) return; // the figures are of the first track
         figures.shown(frame, now, sound.heard(now));
         freezes.shown(frame, now);
         capture.shown(frame, now);
