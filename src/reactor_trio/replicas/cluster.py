@@ -21,6 +21,7 @@ import msgspec
 from reactor_trio.errors import ModelFailed, ReactorError
 from reactor_trio.replicas.options import Options
 from reactor_trio.server.addresses import page_urls
+from reactor_trio.server.processors import usable_processors
 from reactor_trio.server.settings import Settings
 
 #: Seconds in which a cluster's head must take a connection.
@@ -53,7 +54,7 @@ def local_cluster(gpus: float) -> Iterator[str | None]:
     try:
         ray.init(
             address="local", include_dashboard=False, _temp_dir=folder,
-            num_cpus=max(os.cpu_count() or 1, 2), num_gpus=math.ceil(gpus) or None,
+            num_cpus=max(usable_processors(), 2), num_gpus=math.ceil(gpus) or None,
             logging_level=logging.WARNING, log_to_driver=True,
         )  # fmt: skip
         yield None
