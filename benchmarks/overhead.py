@@ -13,8 +13,6 @@ from __future__ import annotations
 import random
 import socket
 import struct
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +24,7 @@ from statistics import median
 import numpy as np
 import trio
 
-from benchmarks.peers import RawClient, cpu_seconds, environment, opening, reactor_run
+from benchmarks.peers import RawClient, bare_server, cpu_seconds, opening, reactor_run
 from benchmarks.report import SPREAD, Report, spread
 from reactor_trio.client import Client, connect
 from reactor_trio.protocol import KEYFRAME, Packet, packet_head
@@ -133,7 +131,7 @@ def processor(report: Report, *, quick: bool) -> None:
     """Turns of bare writes, of the runtime with a read-only frame and with one that it must copy."""
     seconds, turns = (3.0, 2) if quick else (8.0, 5)
     ways: dict[str, Callable[[], object]] = {
-        "bare header and payload": bare_server,
+        "bare header and payload": partial(bare_server, __name__),
         "runtime, read-only frame": partial(server, *SIZE, writeable=False, fps=FPS),
         "runtime, frame copied": partial(server, *SIZE, writeable=True, fps=FPS),
     }
@@ -196,22 +194,8 @@ def server(width: int, height: int, *, writeable: bool, fps: int) -> Iterator[tu
         yield running.process.pid, running.port
 
 
-@contextmanager
-def bare_server() -> Iterator[tuple[int, int]]:
-    """A process that writes the same frames at the same rate and does nothing else."""
-    with subprocess.Popen(
-        [sys.executable, "-c", "from benchmarks.overhead import serve_bare; serve_bare()"],
-        stdout=subprocess.PIPE, text=True, env=environment(),
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        try:
-            yield process.pid, int(process.stdout.readline())
-        finally:
-            process.kill()
-
-
 def serve_bare() -> None:
-    """The child process."""
+    """The child process, which writes the same frames at the same rate and does nothing else."""
     trio.run(_serve_bare)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -25,14 +28,28 @@ from fault_peers import (  # noqa: E402
 from replica_kit import Application, descendants, running, title  # noqa: E402
 
 __all__ = [
-    "PONG", "Application", "Gone", "RawClient", "ReactorProcess", "ask", "cpu_seconds", "cycle", "descendants",
-    "environment", "frame", "health", "opening", "reactor_run", "running", "thread_seconds", "title",
+    "PONG", "Application", "Gone", "RawClient", "ReactorProcess", "ask", "bare_server", "cpu_seconds", "cycle",
+    "descendants", "environment", "frame", "health", "opening", "reactor_run", "running", "thread_seconds", "title",
 ]  # fmt: skip
 
 
 def environment() -> dict[str, str]:
     """For a child process that runs a module of this package."""
     return os.environ | {"PYTHONPATH": os.pathsep.join([SOURCE, str(ROOT)])}
+
+
+@contextmanager
+def bare_server(module: str) -> Iterator[tuple[int, int]]:
+    """A process that runs `serve_bare()` of `module`, which prints its port; its process id and that port."""
+    with subprocess.Popen(
+        [sys.executable, "-c", f"from {module} import serve_bare; serve_bare()"],
+        stdout=subprocess.PIPE, text=True, env=environment(),
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        try:
+            yield process.pid, int(process.stdout.readline())
+        finally:
+            process.kill()
 
 
 def cpu_seconds(pid: int) -> float:

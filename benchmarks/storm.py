@@ -14,8 +14,6 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +23,7 @@ from statistics import median
 
 import trio
 
-from benchmarks.peers import environment, reactor_run
+from benchmarks.peers import bare_server, reactor_run
 from benchmarks.report import SPREAD, Report, spread
 from benchmarks.startup import http_probe
 
@@ -56,7 +54,7 @@ def run(report: Report, *, quick: bool) -> None:
     storms: list[float] = []
     waited: list[float] = []
     for _ in range(turns):
-        with bare_server() as (pid, port):
+        with bare_server(__name__) as (pid, port):
             for kind, connect in KINDS.items():
                 bare[kind].append(_cost(pid, port, connect, count))
         with server() as (pid, port):
@@ -148,22 +146,8 @@ def server() -> Iterator[tuple[int, int]]:
         yield running.process.pid, running.port
 
 
-@contextmanager
-def bare_server() -> Iterator[tuple[int, int]]:
-    """A process that accepts and closes."""
-    with subprocess.Popen(
-        [sys.executable, "-c", "from benchmarks.storm import serve_bare; serve_bare()"],
-        stdout=subprocess.PIPE, text=True, env=environment(),
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        try:
-            yield process.pid, int(process.stdout.readline())
-        finally:
-            process.kill()
-
-
 def serve_bare() -> None:
-    """The child process."""
+    """The child process, which accepts and closes."""
     trio.run(_serve_bare)
 
 
