@@ -1,0 +1,23 @@
+"""What others see stays as it is: schema, AsyncAPI, metrics, health, loggers, timelines, options, public names, wire tags.
+
+`tests/golden/files` holds it. After a change that is meant run `python tests/golden/surface.py`, and read the diff.
+"""
+
+from __future__ import annotations
+
+import pytest
+from surface import FILES, surface
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return surface()
+
+
+def test_every_file_is_of_something_that_is_seen(seen):
+    assert sorted(str(path.relative_to(FILES)) for path in FILES.rglob("*.*")) == sorted(seen)
+
+
+@pytest.mark.parametrize("name", sorted(str(path.relative_to(FILES)) for path in FILES.rglob("*.*")))
+def test_what_others_see_is_as_it_was(seen, name):
+    assert seen[name] == (FILES / name).read_text(encoding="utf-8")
