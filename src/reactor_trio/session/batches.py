@@ -102,6 +102,8 @@ class Batches(Turns):
                 turn.granted()
             await self.time.settle(False)
             await self.time.settle(False)  # each has had a turn of the loop to apply its commands, and one to look again
+            while any(turn.looking for turn in called):
+                await self.time.settle(False)
             for turn in called:
                 assert isinstance(turn, BatchTurn)
                 turn.revoke()

@@ -156,6 +156,8 @@ class SharedTurn:
     def __init__(self, turns: Turns, number: int) -> None:
         self.number = number
         self.held = False
+        #: tasks that have applied a command in this turn and are about to look for the next one
+        self.looking = 0
         self._turns = turns
         self._waiting: trio.lowlevel.Task | None = None
         self._owner: trio.lowlevel.Task | None = None  # runs a `run()`
@@ -173,7 +175,11 @@ class SharedTurn:
     async def take(self, rested: bool) -> float:
         """See `Turn`."""
         if (self.held and self._fresh) or self._waiting is not None:  # another task of this session waits for it already
-            await self._turns.time.settle(rested)
+            self.looking += 1
+            try:
+                await self._turns.time.settle(rested)
+            finally:
+                self.looking -= 1
             return 0.0
         began = trio.current_time()
         self.give_back()
