@@ -2,7 +2,7 @@
 
 Latency: a server process with raw 640x480 pictures, our client in this process. A command is sent at a random moment; its
 picture is the first frame that names it. A command waits half an interval on average for the next step, and the step's
-frame is due the margin later that this machine needs (`pacing/margin.py`); the rest is the sockets' and the client's.
+frame is due the margin later that this machine needs (`pacing/step_margin.py`); the rest is the sockets' and the client's.
 
 Processor: a server process with raw 1280x720 pictures at 30 fps, beside a process that writes the same bytes, WebSocket
 header and packet, from one Trio loop. Turns alternate; each begins with a measurement of the idle process.

@@ -27,8 +27,8 @@ import trio
 from benchmarks.peers import PONG, RawClient, environment, frame
 from benchmarks.report import SPREAD, Report, spread
 from reactor_trio import serve
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.interface import Output, ReactorPipeline, Video
-from reactor_trio.server.settings import Settings
 
 STEP, BATCH = 0.5, 12
 FPS = BATCH / STEP

@@ -18,9 +18,9 @@ import numpy as np
 
 from benchmarks.report import Report
 from reactor_trio.cli.templates.gradient.pipeline import MyModel
-from reactor_trio.headless import RenderedBundle, render, write
-from reactor_trio.headless.film import FilmWriter
-from reactor_trio.headless.opening import run_blocking
+from reactor_trio.offline import RenderedBundle, render, write
+from reactor_trio.offline.film_files import FilmWriter
+from reactor_trio.offline.open_rendering import run_blocking
 from reactor_trio.recording import frame_digest
 
 #: processor time that a film may take, as a multiple of the bare loop's with the encoder on the same thread

@@ -10,8 +10,8 @@ that leaves at once.
 
 Frames: each carries in its pixels the time at which it was made, on the clock that the client reads, so what is compared is
 its age at the client. Runs alternate, and what counts is the median of the differences of pairs. The age has waits in it by
-which the pacer makes up for steps that overrun (`pacing/margin.py`, `tempo.py`), and on a busy machine they differ from run
-to run by more than what is sought; the frames that waited least, 5 of 100, show the way alone.
+which the pacer makes up for steps that overrun (`pacing/step_margin.py`, `playout_smoother.py`), and on a busy machine
+they differ from run to run by more than what is sought; the frames that waited least, 5 of 100, show the way alone.
 
 Failures: a client watches at each replica, and one of them loses its own. When is it told, when has one that then stands in
 line a session, and does the other one go on?

@@ -23,49 +23,61 @@ DOCS = Path(__file__).parents[1] / "docs"
 #: The client is the one part that runs on asyncio too: it must not import trio, nor a part that does.
 LAYERS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
+    "moved": ("", ""),
     "protocol": ("errors", "msgspec"),
+    "concurrency": ("errors", "outcome trio"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "decoding": ("", "av cv2 numpy"),
     "pacing": ("", ""),
     "admission": ("", ""),
-    "media": ("errors protocol interface decoding", "av msgspec numpy simplejpeg torch"),
+    "media": ("errors protocol interface decoding", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors protocol", "av msgspec numpy"),
-    "model_host": ("errors", "outcome trio"),
-    "session": ("errors protocol interface pacing media model_host", "msgspec outcome trio"),
+    "configuration": ("errors interface media", "msgspec yaml"),
+    "execution": (
+        "errors protocol concurrency interface pacing media configuration",
+        "msgspec numpy outcome torch trio",
+    ),
+    "session": ("errors protocol concurrency interface pacing media execution", "msgspec trio"),
     "transport": ("protocol", "h11 msgspec trio trio_websocket wsproto"),
-    "connection": ("errors protocol interface pacing media session transport admission", "msgspec numpy trio"),
+    "connection": (
+        "errors protocol concurrency interface pacing admission media execution session transport",
+        "msgspec numpy trio",
+    ),
+    "edge": ("errors protocol admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
-        "errors protocol interface pacing admission media recording model_host session transport connection",
-        "jwt msgspec numpy opentelemetry outcome prometheus_client torch trio yaml",
+        "errors moved protocol concurrency interface admission media recording configuration execution session transport "
+        "connection edge",
+        "msgspec opentelemetry outcome prometheus_client trio",
     ),
     "gate": (
-        "errors protocol admission session transport server",
+        "errors protocol concurrency admission configuration transport edge server",
         "msgspec prometheus_client trio",
     ),
     "replicas": (
-        "errors protocol interface admission gate server",
+        "errors protocol interface admission configuration execution edge server gate",
         "msgspec outcome ray trio",
     ),
-    "headless": (
-        "errors protocol interface pacing media recording model_host session server",
+    "offline": (
+        "errors protocol concurrency interface pacing media recording configuration execution server",
         "msgspec numpy outcome trio yaml",
     ),
     "client": ("errors protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
     "testing": (
-        "errors protocol interface pacing media model_host session transport server headless client",
-        "anyio msgspec numpy trio",
+        "errors concurrency interface configuration execution session transport edge server offline client",
+        "anyio msgspec trio",
     ),
-    "deployment": ("errors server", "msgspec yaml"),
+    "deployment": ("errors configuration", "msgspec yaml"),
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
-        "errors protocol interface media server replicas headless client deployment loadtest",
+        "errors protocol interface media configuration execution edge server replicas offline client deployment loadtest",
         "anyio msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }
 
 #: the files of the root, which only re-export and start
 ROOT = {
-    "__init__": "errors interface model_host server", "__main__": "cli", "model_api": "interface", "tracks": "interface",
+    "__init__": "errors interface concurrency configuration edge execution server",
+    "__main__": "cli", "model_api": "interface", "tracks": "interface", "headless": "moved",
 }  # fmt: skip
 
 
@@ -101,7 +113,7 @@ IMPORTS = imports()
 
 def test_every_part_has_a_layer():
     parts = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    assert parts | {"errors"} == set(LAYERS)
+    assert parts | {"errors", "moved"} == set(LAYERS)
 
 
 def test_the_table_has_no_cycle():

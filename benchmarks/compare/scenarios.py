@@ -21,7 +21,7 @@ WORKLOAD = WORKLOADS["480p"]
 SMALL = Workload("small", 320, 240)
 IMPORTS = {
     "reactor-trio": (OURS_BASE, "import reactor_trio"),
-    "reactor-trio, its server": (OURS_BASE, "import reactor_trio, reactor_trio.cli.run"),
+    "reactor-trio, its server": (OURS_BASE, "import reactor_trio, reactor_trio.cli.run_command"),
     "reactor-runtime": (PEER, "import reactor_runtime"),
     "reactor-runtime, its server": (PEER, "import reactor_runtime.serve, reactor_webrtc"),
     "numpy": (PEER, "import numpy"),

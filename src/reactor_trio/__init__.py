@@ -7,6 +7,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from reactor_trio.concurrency import SessionOver as SessionOver
+    from reactor_trio.configuration.reactor_config import ReactorConfig as ReactorConfig
+    from reactor_trio.edge.tickets import issue_ticket as issue_ticket
     from reactor_trio.errors import BufferClosed as BufferClosed
     from reactor_trio.errors import CommandError as CommandError
     from reactor_trio.errors import ConnectionRefused as ConnectionRefused
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from reactor_trio.errors import ReactorError as ReactorError
     from reactor_trio.errors import SessionEnded as SessionEnded
     from reactor_trio.errors import UploadRefused as UploadRefused
+    from reactor_trio.execution.session_log_filter import SessionFilter as SessionFilter
+    from reactor_trio.execution.session_log_filter import current_session as current_session
     from reactor_trio.interface import EVENT_REGISTRY as EVENT_REGISTRY
     from reactor_trio.interface import INPUT_REGISTRY as INPUT_REGISTRY
     from reactor_trio.interface import MESSAGE_REGISTRY as MESSAGE_REGISTRY
@@ -63,31 +68,26 @@ if TYPE_CHECKING:
     from reactor_trio.interface import get_weights_path as get_weights_path
     from reactor_trio.interface import model as model
     from reactor_trio.interface import to_frames as to_frames
-    from reactor_trio.model_host import SessionOver as SessionOver
-    from reactor_trio.server.host import RuntimeHost as RuntimeHost
-    from reactor_trio.server.logs import SessionFilter as SessionFilter
-    from reactor_trio.server.logs import current_session as current_session
-    from reactor_trio.server.reactor_config import ReactorConfig as ReactorConfig
+    from reactor_trio.server.runtime_host import RuntimeHost as RuntimeHost
     from reactor_trio.server.serve import Serving as Serving
     from reactor_trio.server.serve import serve as serve
-    from reactor_trio.server.tickets import issue_ticket as issue_ticket
 
 _NAMES = {
+    "reactor_trio.concurrency": "SessionOver",
+    "reactor_trio.configuration.reactor_config": "ReactorConfig",
+    "reactor_trio.edge.tickets": "issue_ticket",
     "reactor_trio.errors":
         "BufferClosed CommandError ConnectionRefused DeclarationError ManifestError ModelFailed OutputError "
         "ProtocolError ReactorError SessionEnded UploadRefused",
+    "reactor_trio.execution.session_log_filter": "SessionFilter current_session",
     "reactor_trio.interface":
         "EVENT_REGISTRY INPUT_REGISTRY MESSAGE_REGISTRY OUTPUT_REGISTRY Audio AudioIn AudioOut ClientInfo Connected "
         "Disconnected DistributedPipeline Event FieldInfo FileUploaded Idle Input InputBuffer InputField InputFrame "
         "InputState MessageField ModelMessage Output OutputBuffer ReactorCore ReactorModel ReactorPipeline ReadMode "
         "UploadedFile Video VideoIn VideoModel VideoOut all_input_tracks all_output_tracks command connected disconnected "
         "event file_uploaded get_ctx get_profiler get_weights_path model to_frames",
-    "reactor_trio.model_host": "SessionOver",
-    "reactor_trio.server.host": "RuntimeHost",
-    "reactor_trio.server.logs": "SessionFilter current_session",
-    "reactor_trio.server.reactor_config": "ReactorConfig",
+    "reactor_trio.server.runtime_host": "RuntimeHost",
     "reactor_trio.server.serve": "Serving serve",
-    "reactor_trio.server.tickets": "issue_ticket",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 

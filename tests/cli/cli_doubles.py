@@ -97,7 +97,8 @@ def reactor(*arguments, behaviour=None, stdout=subprocess.PIPE, path="", **named
 if __name__ == "__main__":
     import trio.testing
 
-    from reactor_trio.cli import main, reload
+    from reactor_trio.cli import main
+    from reactor_trio.cli import run_reloading as reload
 
     importlib.import_module("reactor_trio.server.serve").serve = stand_in(sys.argv[1])
     reload.PROGRAM = (__file__, sys.argv[1])

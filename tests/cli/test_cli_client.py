@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.client import headless
+from reactor_trio.client import watch as headless
 from reactor_trio.errors import SessionEnded
 from reactor_trio.interface import Output, ReactorPipeline, Video, event
 from reactor_trio.testing import open_server

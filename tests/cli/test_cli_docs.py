@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reactor_trio.cli.arguments import build_parser
+from reactor_trio.cli.command_parser import build_parser
 
 TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 (COMMANDS,) = (action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))

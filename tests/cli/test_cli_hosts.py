@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reactor_trio.cli.arguments import parse
-from reactor_trio.cli.run import manifest_of, where
+from reactor_trio.cli.command_parser import parse
+from reactor_trio.cli.run_command import manifest_of, where
 from reactor_trio.cli.terminal import UsageError
 
 

@@ -11,10 +11,10 @@ import pytest
 from cli_doubles import reactor
 
 from reactor_trio.cli import main
-from reactor_trio.cli.init import PLACEHOLDER, template_names
+from reactor_trio.cli.init_command import PLACEHOLDER, template_names
+from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.interface import ReactorModel, ReactorPipeline
 from reactor_trio.interface.declaration import declaration_of
-from reactor_trio.server.manifest import load_manifest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -26,9 +26,9 @@ from cli_doubles import ON_A_TERMINAL, SOURCE, reactor
 from rich.console import Console
 from websockets.sync.client import connect
 
-from reactor_trio.cli.keys import KeyLine
-from reactor_trio.cli.live import LiveView
-from reactor_trio.cli.screen import Look, draw, harmless, sparkline, thumbnail
+from reactor_trio.cli.key_input import KeyLine
+from reactor_trio.cli.live_screen import Look, draw, harmless, sparkline, thumbnail
+from reactor_trio.cli.live_view import LiveView
 from reactor_trio.cli.terminal import Terminal
 from reactor_trio.client.statistics import Latency, Spread, Statistics, TrackStatistics, spread
 from reactor_trio.protocol import TrackInfo

@@ -10,8 +10,8 @@ import pytest
 from cli_doubles import reactor
 from test_cli_serving import project, running, started
 
+from reactor_trio.edge.address_limits import _WORDS
 from reactor_trio.loadtest.summary import LIMITS
-from reactor_trio.server.addresses import _WORDS
 
 __all__ = ["project"]
 

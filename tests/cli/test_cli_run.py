@@ -12,7 +12,7 @@ import pytest
 from cli_doubles import reactor
 
 from reactor_trio.cli import main
-from reactor_trio.cli.logs import LineFormatter
+from reactor_trio.cli.log_output import LineFormatter
 
 MODEL = """\
 from reactor_trio.interface import ReactorModel

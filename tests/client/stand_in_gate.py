@@ -13,9 +13,9 @@ from typing import Any
 
 import trio
 
+from reactor_trio.edge.common_responses import page_response
+from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.protocol import close_code
-from reactor_trio.server.answers import page_response
-from reactor_trio.server.tickets import issue_ticket
 from reactor_trio.transport import (
     BodyTaker,
     Conversation,

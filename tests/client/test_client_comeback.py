@@ -16,8 +16,8 @@ from kept_session import KeptSession, other_transport
 from trio.testing import MockClock
 
 from reactor_trio.client import TransportClosed, running
-from reactor_trio.client.comeback import WINDOW
 from reactor_trio.client.outbox import Outbox
+from reactor_trio.client.reconnecting import WINDOW
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.errors import CommandError, ConnectionRefused, ProtocolError, SessionEnded
 from reactor_trio.protocol import Packet, decode_packet, encode_packet

@@ -18,7 +18,8 @@ from trio.testing import MockClock
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
-from reactor_trio.client import Client, Statistics, TrackStatistics, connect, headless, running
+from reactor_trio.client import Client, Statistics, TrackStatistics, connect, running
+from reactor_trio.client import watch as headless
 from reactor_trio.client.statistics import spread
 from reactor_trio.client.urls import session_url
 from reactor_trio.errors import ConnectionRefused, ReactorError, SessionEnded

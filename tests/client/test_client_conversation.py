@@ -9,7 +9,7 @@ from client_doubles import SOUND, VIDEO, packet, welcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactor_trio.client.conversation import (
+from reactor_trio.client.session_protocol import (
     MOST_SETS,
     MOST_SETTINGS,
     Answered,

@@ -14,13 +14,14 @@ from client_doubles import BACKENDS, ScriptedTransport
 from stand_in_gate import KEY, Place, StandInGate, gate_in_a_thread
 
 from reactor_trio import RuntimeHost
-from reactor_trio.client import Client, connect, handshake, headless, running, uploads
+from reactor_trio.client import Client, connect, handshake, running, uploads
+from reactor_trio.client import watch as headless
 from reactor_trio.client.urls import replica_url, session_url
+from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.interface import InputState, Output, ReactorPipeline, UploadedFile, Video, event
-from reactor_trio.server.settings import AuthSettings, Settings
 from reactor_trio.testing import open_server
-from reactor_trio.testing.memory import Stall, StallableStream
+from reactor_trio.testing.memory_connection import Stall, StallableStream
 from reactor_trio.transport import Limits, serve_http
 
 GATE = "ws://gate.test:8080"

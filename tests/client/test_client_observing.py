@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from reactor_trio.client import Client, observe
-from reactor_trio.client.conversation import Answered, Commanded, Received
+from reactor_trio.client.session_protocol import Answered, Commanded, Received
 from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
 

@@ -12,7 +12,7 @@ import pytest
 from reactor_trio.client import connect, record
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
-from reactor_trio.server.host import RuntimeHost
+from reactor_trio.server.runtime_host import RuntimeHost
 
 
 class Level(InputState):

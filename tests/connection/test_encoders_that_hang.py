@@ -14,13 +14,15 @@ import trio
 import trio.testing
 from tier_stage import ChainEncoder, Stage
 
-from reactor_trio.connection import Coders, Inbound, sound
-from reactor_trio.connection.sound import Sound
+from reactor_trio.connection import Inbound
+from reactor_trio.connection import sound_track as sound
+from reactor_trio.connection.sound_track import Sound
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoded, Overrun
+from reactor_trio.media.codec_pool import Coders
 from reactor_trio.media.encoders import PcmEncoder
+from reactor_trio.media.worker_threads import worker_threads
 from reactor_trio.protocol import Packet, TrackInfo, packet_head
-from reactor_trio.server.threads import worker_threads
 
 LIMIT = CodecSettings().timeout
 

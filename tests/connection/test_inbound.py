@@ -11,10 +11,10 @@ import trio
 import trio.testing
 
 from reactor_trio.client.client import Client
-from reactor_trio.connection import Coders
-from reactor_trio.connection.inbound import WAITING, Inbound
+from reactor_trio.connection.media_receiver import WAITING, Inbound
 from reactor_trio.interface import Audio, Input, InputFrame, Output, ReactorPipeline, Video
 from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.media.codec_pool import Coders
 from reactor_trio.protocol import KEYFRAME, Packet, encode_packet
 from reactor_trio.testing import open_server
 

@@ -8,11 +8,11 @@ import trio
 import trio.testing
 
 from reactor_trio.client.push_video import StreamEncoder
-from reactor_trio.connection import Coders
-from reactor_trio.connection.inbound import WAITING, Inbound
+from reactor_trio.connection.media_receiver import WAITING, Inbound
 from reactor_trio.interface import Input, Output, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
-from reactor_trio.media import decoders
+from reactor_trio.media import input_decoder as decoders
+from reactor_trio.media.codec_pool import Coders
 from reactor_trio.protocol import Packet, decode_packet, encode_packet
 from reactor_trio.testing import open_server
 

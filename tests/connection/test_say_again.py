@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import trio
 
-from reactor_trio.connection import Coders, Hello, Outbound, OutboundServices
-from reactor_trio.connection.transcript import Transcript
+from reactor_trio.connection import Hello, Outbound, OutboundServices
+from reactor_trio.connection.message_log import Transcript
 from reactor_trio.media import CodecSettings
+from reactor_trio.media.codec_pool import Coders
 
 
 async def nowhere(function, argument, limit):

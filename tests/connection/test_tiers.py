@@ -11,8 +11,8 @@ import trio.testing
 from tier_stage import FULL, INTERVAL, Stage
 from trio.testing import MockClock
 
-from reactor_trio.connection import tier
-from reactor_trio.connection.lane import Lane
+from reactor_trio.connection import rendition as tier
+from reactor_trio.connection.down_track import Lane
 from reactor_trio.pacing import Quality
 
 # ---- who encodes ----------------------------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ async def test_a_client_that_wants_no_video_before_the_welcome_has_no_encoder(au
 
 
 async def test_the_kit_finds_an_encoder_that_was_left_open(autojump_clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reactor_trio.connection.tier.Tier._close_if_alone", lambda self: None)
+    monkeypatch.setattr("reactor_trio.connection.rendition.Tier._close_if_alone", lambda self: None)
     with pytest.raises(AssertionError, match="encoder none of main_video"):
         async with open_server(Counting, step_cost=0.01) as server, server.connect() as client:
             await client.take(2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from reactor_trio.connection.transcript import Transcript
+from reactor_trio.connection.message_log import Transcript
 
 
 def texts(transcript, after):

@@ -14,10 +14,24 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.connection import Coders, Outbound, OutboundServices, Tiers, outbound, tier, tiers
-from reactor_trio.connection.hello import Hello
+from reactor_trio.connection import (
+    Outbound,
+    OutboundServices,
+    Tiers,
+)
+from reactor_trio.connection import (
+    client_sender as outbound,
+)
+from reactor_trio.connection import (
+    rendition as tier,
+)
+from reactor_trio.connection import (
+    rendition_set as tiers,
+)
+from reactor_trio.connection.connect_request import Hello
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, Overrun, Target
+from reactor_trio.media.codec_pool import Coders
 from reactor_trio.pacing import Quality
 from reactor_trio.protocol import TrackInfo, decode_packet
 from reactor_trio.transport import MessageStream

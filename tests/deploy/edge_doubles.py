@@ -19,10 +19,10 @@ from websockets.sync.client import ClientConnection
 from websockets.sync.client import connect as connect_websocket
 
 from reactor_trio import RuntimeHost
+from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.deployment import Choices, edge_config
+from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.interface import Output, ReactorPipeline, UploadedFile, Video, event
-from reactor_trio.server.settings import AuthSettings, Settings
-from reactor_trio.server.tickets import issue_ticket
 
 HAPROXY = shutil.which("haproxy") or ("/usr/sbin/haproxy" if Path("/usr/sbin/haproxy").exists() else None)
 KEY = "k" * 40

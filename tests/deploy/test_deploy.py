@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reactor_trio.cli.arguments import build_parser, parse
-from reactor_trio.server.settings import Settings
+from reactor_trio.cli.command_parser import build_parser, parse
+from reactor_trio.configuration.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -12,6 +12,8 @@ import jsonschema
 import pytest
 import yaml
 
+from reactor_trio.configuration.manifest import load_manifest
+from reactor_trio.configuration.settings import address_of
 from reactor_trio.deployment import (
     Choices,
     choices_for,
@@ -22,8 +24,6 @@ from reactor_trio.deployment import (
 )  # fmt: skip
 from reactor_trio.errors import ManifestError
 from reactor_trio.replicas.options import manifest_of, parse_options
-from reactor_trio.server.manifest import load_manifest
-from reactor_trio.server.settings import address_of
 
 ROOT = Path(__file__).parents[2]
 EDGE = Choices(

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reactor_trio.server.settings import LimitSettings, Settings, UploadSettings
+from reactor_trio.configuration.settings import LimitSettings, Settings, UploadSettings
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))

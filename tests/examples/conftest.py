@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reactor_trio.server.manifest import load_manifest
+from reactor_trio.configuration.manifest import load_manifest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

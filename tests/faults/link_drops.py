@@ -21,8 +21,8 @@ from adder import Adder
 from cut_link import CutLink, cut_link, port_of
 
 from reactor_trio.client import Client, connect
-from reactor_trio.server.host import RuntimeHost
-from reactor_trio.server.settings import LimitSettings, Settings
+from reactor_trio.configuration.settings import LimitSettings, Settings
+from reactor_trio.server.runtime_host import RuntimeHost
 
 
 class Figures(NamedTuple):

@@ -22,8 +22,8 @@ from websockets.sync.client import connect as connect_third_party
 
 from reactor_trio import serve
 from reactor_trio.client import Client, connect
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video, event
-from reactor_trio.server.settings import Settings
 
 T = TypeVar("T")
 

@@ -20,7 +20,8 @@ import trio.testing
 from cancelling import Injector, everywhere, never_waited, tasks
 from fault_peers import CLOSE, TEXT, frame, opening
 
-import reactor_trio.testing.server as kit
+import reactor_trio.testing.memory_server as kit
+from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.errors import CommandError, ReactorError
 from reactor_trio.interface import (
     Idle,
@@ -37,11 +38,10 @@ from reactor_trio.interface import (
     event,
     file_uploaded,
 )
-from reactor_trio.server.settings import LimitSettings
 from reactor_trio.testing import open_server
-from reactor_trio.transport import body as body_module
 from reactor_trio.transport import http, serve_http, websocket
-from reactor_trio.transport import stream as stream_module
+from reactor_trio.transport import request_body as body_module
+from reactor_trio.transport import wire_stream as stream_module
 
 #: what a client may be told when its server's side is cancelled
 ENDS = (ReactorError, CommandError, trio.BrokenResourceError, trio.ClosedResourceError)

@@ -11,10 +11,10 @@ PACKAGE = Path(reactor_trio.__file__).parent
 
 #: modules that tell people or other machines the time of day, and what for
 MAY = {
-    "cli/logs.py": "the time of a log entry",
-    "server/recorder.py": "the name of a recording",
+    "cli/log_output.py": "the time of a log entry",
+    "server/session_recording.py": "the name of a recording",
     "recording/timeline.py": "when a recording began",
-    "server/tickets.py": "expiry",
+    "edge/tickets.py": "expiry",
     "server/tracing.py": "when a span began, as OpenTelemetry wants it",
     "cli/doctor/tls.py": "expiry of a certificate",
 }

@@ -27,7 +27,7 @@ import ctypes
 import logging
 import os
 import sys
-from reactor_trio.model_host import SessionOver
+from reactor_trio.concurrency import SessionOver
 
 class Ends(BaseException):
     """Neither an Exception nor one that Python knows."""

@@ -15,7 +15,7 @@ from reactor_trio.client.push_video import StreamEncoder
 from reactor_trio.interface import Input, Output, ReactorPipeline, Video
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Undecodable
-from reactor_trio.media.decoders import MAX_SIDE
+from reactor_trio.media.input_decoder import MAX_SIDE
 from reactor_trio.protocol import Packet, encode_packet
 from reactor_trio.testing import open_server
 

@@ -11,9 +11,9 @@ import anyio.to_thread
 import pytest
 
 from reactor_trio.client import connect
-from reactor_trio.client.headless import watch
-from reactor_trio.server.host import RuntimeHost
-from reactor_trio.server.settings import Settings
+from reactor_trio.client.watch import watch
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.server.runtime_host import RuntimeHost
 
 sys.path.insert(0, str(Path(__file__).parent))
 from adder import Adder

@@ -21,16 +21,16 @@ from fuzz_server import PICTURE, VECTORS, WORDS_OF_PACKETS, WORDS_OF_TEXT, frame
 from fuzzing import Run, Target, kind_of, mutated
 
 from reactor_trio.client.client import Client
+from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.push_video import StreamEncoder
 from reactor_trio.client.running import running
-from reactor_trio.client.transport import TransportClosed
+from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.decoding import DecodeError, VideoDecoder
 from reactor_trio.errors import ConnectionRefused, ManifestError, ProtocolError, SessionEnded
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Undecodable
 from reactor_trio.pacing import LinkControl
-from reactor_trio.server.manifest import load_manifest
 
 TRACK = {
     "index": 0,

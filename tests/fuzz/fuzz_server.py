@@ -22,13 +22,12 @@ import trio.testing
 from fuzz_tickets import JsonWebTokens
 from fuzzing import LONGEST, Run, Target, kind_of, mutated
 
-from reactor_trio.connection.coders import Coders
-from reactor_trio.connection.conversation import _Conversation
-from reactor_trio.connection.hello import Hello, HelloRefused, parse_hello
-from reactor_trio.connection.inbound import Inbound
-from reactor_trio.connection.outbound import Outbound
-from reactor_trio.connection.services import OutboundServices
-from reactor_trio.connection.tiers import Tiers
+from reactor_trio.connection.client_connection import _Conversation
+from reactor_trio.connection.client_sender import Outbound
+from reactor_trio.connection.connect_request import Hello, HelloRefused, parse_hello
+from reactor_trio.connection.media_receiver import Inbound
+from reactor_trio.connection.rendition_set import Tiers
+from reactor_trio.connection.sender_services import OutboundServices
 from reactor_trio.interface import (
     Audio,
     Idle,
@@ -44,9 +43,10 @@ from reactor_trio.interface import (
 )
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.media import CodecSettings
+from reactor_trio.media.codec_pool import Coders
 from reactor_trio.protocol import decode_server_text
 from reactor_trio.testing import open_server
-from reactor_trio.testing.server import TestServer
+from reactor_trio.testing.memory_server import TestServer
 from reactor_trio.transport import Refused, Response, serve_http
 from reactor_trio.transport.http import _parse
 from reactor_trio.transport.upgrade import check_handshake

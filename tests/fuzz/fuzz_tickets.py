@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from fuzzing import LONGEST, Run, Target, kind_of, mutated
 from jwt import PyJWS
 
-from reactor_trio.server.tickets import TicketRefused, Tickets
+from reactor_trio.edge.tickets import TicketRefused, Tickets
 
 KEY = b"k" * 32
 NOW = 1_800_000_000.0

@@ -13,20 +13,20 @@ import trio
 from fuzz_client import ACCEPTED, _Stream
 from fuzz_server import GET, OPENING, Fuzzed, _Desk, exchange, frame, said
 
-from reactor_trio.client.conversation import MOST_TRACKS, Conversation
+from reactor_trio.client.client_transport import MAX_FRAGMENTS, TransportClosed
 from reactor_trio.client.decoders import make_decoder
 from reactor_trio.client.handshake import open_websocket
-from reactor_trio.client.transport import MAX_FRAGMENTS, TransportClosed
-from reactor_trio.connection.conversation import _Conversation
-from reactor_trio.connection.hello import Hello
+from reactor_trio.client.session_protocol import MOST_TRACKS, Conversation
+from reactor_trio.configuration.manifest import load_manifest
+from reactor_trio.connection.client_connection import _Conversation
+from reactor_trio.connection.connect_request import Hello
+from reactor_trio.edge import common_responses as answers
 from reactor_trio.errors import CommandError, ConnectionRefused, ManifestError, ProtocolError
 from reactor_trio.interface import Idle, ModelMessage, Output, ReactorPipeline, Video, event
-from reactor_trio.media.decoders import _shown
+from reactor_trio.media.input_decoder import _shown
 from reactor_trio.pacing import LinkControl
 from reactor_trio.protocol import Packet, ServerText, TrackInfo, encode_server_text
 from reactor_trio.protocol.text import MAX_LINE
-from reactor_trio.server import answers
-from reactor_trio.server.manifest import load_manifest
 from reactor_trio.testing import open_server, open_session
 
 

@@ -25,12 +25,12 @@ from fuzzing import unwrapped
 from hypothesis import strategies as st
 from script_models import AsyncPipeline, Blocking, Pipeline, RunLoop
 
-from reactor_trio.client.transport import TransportClosed
+from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.protocol import decode_packet
 from reactor_trio.testing import open_server
-from reactor_trio.testing.memory import Stall
-from reactor_trio.testing.server import TestServer
+from reactor_trio.testing.memory_connection import Stall
+from reactor_trio.testing.memory_server import TestServer
 
 RATE, PENDING, UNANSWERED = 20, 4, 12
 LIMITS = {"commands_per_second": RATE, "pending_commands": PENDING, "unanswered_commands": UNANSWERED}

@@ -14,17 +14,17 @@ import trio.testing
 
 from reactor_trio import Output, ReactorPipeline, Video
 from reactor_trio.admission import Refused
+from reactor_trio.client.client_transport import TransportClosed, WebSocketTransport
 from reactor_trio.client.handshake import open_websocket
-from reactor_trio.client.transport import TransportClosed, WebSocketTransport
+from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.gate.allocation import Allocation
+from reactor_trio.gate.gate_metrics import GateMetrics
+from reactor_trio.gate.gate_site import GateSite
 from reactor_trio.gate.lessor import Granted, LeaseLost, Word
-from reactor_trio.gate.metrics import GateMetrics
-from reactor_trio.gate.site import GateSite
 from reactor_trio.server.leases import Ended, leased
-from reactor_trio.server.settings import Settings
-from reactor_trio.session.bell import Bell
 from reactor_trio.testing import TestServer, open_server
-from reactor_trio.testing.memory import Stall, StallableStream
+from reactor_trio.testing.memory_connection import Stall, StallableStream
 from reactor_trio.transport import serve_http
 
 HOST = "127.0.0.1"

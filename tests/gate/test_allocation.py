@@ -8,12 +8,12 @@ from gate_kit import Caller, decoded, open_gate, place_of
 
 from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.admission import Claims
-from reactor_trio.client.transport import TransportClosed
+from reactor_trio.client.client_transport import TransportClosed
+from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Settings
+from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
+from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.lessor import Granted, LeaseLost
-from reactor_trio.gate.metrics import GateMetrics
-from reactor_trio.server.settings import AuthSettings, LimitSettings, Settings
-from reactor_trio.server.tickets import issue_ticket
 
 
 async def test_a_place_comes_at_once_and_is_good_for_one_session(autojump_clock):

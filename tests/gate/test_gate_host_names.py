@@ -6,7 +6,7 @@ import socket
 
 from gate_kit import open_gate
 
-from reactor_trio.server.settings import Settings
+from reactor_trio.configuration.settings import Settings
 
 
 async def test_a_gate_at_all_addresses_is_called_by_this_machines_name(autojump_clock, monkeypatch):

@@ -25,7 +25,7 @@ import msgspec
 import trio.testing
 from golden_model import Golden
 
-from reactor_trio.cli.arguments import build_parser
+from reactor_trio.cli.command_parser import build_parser
 from reactor_trio.errors import CommandError
 from reactor_trio.protocol import asyncapi_document
 from reactor_trio.testing import open_server
@@ -117,7 +117,9 @@ def _metrics(text: str) -> str:
 def _modules() -> dict[str, Any]:
     names: dict[str, Any] = {}
     for name in PUBLIC:
-        module = importlib.import_module(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # paths of earlier versions still import
+            module = importlib.import_module(name)
         own = [one for one, value in vars(module).items() if one[0] != "_" and isinstance(value, type | FunctionType)]
         names[name] = sorted(getattr(module, "__all__", own))
     for place in PLACES:

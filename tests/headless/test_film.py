@@ -16,9 +16,9 @@ import trio
 from headless_models import Counting, Failing, Picture, Sounding, picture
 
 from reactor_trio.errors import ModelFailed, ReactorError
-from reactor_trio.headless import render, render_to, write
-from reactor_trio.headless.film import png
 from reactor_trio.interface import ReactorPipeline
+from reactor_trio.offline import render, render_to, write
+from reactor_trio.offline.film_files import png
 
 BITS = 8
 PATH = os.pathsep.join([str(Path(__file__).parent), *sys.path])
@@ -71,7 +71,7 @@ def test_pictures_need_no_pyav(tmp_path):
     script = (
         "import sys; sys.modules['av'] = None\n"
         "from headless_models import Sounding\n"
-        "from reactor_trio.headless import render_to\n"
+        "from reactor_trio.offline import render_to\n"
         "render_to(sys.argv[1], Sounding)\n"
     )
     arguments = [sys.executable, "-c", script, str(tmp_path / "pictures")]

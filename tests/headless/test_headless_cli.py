@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from reactor_trio.cli import main
-from reactor_trio.server.manifest import load_manifest
+from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.testing import open_server
 
 MODEL = """\
@@ -60,7 +60,7 @@ def project(tmp_path):
 @pytest.fixture
 def reactor(project, monkeypatch, capsys):
     """Runs a command line in this process; returns code, stdout, stderr."""
-    monkeypatch.setattr("reactor_trio.cli.render.configure_logging", lambda *_, **__: None)
+    monkeypatch.setattr("reactor_trio.cli.render_command.configure_logging", lambda *_, **__: None)
     monkeypatch.chdir(project)
 
     def run(line):

@@ -22,8 +22,8 @@ from headless_models import (
 )
 
 from reactor_trio.errors import ModelFailed, ReactorError
-from reactor_trio.headless import ScriptError, render, rendered
 from reactor_trio.interface import command, event, get_ctx
+from reactor_trio.offline import ScriptError, render, rendered
 
 RED = [
     {"step": 0, "name": "set_red", "arguments": {"red": 5}},
@@ -125,7 +125,7 @@ async def test_a_handler_may_emit():
 
 
 async def test_a_handler_that_waits_for_the_next_frame_holds_it_up_for_a_while(monkeypatch):
-    monkeypatch.setattr("reactor_trio.headless.half.PATIENCE", 0.05)
+    monkeypatch.setattr("reactor_trio.offline.unpaced_session.PATIENCE", 0.05)
 
     class Asking(Looping):
         def __init__(self):

@@ -10,7 +10,7 @@ import trio.testing
 from headless_models import AsyncCounting, Blocking, Counting, Looping, Noisy, Taking, seen
 
 from reactor_trio.errors import CommandError
-from reactor_trio.headless import ScriptError, Verification, read_recording, replay
+from reactor_trio.offline import ScriptError, Verification, read_recording, replay
 from reactor_trio.testing import assert_replays, open_server, replayed_frames
 
 

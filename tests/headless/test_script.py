@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from headless_models import Counting
 
-from reactor_trio.headless import ScriptError, read_script, rendered
-from reactor_trio.server.manifest import load_manifest
+from reactor_trio.configuration.manifest import load_manifest
+from reactor_trio.offline import ScriptError, read_script, rendered
 
 YAML = """\
 # a comment

@@ -8,8 +8,8 @@ import socket
 import pytest
 import trio
 
-from reactor_trio.server.isolation import words
-from reactor_trio.server.isolation.link import SocketLink
+from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation.process_link import SocketLink
 
 
 @pytest.fixture

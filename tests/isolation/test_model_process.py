@@ -13,8 +13,8 @@ from model_processes import is_gone, nothing_more_is_open, until_served, without
 
 from reactor_trio import ReactorPipeline
 from reactor_trio.client import connect
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.server.serve import serve
-from reactor_trio.server.settings import Settings
 
 
 @pytest.fixture

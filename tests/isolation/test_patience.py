@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.server.isolation.patience import SLICES, within
+from reactor_trio.execution.isolation.time_limit import SLICES, within
 
 
 @pytest.mark.parametrize(("takes", "in_time"), [(0, True), (7.9, True), (8.1, False), (math.inf, False)])

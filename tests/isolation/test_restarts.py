@@ -10,10 +10,11 @@ import trio
 
 from reactor_trio import InputState, Output, ReactorModel, ReactorPipeline, Video, event
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
-from reactor_trio.server.isolation import words, worker
-from reactor_trio.server.restarts import PAUSES, STAYED
+from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import isolated_worker as worker
+from reactor_trio.execution.restarts import PAUSES, STAYED
 from reactor_trio.testing import open_server
-from reactor_trio.testing.isolated import InlineProcess
+from reactor_trio.testing.inline_process import InlineProcess
 
 LOAD = 3.0
 

@@ -13,7 +13,7 @@ from test_several_clients import *  # noqa: F403
 from test_told_values import *  # noqa: F403
 from test_upload_rows import *  # noqa: F403
 
-import reactor_trio.testing.server as kit
+import reactor_trio.testing.memory_server as kit
 
 for left_out in [
     "test_a_model_that_raises_ends_its_session_and_serves_the_next",

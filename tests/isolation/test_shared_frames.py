@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.server.isolation import words
-from reactor_trio.server.isolation.shared import WORTH_SHARING, SeenFrames, SharedFrames
+from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation.shared_frames import WORTH_SHARING, SeenFrames, SharedFrames
 
 SIDE = 200
 

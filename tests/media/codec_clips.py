@@ -9,7 +9,7 @@ import numpy as np
 
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import Encoded, Encoder, Target, open_encoder
-from reactor_trio.media.settings import CodecSettings
+from reactor_trio.media.codec_settings import CodecSettings
 
 VIDEO = TrackSpec("picture", "video")
 

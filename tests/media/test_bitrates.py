@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from reactor_trio.media.bitrates import FixedPlan, LivePlan, Opening, SteppedPlan, Target, full_bitrate, nominal_fps
+from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.jpeg import JpegQuality
-from reactor_trio.media.settings import CodecSettings
 
 AUTO = CodecSettings()
 FULL = 2_000_000.0

@@ -10,7 +10,7 @@ import pytest
 from codec_clips import VIDEO, colour_bars, grainy, opened, psnr
 from simplejpeg import decode_jpeg
 
-from reactor_trio.connection.hello import HelloRefused, parse_hello
+from reactor_trio.connection.connect_request import HelloRefused, parse_hello
 from reactor_trio.media import CodecSettings, Target, encoders, open_encoder, video_codecs
 
 WITHOUT = """
@@ -22,7 +22,7 @@ find_spec = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in {blocked!r} else find_spec(name, *rest)
 import numpy as np
 from reactor_trio.media import CodecSettings, Target, choose_codecs, encoders, open_encoder, video_codecs
-from reactor_trio.connection.hello import HelloRefused, parse_hello
+from reactor_trio.connection.connect_request import HelloRefused, parse_hello
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.tracks import TrackSpec
 picture = np.zeros((480, 640, 3), np.uint8); picture[:, 320:] = (255, 128, 0)
@@ -83,7 +83,7 @@ def test_without_opencv_ffmpeg_converts_and_it_is_said_once() -> None:
 
 
 def test_the_media_layer_imports_none_of_them_before_they_are_needed() -> None:
-    program = "import sys, reactor_trio.cli.run; assert not {'av', 'cv2', 'torch'} & set(sys.modules)"
+    program = "import sys, reactor_trio.cli.run_command; assert not {'av', 'cv2', 'torch'} & set(sys.modules)"
     assert in_a_fresh_interpreter(program) == []
 
 

@@ -15,10 +15,11 @@ import torch
 import trio
 import trio.testing
 
+from reactor_trio.execution.drivers.device_fence import until_made
 from reactor_trio.interface import Audio, Output, ReactorModel, ReactorPipeline, Video, VideoModel, get_ctx
-from reactor_trio.media import chunk_from_output, devices, frames, to_host
-from reactor_trio.media.devices import CudaQueue, DeviceFrames, PlainQueue, open_queue
-from reactor_trio.session.device_time import until_made
+from reactor_trio.media import chunk_from_output, frames, to_host
+from reactor_trio.media import device_frames as devices
+from reactor_trio.media.device_frames import CudaQueue, DeviceFrames, PlainQueue, open_queue
 from reactor_trio.testing import hold_clock, open_session
 
 

@@ -16,7 +16,7 @@ from codec_clips import VIDEO, Decoder, colour_bars, opened, psnr
 from reactor_trio.errors import ManifestError
 from reactor_trio.media import CodecSettings, Target, encoders, nvenc, open_encoder
 from reactor_trio.media.conversion import Converter
-from reactor_trio.media.devices import DeviceFrames
+from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.media.h264 import X264Encoder
 from reactor_trio.media.nvenc import NvencEncoder, nvenc_refusal, rgb_to_nv12
 

@@ -15,8 +15,8 @@ from mission_pages import IMPORTS, block, compose, runnable
 
 import reactor_trio
 from reactor_trio.client import connect
+from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.errors import CommandError
-from reactor_trio.server.manifest import load_manifest
 from reactor_trio.testing import open_server
 
 # Stand-ins for torch and the checkpoint; `num_steps`, which block 4 reads, is not in block 1.

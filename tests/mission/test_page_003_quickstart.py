@@ -10,9 +10,9 @@ import pytest
 from mission_pages import IMPORTS, block, compose, runnable
 
 import reactor_trio
-from reactor_trio.cli.init import PLACEHOLDER
+from reactor_trio.cli.init_command import PLACEHOLDER
+from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.errors import CommandError
-from reactor_trio.server.manifest import load_manifest
 from reactor_trio.testing import open_server
 
 TEMPLATE = Path(reactor_trio.__file__).parent / "cli" / "templates" / "gradient"

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import trio
 
+from reactor_trio.concurrency import AsyncioUsedError, with_twin
+from reactor_trio.concurrency.asyncio_guard import _TWINS
 from reactor_trio.errors import CommandError
 from reactor_trio.interface import Output, ReactorPipeline, Video, event
-from reactor_trio.model_host import AsyncioUsedError, with_twin
-from reactor_trio.model_host.asyncio_hint import _TWINS
 from reactor_trio.testing import open_session
 
 

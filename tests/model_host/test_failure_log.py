@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from reactor_trio.model_host import FailureLog
-from reactor_trio.model_host.failure_log import KINDS
-from reactor_trio.server.isolation.failure import error_of, failure_of
+from reactor_trio.concurrency import FailureLog
+from reactor_trio.concurrency.failure_log import KINDS
+from reactor_trio.execution.isolation.remote_failure import error_of, failure_of
 
 log = logging.getLogger("test")
 

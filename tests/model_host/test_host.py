@@ -13,8 +13,8 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.model_host import HostClosed, ModelHost, Timekeeper, open_model_host, strip
-from reactor_trio.testing.timekeeping import HeldTime, InlineTime, hold_clock
+from reactor_trio.concurrency import HostClosed, ModelHost, Timekeeper, open_model_host, strip
+from reactor_trio.testing.virtual_time import HeldTime, InlineTime, hold_clock
 
 VAR: contextvars.ContextVar[str] = contextvars.ContextVar("var")
 

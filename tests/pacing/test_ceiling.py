@@ -11,7 +11,7 @@ import trio
 
 from reactor_trio import Output, ReactorPipeline, Video
 from reactor_trio.pacing import Cadence, Ceiling
-from reactor_trio.pacing.ceiling import AIM, FRAMES, HIGHER, SECONDS
+from reactor_trio.pacing.frame_rate_cap import AIM, FRAMES, HIGHER, SECONDS
 from reactor_trio.testing import Link, open_server, open_session
 
 
@@ -116,7 +116,7 @@ async def slow_worker(function: Any, argument: Any, limit: float = math.inf) -> 
 async def test_a_free_model_runs_as_fast_as_its_encoder(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock, model: type[Free], made: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr("reactor_trio.testing.server._here", slow_worker)
+    monkeypatch.setattr("reactor_trio.testing.memory_server._here", slow_worker)
     async with open_session(model, step_cost=0.001, video=["jpeg"]) as client:
         await client.take(300)  # it has settled
         frames = await client.take(200)
@@ -132,7 +132,7 @@ async def test_a_free_model_runs_as_fast_as_its_encoder(
 async def test_who_takes_no_frames_does_not_lift_the_ceiling_of_those_whose_encoder_is_busy(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock, other: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("reactor_trio.testing.server._here", slow_worker)
+    monkeypatch.setattr("reactor_trio.testing.memory_server._here", slow_worker)
     link = Link(*other["link"]) if "link" in other else None
     async with open_server(Noise, step_cost=0.001) as server, server.connect(video=["jpeg"]) as client:
         async with server.connect(role="viewer", video=other["video"], link=link):

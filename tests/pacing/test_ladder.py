@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactor_trio.pacing import Ladder, Quality
-from reactor_trio.pacing.ladder import HYSTERESIS, LEAST_BITS_PER_PIXEL
+from reactor_trio.pacing.bitrate_ladder import HYSTERESIS, LEAST_BITS_PER_PIXEL
 
 VGA = 640 * 480 * 30  # pixels per second
 FULL = 2_000_000.0

@@ -1,7 +1,7 @@
 """How long before need: exact numbers, no loop."""
 
 from reactor_trio.pacing import Margin
-from reactor_trio.pacing.margin import LEAST, NEEDED, REMEMBERED, WARM_UP
+from reactor_trio.pacing.step_margin import LEAST, NEEDED, REMEMBERED, WARM_UP
 
 INTERVAL = 0.04
 

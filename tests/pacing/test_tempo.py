@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from reactor_trio.pacing import Tempo
-from reactor_trio.pacing.tempo import AHEAD, ALPHA, FASTER, GAIN, LONGEST, MOST, WARM_UP
+from reactor_trio.pacing.playout_smoother import AHEAD, ALPHA, FASTER, GAIN, LONGEST, MOST, WARM_UP
 
 
 def observed(*steps: float, frames: int = 1) -> Tempo:

@@ -10,7 +10,7 @@ import pytest
 import trio
 from replica_kit import PATIENCE
 
-from reactor_trio.replicas.crossing import Words, hear_all
+from reactor_trio.replicas.asyncio_bridge import Words, hear_all
 
 Loop = asyncio.AbstractEventLoop
 

@@ -9,7 +9,7 @@ import pytest
 from replica_kit import HERE
 
 from reactor_trio.errors import ManifestError
-from reactor_trio.replicas.facts import facts_of
+from reactor_trio.replicas.model_facts import facts_of
 from reactor_trio.replicas.options import Options
 
 MODEL = """

@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from reactor_trio.replicas.node_address import parse_name
 from reactor_trio.replicas.node_helper import _end_if_stopped
 from reactor_trio.replicas.options import Options
-from reactor_trio.replicas.place import parse_name
 from reactor_trio.replicas.replica import _listen
 
 #: A name with brackets and a T in it must not pass for a state.

@@ -11,13 +11,13 @@ from urllib.parse import urlencode
 import trio
 from row_models import Picture, picture
 
-from reactor_trio.client.transport import TransportClosed
+from reactor_trio.client.client_transport import TransportClosed
+from reactor_trio.concurrency.repeated_event import Bell
 from reactor_trio.interface import ModelMessage, ReactorPipeline, connected, disconnected, event
 from reactor_trio.protocol import Packet, decode_packet
-from reactor_trio.session.bell import Bell
 from reactor_trio.testing import Link
-from reactor_trio.testing.memory import Stall
-from reactor_trio.testing.server import TestServer
+from reactor_trio.testing.memory_connection import Stall
+from reactor_trio.testing.memory_server import TestServer
 
 
 class Added(ModelMessage):

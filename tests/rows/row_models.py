@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from reactor_trio.client import Frame
-from reactor_trio.client.transport import Transport
+from reactor_trio.client.client_transport import Transport
 from reactor_trio.interface import Output, Video
-from reactor_trio.testing.memory import Stall
-from reactor_trio.testing.server import TestServer
+from reactor_trio.testing.memory_connection import Stall
+from reactor_trio.testing.memory_server import TestServer
 
 #: The model in the test's loop; on its own thread; behind the real WebSocket framing.
 PLACEMENTS: list[dict[str, Any]] = [{}, {"thread": True}, {"websocket": True}]

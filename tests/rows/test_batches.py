@@ -10,8 +10,8 @@ import trio
 from row_models import Picture, picture, shown
 
 from reactor_trio.errors import DeclarationError, OutputError, ReactorError
-from reactor_trio.headless import rendered
 from reactor_trio.interface import Idle, InputState, ModelMessage, ReactorPipeline, disconnected, event
+from reactor_trio.offline import rendered
 from reactor_trio.testing import PipelineExecutor, open_server, open_session
 
 INLINE_AND_THREAD = pytest.mark.parametrize("placement", [{}, {"thread": True}], ids=["inline", "thread"])

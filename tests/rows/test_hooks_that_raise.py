@@ -11,7 +11,6 @@ import trio
 from row_models import PLACEMENTS, Picture, picture, shown
 
 from reactor_trio.errors import ModelFailed, SessionEnded
-from reactor_trio.headless import rendered
 from reactor_trio.interface import (
     DistributedPipeline,
     InputState,
@@ -23,6 +22,7 @@ from reactor_trio.interface import (
     event,
     get_ctx,
 )
+from reactor_trio.offline import rendered
 from reactor_trio.testing import open_server
 
 COST = 0.25

@@ -10,6 +10,7 @@ import pytest
 import trio
 from row_models import Picture, in_all_placements, picture, shown
 
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import BufferClosed, DeclarationError, ReactorError
 from reactor_trio.interface import (
     Audio,
@@ -27,7 +28,6 @@ from reactor_trio.interface import (
     event,
 )
 from reactor_trio.interface.declaration import declaration_of
-from reactor_trio.server.settings import Settings
 from reactor_trio.testing import open_server, open_session
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reactor_trio.interface import values
-from reactor_trio.interface.values import MOST_BYTES, json_of
-from reactor_trio.session.state_watch import StateWatch
+from reactor_trio.execution.state_watch import StateWatch
+from reactor_trio.interface import json_values as values
+from reactor_trio.interface.json_values import MOST_BYTES, json_of
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import trio
 from row_models import Picture, picture
 
 from reactor_trio.errors import ModelFailed, OutputError
+from reactor_trio.execution.current_session import current_session
 from reactor_trio.interface import (
     InputField,
     InputState,
@@ -18,7 +19,6 @@ from reactor_trio.interface import (
     VideoModel,
     event,
 )
-from reactor_trio.session.identity import current_session
 from reactor_trio.testing import open_server
 
 INLINE_AND_THREAD = pytest.mark.parametrize("placement", [{}, {"thread": True}], ids=["inline", "thread"])

@@ -13,7 +13,7 @@ from row_models import Picture, in_all_placements, picture
 
 from reactor_trio.errors import CommandError, SessionEnded
 from reactor_trio.interface import InputField, InputState, ReactorPipeline, event
-from reactor_trio.server.moderation import UNCHECKED, check_in_thread
+from reactor_trio.server.moderation_hook import UNCHECKED, check_in_thread
 from reactor_trio.testing import open_server, open_session
 
 

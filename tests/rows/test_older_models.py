@@ -13,8 +13,8 @@ from omegaconf import DictConfig, OmegaConf
 from row_models import picture, shown
 
 from reactor_trio import DeclarationError, ManifestError, command, get_ctx
-from reactor_trio.interface.blocking import instantiate
 from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.interface.video_model import instantiate
 from reactor_trio.model_api import VideoModel, model
 from reactor_trio.testing import open_server, open_session
 from reactor_trio.tracks import AudioIn, AudioOut, VideoIn, VideoOut

@@ -11,7 +11,7 @@ from row_models import Picture, in_all_placements, picture, shown
 
 from reactor_trio.errors import OutputError, SessionEnded
 from reactor_trio.interface import Audio, Output, ReactorModel, ReactorPipeline, Video, event
-from reactor_trio.pacing.margin import LEAST
+from reactor_trio.pacing.step_margin import LEAST
 from reactor_trio.testing import open_server, open_session
 
 

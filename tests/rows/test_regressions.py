@@ -25,7 +25,7 @@ from reactor_trio.interface import (
 )
 from reactor_trio.media import choose_codecs
 from reactor_trio.testing import Link, open_server, open_session
-from reactor_trio.testing.memory import MemoryLink, MemoryMessages, Stall
+from reactor_trio.testing.memory_connection import MemoryLink, MemoryMessages, Stall
 from reactor_trio.transport import Request
 
 

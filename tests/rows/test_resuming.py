@@ -16,7 +16,7 @@ from row_models import Picture, in_all_placements, picture
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Output, ReactorModel, ReactorPipeline, Video, VideoModel, event, get_ctx, model
 from reactor_trio.testing import Link, open_server
-from reactor_trio.testing.memory import Stall
+from reactor_trio.testing.memory_connection import Stall
 
 
 def ns(peer):

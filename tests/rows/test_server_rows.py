@@ -12,16 +12,16 @@ import pytest
 import trio
 from row_models import Picture, in_all_placements, picture, raw_session, shown
 
+from reactor_trio.concurrency import open_model_host
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
+from reactor_trio.execution.placement import LocalPlacement
 from reactor_trio.interface import ReactorModel, ReactorPipeline, connected, disconnected, event
 from reactor_trio.media import CodecSettings, encoders
-from reactor_trio.model_host import open_model_host
-from reactor_trio.server.placement import LocalPlacement
+from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.server.settings import Settings
-from reactor_trio.server.site import ReactorSite
 from reactor_trio.testing import open_server
-from reactor_trio.testing.timekeeping import InlineTime
+from reactor_trio.testing.virtual_time import InlineTime
 from reactor_trio.transport import Request
 
 

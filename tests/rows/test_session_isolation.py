@@ -12,6 +12,7 @@ import trio
 from row_models import Picture, picture, raw_session, shown
 
 from reactor_trio.errors import ModelFailed, SessionEnded
+from reactor_trio.execution.current_session import current_session
 from reactor_trio.interface import (
     Input,
     InputState,
@@ -23,7 +24,6 @@ from reactor_trio.interface import (
     disconnected,
     event,
 )
-from reactor_trio.session.identity import current_session
 from reactor_trio.testing import open_server
 
 INLINE_AND_THREAD = pytest.mark.parametrize("placement", [{}, {"thread": True}], ids=["inline", "thread"])

@@ -15,7 +15,7 @@ from resume_peers import returner
 from row_models import Picture, ack, in_all_placements, picture, raw_peer, raw_session, refusal
 
 from reactor_trio.client import Client, StateChanged
-from reactor_trio.client.conversation import Answered, Message
+from reactor_trio.client.session_protocol import Answered, Message
 from reactor_trio.errors import CommandError
 from reactor_trio.interface import (
     Idle,
@@ -29,7 +29,7 @@ from reactor_trio.interface import (
     connected,
     event,
 )
-from reactor_trio.interface.values import MOST_BYTES
+from reactor_trio.interface.json_values import MOST_BYTES
 from reactor_trio.testing import open_server
 
 COST = 0.25

@@ -27,7 +27,7 @@ from reactor_trio.interface import (
     file_uploaded,
     get_ctx,
 )
-from reactor_trio.session import uploads as uploads_module
+from reactor_trio.session import upload_store as uploads_module
 from reactor_trio.testing import open_server, open_session
 
 UPLOAD = {

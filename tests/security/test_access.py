@@ -10,11 +10,11 @@ import pytest
 import trio
 
 from reactor_trio import issue_ticket
+from reactor_trio.configuration.settings import AuthSettings
+from reactor_trio.edge.access import LOG_ADDRESSES, LOG_WINDOW, Access, DenialLog, Denied
+from reactor_trio.edge.address_limits import network_of
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.interface import Output, ReactorPipeline, Video
-from reactor_trio.server.access import LOG_ADDRESSES, LOG_WINDOW, Access, DenialLog, Denied
-from reactor_trio.server.addresses import network_of
-from reactor_trio.server.settings import AuthSettings
 from reactor_trio.testing import open_server
 
 TOKEN, WATCH, KEY = "control-" + "t" * 16, "watching-" + "v" * 16, "k" * 32

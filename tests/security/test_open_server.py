@@ -13,9 +13,9 @@ from fault_peers import opening
 
 from reactor_trio import issue_ticket, serve
 from reactor_trio.cli import main
+from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Settings
+from reactor_trio.edge.tickets import Tickets
 from reactor_trio.interface import Output, ReactorPipeline, Video
-from reactor_trio.server.settings import AuthSettings, LimitSettings, Settings
-from reactor_trio.server.tickets import Tickets
 
 TOKEN = "control-" + "t" * 16
 KEY = "k" * 32

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from fault_peers import SOURCE, Gone, RawClient, ask, frame, opening, reactor_run
 
-import reactor_trio.server.site as site_module
+import reactor_trio.server.reactor_site as site_module
 from reactor_trio import issue_ticket
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.urls import without_token

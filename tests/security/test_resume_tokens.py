@@ -12,7 +12,7 @@ from reactor_trio import issue_ticket
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
-from reactor_trio.testing.memory import MemoryLink, MemoryMessages, Stall
+from reactor_trio.testing.memory_connection import MemoryLink, MemoryMessages, Stall
 from reactor_trio.transport import Request
 
 TOKEN, KEY = "control-" + "t" * 16, "k" * 32

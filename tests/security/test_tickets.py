@@ -12,7 +12,7 @@ import pytest
 
 from reactor_trio import issue_ticket
 from reactor_trio.admission import Claims
-from reactor_trio.server.tickets import LEEWAY, LONGEST, Spent, Ticket, TicketRefused, Tickets
+from reactor_trio.edge.tickets import LEEWAY, LONGEST, Spent, Ticket, TicketRefused, Tickets
 
 KEY = b"k" * 32
 OTHER = b"o" * 32

@@ -18,11 +18,11 @@ from fault_peers import reactor_run
 
 from reactor_trio import RuntimeHost
 from reactor_trio.client import connect
+from reactor_trio.configuration.manifest import load_manifest
+from reactor_trio.configuration.settings import AuthSettings, LimitSettings, Settings, TlsSettings
+from reactor_trio.edge.certificates import Certificates
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface import Output, ReactorPipeline, Video
-from reactor_trio.server.certificates import Certificates
-from reactor_trio.server.manifest import load_manifest
-from reactor_trio.server.settings import AuthSettings, LimitSettings, Settings, TlsSettings
 from reactor_trio.server.standby import serve_standby
 
 TOKEN = "control-" + "t" * 16

@@ -11,13 +11,13 @@ import pytest
 import trio
 
 from reactor_trio.client import connect
+from reactor_trio.configuration.settings import LimitSettings, Settings, parse_settings
+from reactor_trio.edge import acceptor as serving
+from reactor_trio.edge.address_limits import REMEMBERED, Addresses
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.interface import Output, ReactorPipeline, Video
-from reactor_trio.server import listening as serving
-from reactor_trio.server.addresses import REMEMBERED, Addresses
-from reactor_trio.server.metrics import Metrics
 from reactor_trio.server.serve import serve
-from reactor_trio.server.settings import LimitSettings, Settings, parse_settings
+from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.testing import open_server
 from reactor_trio.transport import Request
 

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from reactor_trio.cli.doctor.project import check_manifest, check_model
+from reactor_trio.cli.doctor.project_checks import check_manifest, check_model
 from reactor_trio.errors import ModelFailed
-from reactor_trio.headless import render
+from reactor_trio.offline import render
 from reactor_trio.server.serve import serve
 from reactor_trio.testing import PipelineExecutor, open_server
 

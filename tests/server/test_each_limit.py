@@ -20,7 +20,7 @@ from reactor_trio.interface import (
     get_ctx,
     model,
 )
-from reactor_trio.server.moderation import UNCHECKED
+from reactor_trio.server.moderation_hook import UNCHECKED
 from reactor_trio.testing import open_server, open_session
 
 

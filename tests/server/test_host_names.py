@@ -12,10 +12,10 @@ import pytest
 import trio
 
 from reactor_trio import serve
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.edge.address_limits import is_own_address, page_urls, reachable_hosts
+from reactor_trio.edge.request_policy import Doorman
 from reactor_trio.interface import Output, ReactorPipeline, Video
-from reactor_trio.server.addresses import is_own_address, page_urls, reachable_hosts
-from reactor_trio.server.doorman import Doorman
-from reactor_trio.server.settings import Settings
 from reactor_trio.server.standby import StandbySite
 
 NAME = "gpu-box"

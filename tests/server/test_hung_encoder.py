@@ -10,10 +10,10 @@ import trio
 
 from reactor_trio import Output, ReactorPipeline, Video, serve
 from reactor_trio.client import connect
-from reactor_trio.connection import tiers
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.connection import rendition_set as tiers
 from reactor_trio.media import CodecSettings
 from reactor_trio.media.jpeg import JpegEncoder
-from reactor_trio.server.settings import Settings
 
 
 class Picture(Output):

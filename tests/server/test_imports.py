@@ -30,8 +30,8 @@ LATE = [
 
 #: what all names of the package together bring: of ours, by package, and of others at most
 OURS = {
-    "admission", "connection", "decoding", "errors", "interface", "media", "model_host", "pacing", "protocol", "recording",
-    "server", "session", "transport",
+    "admission", "concurrency", "configuration", "connection", "decoding", "edge", "errors", "execution", "interface",
+    "media", "pacing", "protocol", "recording", "server", "session", "transport",
 }  # fmt: skip
 OTHERS = {
     "attr", "attrs", "h11", "idna", "msgspec", "numpy", "outcome", "simplejpeg", "sniffio", "sortedcontainers", "trio",

@@ -11,9 +11,9 @@ import trio
 
 from reactor_trio import ConnectionRefused, Output, ReactorPipeline, SessionEnded, Video
 from reactor_trio.admission import Refused
+from reactor_trio.configuration.settings import Settings, address_of
+from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.server.leases import Beat, Claimed, Ended, leased
-from reactor_trio.server.settings import Settings, address_of
-from reactor_trio.server.tickets import issue_ticket
 from reactor_trio.testing import TestServer, open_server
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from reactor_trio.configuration.manifest import author_location, load_manifest, parse_value
 from reactor_trio.errors import ManifestError
-from reactor_trio.server.manifest import author_location, load_manifest, parse_value
 
 MODEL = """
     from reactor_trio.interface import ReactorModel

@@ -10,8 +10,8 @@ import trio
 
 from reactor_trio import InputState, ModelMessage, Output, ReactorPipeline, Video, event, serve
 from reactor_trio.client import connect
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ConnectionRefused
-from reactor_trio.server.settings import Settings
 
 
 class Picture(Output):

@@ -15,11 +15,11 @@ import trio.testing
 from prometheus_client.parser import text_string_to_metric_families
 
 import reactor_trio.server
+from reactor_trio.edge.request_metrics import REFUSALS
 from reactor_trio.errors import CommandError, ConnectionRefused
 from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video, event
 from reactor_trio.media.codecs import audio_codecs, video_codecs
-from reactor_trio.server.metrics import CODECS, Metrics, ModelState
-from reactor_trio.server.request_metrics import REFUSALS
+from reactor_trio.server.server_metrics import CODECS, Metrics, ModelState
 from reactor_trio.testing import TestServer, open_server
 
 

@@ -7,16 +7,16 @@ import json
 import pytest
 import trio
 
+from reactor_trio.concurrency import open_model_host
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError, ModelFailed
+from reactor_trio.execution.placement import LocalPlacement
 from reactor_trio.interface import ReactorModel
 from reactor_trio.media import CodecSettings, encoders
-from reactor_trio.model_host import open_model_host
 from reactor_trio.server import runtime as runtime_module
-from reactor_trio.server.placement import LocalPlacement
+from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.server.settings import Settings
-from reactor_trio.server.site import ReactorSite
-from reactor_trio.testing.timekeeping import InlineTime
+from reactor_trio.testing.virtual_time import InlineTime
 from reactor_trio.transport import Request
 
 CHOSEN = Settings(codec=CodecSettings(h264="libx264"))

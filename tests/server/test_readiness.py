@@ -9,10 +9,10 @@ import pytest
 import trio
 import trio.testing
 
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.server.settings import Settings
 from reactor_trio.server.standby import StandbySite
 from reactor_trio.testing import open_server
 from reactor_trio.transport import Request

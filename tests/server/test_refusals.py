@@ -6,8 +6,8 @@ import logging
 
 import trio
 
-from reactor_trio.server.metrics import Metrics
-from reactor_trio.server.refusals import QUIET, Refusals
+from reactor_trio.edge.refusal_log import QUIET, Refusals
+from reactor_trio.server.server_metrics import Metrics
 
 
 async def test_a_flood_of_refusals_is_a_few_lines(autojump_clock, caplog):

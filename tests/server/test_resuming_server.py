@@ -12,9 +12,9 @@ import pytest
 import trio
 
 from reactor_trio.client.handshake import open_websocket
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.interface import Output, ReactorPipeline, UploadedFile, Video, event, file_uploaded
 from reactor_trio.server.serve import serve
-from reactor_trio.server.settings import Settings
 from reactor_trio.testing import Link, open_server
 
 

@@ -15,10 +15,10 @@ import trio
 import trio.testing
 
 from reactor_trio import issue_ticket
+from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.connection import Hello
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.interface import Input, InputState, Output, ReactorPipeline, UploadedFile, Video, disconnected, event
-from reactor_trio.server.settings import AuthSettings, Settings
 from reactor_trio.testing import open_server
 
 

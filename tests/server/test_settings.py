@@ -9,8 +9,8 @@ import msgspec
 import pytest
 import yaml
 
+from reactor_trio.configuration.settings import LimitSettings, Settings, parse_settings
 from reactor_trio.errors import ManifestError
-from reactor_trio.server.settings import LimitSettings, Settings, parse_settings
 
 EXAMPLE = Path(__file__).parents[2] / "reactor.yaml.example"
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from reactor_trio.client.urls import session_url
-from reactor_trio.connection.sound import AUDIO_BLOCKS
+from reactor_trio.connection.sound_track import AUDIO_BLOCKS
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Audio, Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
@@ -74,7 +74,7 @@ async def test_what_is_stalled_for_long_loses_its_oldest_sound_and_every_block_i
 
 async def test_a_client_without_sound_is_told_of_none_and_sent_none(autojump_clock, monkeypatch):
     async with open_server(Talkie, step_cost=0.01) as server:
-        monkeypatch.setattr("reactor_trio.testing.server.session_url", without_sound)
+        monkeypatch.setattr("reactor_trio.testing.memory_server.session_url", without_sound)
         async with server.connect() as client:
             assert [(track.index, track.name) for track in client.tracks] == [(0, "picture")]
             await client.take(60)
@@ -86,7 +86,7 @@ async def test_a_client_without_sound_is_told_of_none_and_sent_none(autojump_clo
 
 
 async def test_a_codec_for_sound_that_is_not_there_is_refused(autojump_clock, monkeypatch):
-    monkeypatch.setattr("reactor_trio.testing.server.session_url", lambda url, **query: f"{url}?audio=mp3")
+    monkeypatch.setattr("reactor_trio.testing.memory_server.session_url", lambda url, **query: f"{url}?audio=mp3")
     async with open_server(Talkie, step_cost=0.01) as server:
         with pytest.raises(ConnectionRefused, match="audio: this server encodes opus, pcm_s16le, not mp3"):
             async with server.connect():

@@ -9,11 +9,11 @@ import pytest
 import trio
 
 from reactor_trio.client import connect
+from reactor_trio.configuration.manifest import load_manifest
+from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import CommandError, ManifestError
 from reactor_trio.interface import ReactorModel, get_weights_path
-from reactor_trio.server.manifest import load_manifest
 from reactor_trio.server.serve import serve
-from reactor_trio.server.settings import Settings
 
 PIPELINE = """
 import numpy as np

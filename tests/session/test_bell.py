@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.session.bell import Bell
+from reactor_trio.concurrency.repeated_event import Bell
 
 
 async def test_a_ring_wakes_all_that_wait_and_leaves_nothing(autojump_clock: trio.testing.MockClock) -> None:

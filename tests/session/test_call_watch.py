@@ -9,10 +9,10 @@ from typing import Any
 import trio
 import trio.testing
 
-from reactor_trio.model_host import open_model_host
-from reactor_trio.session.call_watch import CallWatch, RunningCall, WatchesPieces
-from reactor_trio.session.watched import Watched
-from reactor_trio.testing.timekeeping import InlineTime
+from reactor_trio.concurrency import open_model_host
+from reactor_trio.execution.drivers.call_watch import CallWatch, RunningCall, WatchesPieces
+from reactor_trio.execution.drivers.traced_awaitable import Watched
+from reactor_trio.testing.virtual_time import InlineTime
 
 
 class Watch:

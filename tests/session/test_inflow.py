@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from reactor_trio.errors import BufferClosed
+from reactor_trio.execution.input_queue import Inflow
 from reactor_trio.interface import Input, InputBuffer, InputFrame, Output, ReactorModel, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
-from reactor_trio.session.inflow import Inflow
 
 
 class Main(Output):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reactor_trio.session.mailbox import Mailbox
+from reactor_trio.execution.mailbox import Mailbox
 
 
 class Bench:

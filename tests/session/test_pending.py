@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from reactor_trio.execution.command_queue import Command, Pending
 from reactor_trio.interface.declaration import Sharing
-from reactor_trio.session.pending import Command, Pending
 
 
 def sharing(name: str) -> Sharing:

@@ -6,10 +6,10 @@ import pytest
 import trio
 
 from reactor_trio.errors import CommandError
+from reactor_trio.execution.session_events import Answer
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.session import SESSION_OVER, CommandRecord, Flood
-from reactor_trio.session.answer import Answer
-from reactor_trio.session.unanswered import Unanswered
+from reactor_trio.session.command_ledger import Unanswered
 
 
 def few(over: list[CommandRecord]) -> Unanswered:

@@ -10,6 +10,7 @@ import trio
 
 import reactor_trio
 import reactor_trio.interface
+from reactor_trio.concurrency import AsyncioUsedError
 from reactor_trio.errors import CommandError, DeclarationError, OutputError
 from reactor_trio.interface import (
     Audio,
@@ -27,7 +28,6 @@ from reactor_trio.interface import (
     disconnected,
     event,
 )
-from reactor_trio.model_host import AsyncioUsedError
 from reactor_trio.testing import PipelineExecutor, StepResult
 
 

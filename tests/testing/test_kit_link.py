@@ -10,12 +10,12 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.client.transport import TransportClosed
+from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.errors import SessionEnded
 from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
 from reactor_trio.protocol import Packet, packet_head
 from reactor_trio.testing import Link, open_server, open_session
-from reactor_trio.testing.pipe import Pipe
+from reactor_trio.testing.link_direction import Pipe
 from reactor_trio.transport import PeerGone, PeerTooSlow
 
 # 8192 bit/s: 1024 bytes pass in exactly a second.

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from reactor_trio.transport.send_buffer import SendBuffer
-from reactor_trio.transport.stream import WireStream
+from reactor_trio.transport.wire_stream import WireStream
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a connection carries")
 

@@ -1,9 +1,9 @@
 """Who may have a session: a pure state machine of slots and queue, what a client may do, and the server's phases."""
 
 from reactor_trio.admission.claims import Claims as Claims
-from reactor_trio.admission.journal import Journal as Journal
-from reactor_trio.admission.journal import Phase as Phase
-from reactor_trio.admission.journal import PhaseEntry as PhaseEntry
+from reactor_trio.admission.phase_journal import Journal as Journal
+from reactor_trio.admission.phase_journal import Phase as Phase
+from reactor_trio.admission.phase_journal import PhaseEntry as PhaseEntry
 from reactor_trio.admission.slots import Admission as Admission
 from reactor_trio.admission.slots import Change as Change
 from reactor_trio.admission.slots import RefusalReason as RefusalReason

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from reactor_trio.cli.importing import importing
 
 with importing():
-    from reactor_trio.cli.arguments import parse
-    from reactor_trio.cli.inherited import Inherited
+    from reactor_trio.cli.command_parser import parse
+    from reactor_trio.cli.inherited_sockets import Inherited
     from reactor_trio.cli.terminal import Terminal
 
 __all__ = ["main"]

@@ -132,7 +132,7 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _model_failure(error: BaseException, folder: Path | None) -> str:
-    from reactor_trio.server.manifest import author_location
+    from reactor_trio.configuration.manifest import author_location
 
     line = _one_line(str(error)) or "the model failed"
     cause = error.__cause__

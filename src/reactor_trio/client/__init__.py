@@ -1,15 +1,18 @@
 """The Python client: frames as numpy arrays, commands as awaitable calls, on asyncio and on trio (`docs/client.md`)."""
 
 from reactor_trio.client.client import Client as Client
+from reactor_trio.client.client_transport import Transport as Transport
+from reactor_trio.client.client_transport import TransportClosed as TransportClosed
+from reactor_trio.client.client_transport import WebSocketTransport as WebSocketTransport
 from reactor_trio.client.connecting import connect as connect
-from reactor_trio.client.conversation import Ending as Ending
-from reactor_trio.client.conversation import Message as Message
-from reactor_trio.client.conversation import StateChanged as StateChanged
 from reactor_trio.client.decoders import available as available
 from reactor_trio.client.handshake import open_websocket as open_websocket
 from reactor_trio.client.observing import observe as observe
 from reactor_trio.client.recording import record as record
 from reactor_trio.client.running import running as running
+from reactor_trio.client.session_protocol import Ending as Ending
+from reactor_trio.client.session_protocol import Message as Message
+from reactor_trio.client.session_protocol import StateChanged as StateChanged
 from reactor_trio.client.statistics import Latency as Latency
 from reactor_trio.client.statistics import Spread as Spread
 from reactor_trio.client.statistics import Statistics as Statistics
@@ -17,7 +20,4 @@ from reactor_trio.client.statistics import TrackStatistics as TrackStatistics
 from reactor_trio.client.streams import Frame as Frame
 from reactor_trio.client.streams import FrameStream as FrameStream
 from reactor_trio.client.streams import MessageStream as MessageStream
-from reactor_trio.client.transport import Transport as Transport
-from reactor_trio.client.transport import TransportClosed as TransportClosed
-from reactor_trio.client.transport import WebSocketTransport as WebSocketTransport
 from reactor_trio.client.uploads import Upload as Upload

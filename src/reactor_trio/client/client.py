@@ -17,17 +17,17 @@ import anyio.to_thread
 import msgspec
 from numpy.typing import ArrayLike
 
-from reactor_trio.client.comeback import Reopen
-from reactor_trio.client.conversation import Commanded, Conversation, Ending
+from reactor_trio.client.client_transport import NO_CLOSE, Transport
 from reactor_trio.client.decoders import wanted
-from reactor_trio.client.line import Follow, Line
+from reactor_trio.client.feedback_sender import Teller
 from reactor_trio.client.outbox import Outbox
+from reactor_trio.client.persistent_connection import Follow, Line
 from reactor_trio.client.push import Payload, Pushes, PushTrack, check_codec, checked_picture, encode_sound
 from reactor_trio.client.receiver import Answer, Receiver
+from reactor_trio.client.reconnecting import Reopen
+from reactor_trio.client.session_protocol import Commanded, Conversation, Ending
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
-from reactor_trio.client.telling import Teller
-from reactor_trio.client.transport import NO_CLOSE, Transport
 from reactor_trio.client.uploads import Post, Source, Upload, upload
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import TrackInfo, Welcome

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Literal
 
 from reactor_trio.client.client import Client
+from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE
 from reactor_trio.client.route import Route
 from reactor_trio.client.running import running
-from reactor_trio.client.transport import MAX_MESSAGE_SIZE
 from reactor_trio.client.urls import session_url, without_token
 
 

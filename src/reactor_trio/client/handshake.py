@@ -13,7 +13,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, RejectConnection, RejectData, Request
 from wsproto.utilities import RemoteProtocolError
 
-from reactor_trio.client.transport import MAX_MESSAGE_SIZE, READ_SIZE, WebSocketTransport
+from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE, READ_SIZE, WebSocketTransport
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.protocol import SUBPROTOCOL
 

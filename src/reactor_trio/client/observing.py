@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from reactor_trio.client.client import Client
-from reactor_trio.client.conversation import Commanded, Received, TextEvent
+from reactor_trio.client.session_protocol import Commanded, Received, TextEvent
 
 
 @contextmanager

@@ -16,7 +16,9 @@ from typing import Any
 import anyio
 
 from reactor_trio.client.broadcast import Broadcast
-from reactor_trio.client.conversation import (
+from reactor_trio.client.feedback_sender import Teller
+from reactor_trio.client.outbox import Outbox
+from reactor_trio.client.session_protocol import (
     Answered,
     Bye,
     Commanded,
@@ -31,8 +33,6 @@ from reactor_trio.client.conversation import (
     TrackChanged,
     Welcomed,
 )
-from reactor_trio.client.outbox import Outbox
-from reactor_trio.client.telling import Teller
 from reactor_trio.errors import CommandError, ProtocolError, SessionEnded
 from reactor_trio.protocol import Admitted, TrackInfo
 

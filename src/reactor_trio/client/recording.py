@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from reactor_trio.client.client import Client
-from reactor_trio.client.conversation import Answered, Commanded, Message, Received, TextEvent, TrackChanged
+from reactor_trio.client.session_protocol import Answered, Commanded, Message, Received, TextEvent, TrackChanged
 from reactor_trio.recording import Recorder, command_line, message_line, session_line, track_line
 
 #: seconds that the end of a recording may take

@@ -17,8 +17,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 import anyio
 
+from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE, WebSocketTransport
 from reactor_trio.client.handshake import open_websocket
-from reactor_trio.client.transport import MAX_MESSAGE_SIZE, WebSocketTransport
 from reactor_trio.client.uploads import HttpPost
 from reactor_trio.client.urls import replica_url, resuming_url
 from reactor_trio.errors import ConnectionRefused, ProtocolError

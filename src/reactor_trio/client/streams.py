@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from reactor_trio.client.broadcast import Reader
-from reactor_trio.client.conversation import Message, Received
 from reactor_trio.client.decoders import Decoder, blocking, make_decoder
+from reactor_trio.client.session_protocol import Message, Received
 from reactor_trio.decoding import DecodeError
 from reactor_trio.errors import ProtocolError, SessionEnded
 from reactor_trio.protocol import TrackInfo

@@ -5,8 +5,8 @@ not imported. The theory of it is in `docs/guide/cluster.md`.
 """
 
 from reactor_trio.deployment.choices import Choices, choices_for
-from reactor_trio.deployment.edge import edge_config, edge_manifest
+from reactor_trio.deployment.haproxy import edge_config, edge_manifest
 from reactor_trio.deployment.kuberay import kuberay_manifest
-from reactor_trio.deployment.serve import serve_config
+from reactor_trio.deployment.ray_serve import serve_config
 
 __all__ = ["Choices", "choices_for", "edge_config", "edge_manifest", "kuberay_manifest", "serve_config"]

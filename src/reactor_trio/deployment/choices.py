@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest
+from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.errors import ManifestError
-from reactor_trio.server.manifest import MANIFEST_NAME, Manifest
-from reactor_trio.server.settings import AuthSettings, Settings
 
 __all__ = ["Choices", "choices_for"]
 

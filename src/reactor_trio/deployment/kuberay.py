@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from reactor_trio.deployment.choices import Choices
-from reactor_trio.deployment.filling import fill, quoted
-from reactor_trio.deployment.serve import serve_config
+from reactor_trio.deployment.ray_serve import serve_config
+from reactor_trio.deployment.template_text import fill, quoted
 
 __all__ = ["kuberay_manifest"]
 

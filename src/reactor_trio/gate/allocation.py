@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 import trio
 
 from reactor_trio.admission import Admission, Change, Claims, Refused
+from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.edge.tickets import issue_ticket
+from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.lessor import Granted, LeaseLost, Lessor, Word
-from reactor_trio.gate.metrics import GateMetrics
 from reactor_trio.protocol import Admitted, EndReason
 from reactor_trio.server.leases import BEAT, Beat, Claimed, Ended
-from reactor_trio.server.tickets import issue_ticket
-from reactor_trio.session.bell import Bell
 
 log = logging.getLogger("reactor_trio.gate")
 

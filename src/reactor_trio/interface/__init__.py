@@ -7,15 +7,12 @@ from reactor_trio.errors import BufferClosed as BufferClosed
 from reactor_trio.errors import CommandError as CommandError
 from reactor_trio.errors import DeclarationError as DeclarationError
 from reactor_trio.errors import OutputError as OutputError
-from reactor_trio.interface.arguments import FieldInfo as FieldInfo
-from reactor_trio.interface.arguments import InputField as InputField
-from reactor_trio.interface.blocking import VideoModel as VideoModel
-from reactor_trio.interface.blocking import command as command
-from reactor_trio.interface.blocking import model as model
 from reactor_trio.interface.blocking_tracks import AudioIn as AudioIn
 from reactor_trio.interface.blocking_tracks import AudioOut as AudioOut
 from reactor_trio.interface.blocking_tracks import VideoIn as VideoIn
 from reactor_trio.interface.blocking_tracks import VideoOut as VideoOut
+from reactor_trio.interface.command_arguments import FieldInfo as FieldInfo
+from reactor_trio.interface.command_arguments import InputField as InputField
 from reactor_trio.interface.context import get_ctx as get_ctx
 from reactor_trio.interface.distributed import DistributedPipeline as DistributedPipeline
 from reactor_trio.interface.events import connected as connected
@@ -23,9 +20,9 @@ from reactor_trio.interface.events import disconnected as disconnected
 from reactor_trio.interface.events import event as event
 from reactor_trio.interface.events import file_uploaded as file_uploaded
 from reactor_trio.interface.files import UploadedFile as UploadedFile
-from reactor_trio.interface.input import InputBuffer as InputBuffer
-from reactor_trio.interface.input import InputFrame as InputFrame
-from reactor_trio.interface.input import ReadMode as ReadMode
+from reactor_trio.interface.input_buffer import InputBuffer as InputBuffer
+from reactor_trio.interface.input_buffer import InputFrame as InputFrame
+from reactor_trio.interface.input_buffer import ReadMode as ReadMode
 from reactor_trio.interface.messages import ClientInfo as ClientInfo
 from reactor_trio.interface.messages import MessageField as MessageField
 from reactor_trio.interface.messages import ModelMessage as ModelMessage
@@ -50,6 +47,9 @@ from reactor_trio.interface.tracks import Audio as Audio
 from reactor_trio.interface.tracks import Input as Input
 from reactor_trio.interface.tracks import Output as Output
 from reactor_trio.interface.tracks import Video as Video
+from reactor_trio.interface.video_model import VideoModel as VideoModel
+from reactor_trio.interface.video_model import command as command
+from reactor_trio.interface.video_model import model as model
 from reactor_trio.interface.weights import get_weights_path as get_weights_path
 
 #: what Reactor 2.x calls the base of `ReactorModel`, which has nothing of its own here

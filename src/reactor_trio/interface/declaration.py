@@ -15,15 +15,15 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from reactor_trio.errors import CommandError, DeclarationError
-from reactor_trio.interface.arguments import Arguments
 from reactor_trio.interface.blocking_tracks import declared_input, declared_output
+from reactor_trio.interface.command_arguments import Arguments
 from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
 from reactor_trio.interface.events import Handler, event_arguments, hook_of, marked_methods
 from reactor_trio.interface.files import Resolve
+from reactor_trio.interface.json_values import json_of
 from reactor_trio.interface.messages import ModelMessage, message_schema
 from reactor_trio.interface.state import InputState
 from reactor_trio.interface.tracks import Input, Output, TrackSpec
-from reactor_trio.interface.values import json_of
 
 T = TypeVar("T")
 ModelKind = Literal["pipeline", "run_loop", "blocking"]
@@ -109,7 +109,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def settings(self) -> dict[str, bytes]:
-        """The state's public fields, each with its default as JSON; see `interface.values`."""
+        """The state's public fields, each with its default as JSON; see `interface.json_values`."""
         if self.state is None:
             return {}
         fields = self.state.__reactor_arguments__

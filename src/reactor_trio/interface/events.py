@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.arguments import MISSING, Arguments, Parameter
+from reactor_trio.interface.command_arguments import MISSING, Arguments, Parameter
 from reactor_trio.interface.dataclass_base import resolved_hints as _resolved_hints
-from reactor_trio.interface.foreign_limits import described, is_field
 from reactor_trio.interface.messages import ClientInfo
+from reactor_trio.interface.pydantic_compat import described, is_field
 
 F = TypeVar("F", bound=Callable[..., Any])
 HookKind = Literal["connected", "disconnected", "file_uploaded"]

@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.arguments import MISSING, inline_schema
 from reactor_trio.interface.author_code import refuse_in_plain_step
+from reactor_trio.interface.command_arguments import MISSING, inline_schema
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 
 

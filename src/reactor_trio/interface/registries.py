@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.arguments import MISSING
+from reactor_trio.interface.command_arguments import MISSING
 from reactor_trio.interface.declaration import CommandSpec, all_subclasses
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.messages import ModelMessage

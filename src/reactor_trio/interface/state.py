@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, dataclass_transform
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.arguments import MISSING, Arguments, FieldInfo, InputField, Parameter
+from reactor_trio.interface.command_arguments import MISSING, Arguments, FieldInfo, InputField, Parameter
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 
 

@@ -8,7 +8,7 @@ from reactor_trio.loadtest.driving import Load as Load
 from reactor_trio.loadtest.plan import Shape as Shape
 from reactor_trio.loadtest.plan import Visit as Visit
 from reactor_trio.loadtest.plan import visits as visits
+from reactor_trio.loadtest.random_commands import Repertoire as Repertoire
 from reactor_trio.loadtest.summary import Bars as Bars
 from reactor_trio.loadtest.summary import Summary as Summary
 from reactor_trio.loadtest.summary import summarise as summarise
-from reactor_trio.loadtest.values import Repertoire as Repertoire

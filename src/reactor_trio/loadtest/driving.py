@@ -16,11 +16,11 @@ import anyio
 import anyio.abc
 
 from reactor_trio.client import Client, MessageStream, observe
-from reactor_trio.client.conversation import Commanded, Received, TextEvent
+from reactor_trio.client.session_protocol import Commanded, Received, TextEvent
 from reactor_trio.errors import CommandError, ConnectionRefused, ProtocolError, SessionEnded
-from reactor_trio.loadtest.ledger import Ledger, Pictures, Record
+from reactor_trio.loadtest.load_records import Ledger, Pictures, Record
 from reactor_trio.loadtest.plan import Shape, Visit, choices, moments, visits
-from reactor_trio.loadtest.values import Repertoire
+from reactor_trio.loadtest.random_commands import Repertoire
 
 #: A client whose session has begun, during a block: `reactor_trio.client.connect` with its URL, or the same of a test.
 Connect = Callable[..., AbstractAsyncContextManager[Client]]

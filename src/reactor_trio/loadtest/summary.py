@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from reactor_trio.loadtest.ledger import Ledger, Record
+from reactor_trio.loadtest.load_records import Ledger, Record
 from reactor_trio.loadtest.plan import Shape
 from reactor_trio.loadtest.samples import Spread
 

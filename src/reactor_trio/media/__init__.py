@@ -2,6 +2,7 @@
 
 from reactor_trio.media.bitrates import Target as Target
 from reactor_trio.media.bitrates import full_bitrate as full_bitrate
+from reactor_trio.media.codec_settings import CodecSettings as CodecSettings
 from reactor_trio.media.codecs import audio_codecs as audio_codecs
 from reactor_trio.media.codecs import choose_audio_codecs as choose_audio_codecs
 from reactor_trio.media.codecs import choose_codecs as choose_codecs
@@ -10,9 +11,6 @@ from reactor_trio.media.codecs import missing_hint as missing_hint
 from reactor_trio.media.codecs import open_encoder as open_encoder
 from reactor_trio.media.codecs import video_codecs as video_codecs
 from reactor_trio.media.codecs import warm_up as warm_up
-from reactor_trio.media.decoders import InputDecoder as InputDecoder
-from reactor_trio.media.decoders import Undecodable as Undecodable
-from reactor_trio.media.decoders import input_codecs as input_codecs
 from reactor_trio.media.encoders import Encoded as Encoded
 from reactor_trio.media.encoders import Encoder as Encoder
 from reactor_trio.media.frames import Bundle as Bundle
@@ -23,6 +21,8 @@ from reactor_trio.media.frames import black_chunk as black_chunk
 from reactor_trio.media.frames import chunk_from_output as chunk_from_output
 from reactor_trio.media.frames import keep_frames_in as keep_frames_in
 from reactor_trio.media.frames import to_host as to_host
-from reactor_trio.media.settings import CodecSettings as CodecSettings
-from reactor_trio.media.workers import Overrun as Overrun
-from reactor_trio.media.workers import Worker as Worker
+from reactor_trio.media.input_decoder import InputDecoder as InputDecoder
+from reactor_trio.media.input_decoder import Undecodable as Undecodable
+from reactor_trio.media.input_decoder import input_codecs as input_codecs
+from reactor_trio.media.worker import Overrun as Overrun
+from reactor_trio.media.worker import Worker as Worker

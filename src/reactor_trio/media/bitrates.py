@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 
 import msgspec
 
-from reactor_trio.media.settings import CodecSettings
+from reactor_trio.media.codec_settings import CodecSettings
 
 #: what no encoder is asked to go below, in bits per second
 LEAST = 32_000

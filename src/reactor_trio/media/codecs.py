@@ -11,12 +11,12 @@ import numpy as np
 from reactor_trio.decoding.opencv import opencv
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.encoders import Encoder, PcmEncoder, RawEncoder
 from reactor_trio.media.h264 import LosslessEncoder
 from reactor_trio.media.jpeg import JpegEncoder
 from reactor_trio.media.nvenc import H264Encoder, nvenc_refusal
 from reactor_trio.media.opus import OpusEncoder
-from reactor_trio.media.settings import CodecSettings
 from reactor_trio.media.vpx_av1 import Av1Encoder, Vp8Encoder, Vp9Encoder
 
 #: how to get what is missing

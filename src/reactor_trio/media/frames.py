@@ -19,7 +19,7 @@ import numpy.typing as npt
 from reactor_trio.errors import OutputError
 from reactor_trio.interface.tensors import is_tensor
 from reactor_trio.interface.tracks import Output, TrackSpec
-from reactor_trio.media.devices import DeviceFrames, Made
+from reactor_trio.media.device_frames import DeviceFrames, Made
 
 if TYPE_CHECKING:
     import torch

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reactor_trio.media.bitrates import FixedPlan, LivePlan, Opening
+from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.codec_strings import avc_string
 from reactor_trio.media.conversion import Size
 from reactor_trio.media.frames import FrameHandle, to_host
-from reactor_trio.media.settings import CodecSettings
 from reactor_trio.media.stream_encoder import StreamEncoder
 from reactor_trio.protocol import Color
 

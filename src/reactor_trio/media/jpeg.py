@@ -8,10 +8,10 @@ import numpy as np
 import simplejpeg
 
 from reactor_trio.media.bitrates import Target, full_bitrate, jpeg_scale
+from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.conversion import scaled, scaled_size
 from reactor_trio.media.encoders import Encoded, PictureEncoder
 from reactor_trio.media.frames import FrameHandle, to_host
-from reactor_trio.media.settings import CodecSettings
 
 #: below this quality a smaller picture looks better than a worse one
 LEAST_QUALITY = 20

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media.bitrates import LivePlan, Opening, Target
+from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.codec_strings import avc_string
 from reactor_trio.media.conversion import Size
-from reactor_trio.media.devices import DeviceFrames
+from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle
 from reactor_trio.media.h264 import X264Encoder
-from reactor_trio.media.settings import CodecSettings
 from reactor_trio.media.stream_encoder import StreamEncoder
 from reactor_trio.protocol import TrackInfo
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media.bitrates import Opening, Plan, Target, full_bitrate
+from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.conversion import Converter, Size, coded_size, scaled_size
 from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle, to_host
 from reactor_trio.media.scheduling import ordinary_scheduling
-from reactor_trio.media.settings import CodecSettings
 from reactor_trio.protocol import Color, TrackInfo
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from reactor_trio.media.bitrates import Opening, SteppedPlan
+from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.codec_strings import av1_string, vp9_string
 from reactor_trio.media.conversion import Size
-from reactor_trio.media.settings import CodecSettings
 from reactor_trio.media.stream_encoder import StreamEncoder
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from reactor_trio.errors import ReactorError
 from reactor_trio.protocol import Packet, TrackInfo
 from reactor_trio.recording.containers import Container
-from reactor_trio.recording.writers import TrackWriter, open_writer
+from reactor_trio.recording.track_writers import TrackWriter, open_writer
 
 #: seconds in which the other video tracks of a new file may bring their keyframe, and bytes that may wait meanwhile
 GATHERING = 0.5

@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 from ray import serve
 
-from reactor_trio.replicas.facts import facts_of
 from reactor_trio.replicas.gate_server import GateServer
+from reactor_trio.replicas.model_facts import facts_of
 from reactor_trio.replicas.options import Options, parse_options
 from reactor_trio.replicas.replica import Replica
 

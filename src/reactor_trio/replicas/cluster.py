@@ -18,11 +18,11 @@ from contextlib import contextmanager
 
 import msgspec
 
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.edge.address_limits import page_urls
 from reactor_trio.errors import ModelFailed, ReactorError
+from reactor_trio.execution.processors import usable_processors
 from reactor_trio.replicas.options import Options
-from reactor_trio.server.addresses import page_urls
-from reactor_trio.server.processors import usable_processors
-from reactor_trio.server.settings import Settings
 
 #: Seconds in which a cluster's head must take a connection.
 CONNECT = 5.0

@@ -10,11 +10,11 @@ from typing import Any
 
 import trio
 
-from reactor_trio.gate.serve import Gate, serve_gate
+from reactor_trio.gate.serve_gate import Gate, serve_gate
 from reactor_trio.replicas.loopback import narrow
-from reactor_trio.replicas.notice import wait_for_notice
+from reactor_trio.replicas.node_address import log_to_stderr
 from reactor_trio.replicas.options import manifest_of, parse_options
-from reactor_trio.replicas.place import log_to_stderr
+from reactor_trio.replicas.removal_notice import wait_for_notice
 from reactor_trio.replicas.serve_lessor import ServeLessor
 from reactor_trio.server.watchdog import Watchdog, end_process
 

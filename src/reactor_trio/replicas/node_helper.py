@@ -14,7 +14,7 @@ from pathlib import Path
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from reactor_trio.replicas.place import parse_name
+from reactor_trio.replicas.node_address import parse_name
 
 log = logging.getLogger("reactor_trio.replicas")
 

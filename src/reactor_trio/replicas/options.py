@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from reactor_trio.configuration.manifest import Manifest, load_manifest
+from reactor_trio.configuration.settings import parse_struct
 from reactor_trio.errors import ManifestError
-from reactor_trio.server.manifest import Manifest, load_manifest
-from reactor_trio.server.settings import parse_struct
 
 Count = Annotated[int, Meta(ge=1, le=10_000)]
 Port = Annotated[int, Meta(ge=0, le=65_535)]

@@ -24,15 +24,15 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Refused
+from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.gate.lessor import Granted, Word
-from reactor_trio.replicas.crossing import Words
+from reactor_trio.replicas.asyncio_bridge import Words
 from reactor_trio.replicas.loopback import narrow
-from reactor_trio.replicas.notice import wait_for_notice
+from reactor_trio.replicas.node_address import log_to_stderr, own_address, own_name
 from reactor_trio.replicas.options import Options, manifest_of, parse_options
-from reactor_trio.replicas.place import log_to_stderr, own_address, own_name
-from reactor_trio.server.host import RuntimeHost
+from reactor_trio.replicas.removal_notice import wait_for_notice
 from reactor_trio.server.leases import Claimed, Ended, leased
-from reactor_trio.server.manifest import Manifest
+from reactor_trio.server.runtime_host import RuntimeHost
 from reactor_trio.server.watchdog import Watchdog, end_process
 
 #: Seconds without a beat of the I/O loop after which the process ends itself, at most.

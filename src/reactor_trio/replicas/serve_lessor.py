@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from reactor_trio.gate.lessor import Granted, LeaseLost, Word
-from reactor_trio.replicas.crossing import hear_all
+from reactor_trio.replicas.asyncio_bridge import hear_all
 from reactor_trio.replicas.node_helper import end_if_stopped
 from reactor_trio.replicas.replica import Unavailable
 from reactor_trio.server.leases import Beat, Claimed, Ended

@@ -1,1 +1,1 @@
-"""A model on a port: manifest and settings, the runtime that admits and serves, the site, and ways to run it."""
+"""The runtime of one model: admission, sessions, routes of the port, lifecycle, and `serve`."""

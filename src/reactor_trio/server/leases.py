@@ -19,10 +19,10 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
+from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.protocol import EndReason
-from reactor_trio.server.settings import AuthSettings, Settings
 from reactor_trio.server.waiting_room import WaitingRoom
-from reactor_trio.session.bell import Bell
 
 #: Seconds between two beats of a lease.
 BEAT = 1.0

@@ -14,27 +14,27 @@ from typing import Any
 import trio
 
 from reactor_trio.admission import Admission, Journal
+from reactor_trio.concurrency import FailureLog
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
+from reactor_trio.execution.placement import Ending, Placed, Placement
+from reactor_trio.execution.restarts import Restarts
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Worker, encoders
-from reactor_trio.model_host import FailureLog
 from reactor_trio.protocol import PROTOCOL, EndReason
-from reactor_trio.server.access import Access
-from reactor_trio.server.desk import FrontDesk
 from reactor_trio.server.leases import Leases
-from reactor_trio.server.metrics import CommandOutcome, Metrics, ModelState
-from reactor_trio.server.placement import Ending, Placed, Placement
-from reactor_trio.server.preparing import prepare, prepare_rest
-from reactor_trio.server.recorder import recording_folder
-from reactor_trio.server.restarts import Restarts
-from reactor_trio.server.services import session_services
-from reactor_trio.server.sessions import Sessions
-from reactor_trio.server.settings import Settings
+from reactor_trio.server.running_sessions import Sessions
+from reactor_trio.server.server_metrics import CommandOutcome, Metrics, ModelState
+from reactor_trio.server.session_manager import FrontDesk
+from reactor_trio.server.session_recording import recording_folder
+from reactor_trio.server.session_settings import session_services
 from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import WaitingRoom
+from reactor_trio.server.warm_up import prepare, prepare_rest
 from reactor_trio.session import SESSION_OVER, CommandRecord, Session, SessionServices
-from reactor_trio.session.uploads import Disk
+from reactor_trio.session.upload_store import Disk
 
 log = logging.getLogger("reactor_trio.server")
 

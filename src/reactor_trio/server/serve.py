@@ -10,25 +10,24 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.concurrency import open_model_host
+from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.configuration.settings import Settings, address_of
+from reactor_trio.edge.acceptor import Reception, bound_addresses, warn_if_open
+from reactor_trio.edge.address_limits import page_urls, reachable_hosts
+from reactor_trio.edge.certificates import Certificates
 from reactor_trio.errors import ManifestError, ModelFailed
+from reactor_trio.execution.placement import Check, LocalPlacement, Placement
+from reactor_trio.execution.processors import usable_processors
+from reactor_trio.execution.ranks.implied_placement import ImpliedPlacement
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
-from reactor_trio.model_host import open_model_host
-from reactor_trio.server.addresses import page_urls, reachable_hosts
-from reactor_trio.server.certificates import Certificates
+from reactor_trio.media.worker_threads import worker_threads
 from reactor_trio.server.free_memory import FreeMemory, trimmer
-from reactor_trio.server.listening import Reception, bound_addresses, warn_if_open
-from reactor_trio.server.manifest import Manifest
-from reactor_trio.server.moderation import Hook, check_in_thread
-from reactor_trio.server.placement import LocalPlacement, Placement
-from reactor_trio.server.processors import usable_processors
-from reactor_trio.server.ranks.implied import ImpliedPlacement
+from reactor_trio.server.moderation_hook import Hook, check_in_thread
+from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
-from reactor_trio.server.settings import Settings, address_of
-from reactor_trio.server.site import ReactorSite
-from reactor_trio.server.threads import worker_threads
 from reactor_trio.server.tracing import open_tracing
-from reactor_trio.session import Check
 
 
 class Serving(msgspec.Struct, frozen=True):
@@ -160,8 +159,8 @@ async def _open_placement(
     """The place that the settings choose, or that the model implies."""
 
     def processes(nursery: trio.Nursery) -> Placement:
-        from reactor_trio.server.isolation.placement import ProcessPlacement
-        from reactor_trio.server.ranks.group import open_ranks
+        from reactor_trio.execution.isolation.process_placement import ProcessPlacement
+        from reactor_trio.execution.ranks.rank_group import open_ranks
 
         return ProcessPlacement(nursery, open_ranks, name, find_model, find_moderation, path, weights)
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from reactor_trio.connection.lane import CodedFrame
+from reactor_trio.connection.down_track import CodedFrame
 from reactor_trio.errors import ManifestError
 from reactor_trio.session import CommandRecord
 

@@ -14,9 +14,9 @@ from typing import Literal
 import trio
 
 from reactor_trio.admission import Admission, Change, RefusalReason, Refused
+from reactor_trio.concurrency.repeated_event import Bell
 from reactor_trio.connection import Hello
 from reactor_trio.protocol import EndReason
-from reactor_trio.session.bell import Bell
 
 Takeover = Literal["never", "same_subject", "anyone"]
 

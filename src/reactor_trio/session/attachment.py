@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
-from reactor_trio.session.uploads import Upload
+from reactor_trio.session.upload_store import Upload
 
 
 class Flood(Exception):

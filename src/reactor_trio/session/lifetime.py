@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 import trio
 
+from reactor_trio.concurrency.repeated_event import Bell
 from reactor_trio.protocol import EndReason
-from reactor_trio.session.bell import Bell
 
 
 class TimeLimits(msgspec.Struct, frozen=True):

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 import trio
 from msgspec.structs import replace
 
+from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.execution.model_session import Half
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import Schedule
-from reactor_trio.session.bell import Bell
-from reactor_trio.session.half import Half
 
 
 class Playout:

@@ -18,24 +18,24 @@ import msgspec
 import trio
 
 from reactor_trio.errors import CommandError, UploadRefused
+from reactor_trio.execution.command_queue import Command
+from reactor_trio.execution.session_events import FILE_UPLOADED, Answer
 from reactor_trio.interface.files import UploadedFile
-from reactor_trio.interface.input import InputFrame
-from reactor_trio.interface.values import argument
+from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.interface.json_values import argument
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import Ceiling
 from reactor_trio.protocol import EndReason, sendable
-from reactor_trio.session.answer import FILE_UPLOADED, Answer
 from reactor_trio.session.attachment import Attachment, Journal
-from reactor_trio.session.intake import Intake, Preparation
-from reactor_trio.session.known_values import KnownValues
+from reactor_trio.session.command_ledger import Unanswered
+from reactor_trio.session.command_preparation import Intake, Preparation
 from reactor_trio.session.lifetime import Lifetime
-from reactor_trio.session.moderation import moderations
-from reactor_trio.session.pending import Command
 from reactor_trio.session.playout import Playout
-from reactor_trio.session.services import SessionServices
-from reactor_trio.session.stuck import report_if_stuck
-from reactor_trio.session.unanswered import Unanswered
-from reactor_trio.session.uploads import Upload, UploadStore
+from reactor_trio.session.session_services import SessionServices
+from reactor_trio.session.setting_values import KnownValues
+from reactor_trio.session.stuck_report import report_if_stuck
+from reactor_trio.session.text_moderation import moderations
+from reactor_trio.session.upload_store import Upload, UploadStore
 
 log = logging.getLogger("reactor_trio.session")
 

@@ -8,15 +8,15 @@
 See `docs/testing.md`.
 """
 
-from reactor_trio.testing.client import SessionClient as SessionClient
-from reactor_trio.testing.executor import PipelineExecutor as PipelineExecutor
-from reactor_trio.testing.executor import StepResult as StepResult
-from reactor_trio.testing.link import Link as Link
-from reactor_trio.testing.replaying import assert_replays as assert_replays
-from reactor_trio.testing.replaying import replayed_frames as replayed_frames
-from reactor_trio.testing.server import TestServer as TestServer
-from reactor_trio.testing.server import assert_nothing_left as assert_nothing_left
-from reactor_trio.testing.server import open_server as open_server
-from reactor_trio.testing.server import open_session as open_session
-from reactor_trio.testing.timekeeping import StepCost as StepCost
-from reactor_trio.testing.timekeeping import hold_clock as hold_clock
+from reactor_trio.offline.executor import PipelineExecutor as PipelineExecutor
+from reactor_trio.offline.executor import StepResult as StepResult
+from reactor_trio.testing.memory_server import TestServer as TestServer
+from reactor_trio.testing.memory_server import assert_nothing_left as assert_nothing_left
+from reactor_trio.testing.memory_server import open_server as open_server
+from reactor_trio.testing.memory_server import open_session as open_session
+from reactor_trio.testing.replay_checks import assert_replays as assert_replays
+from reactor_trio.testing.replay_checks import replayed_frames as replayed_frames
+from reactor_trio.testing.session_client import SessionClient as SessionClient
+from reactor_trio.testing.simulated_link import Link as Link
+from reactor_trio.testing.virtual_time import StepCost as StepCost
+from reactor_trio.testing.virtual_time import hold_clock as hold_clock

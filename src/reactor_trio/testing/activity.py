@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency.stacks import awaits
 from reactor_trio.interface.model import Model
-from reactor_trio.model_host import ModelHost
-from reactor_trio.model_host.stacks import awaits
 
 if TYPE_CHECKING:
-    from reactor_trio.session.model_half import ModelHalf
+    from reactor_trio.execution.local_session import ModelHalf
 
 #: a place in code: file and line
 Place = tuple[str, int]

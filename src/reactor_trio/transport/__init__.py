@@ -3,21 +3,21 @@
 `serve_http` takes a connection and a `Site`, and gives the conversation that the site admits a `MessageStream`.
 """
 
-from reactor_trio.transport.accepting import PatientListener as PatientListener
 from reactor_trio.transport.http import serve_http as serve_http
 from reactor_trio.transport.http import turn_away as turn_away
-from reactor_trio.transport.limits import Limits as Limits
-from reactor_trio.transport.messages import MessageStream as MessageStream
-from reactor_trio.transport.messages import PeerGone as PeerGone
-from reactor_trio.transport.messages import PeerTooSlow as PeerTooSlow
+from reactor_trio.transport.message_stream import MessageStream as MessageStream
+from reactor_trio.transport.message_stream import PeerGone as PeerGone
+from reactor_trio.transport.message_stream import PeerTooSlow as PeerTooSlow
+from reactor_trio.transport.patient_listener import PatientListener as PatientListener
+from reactor_trio.transport.peer_limits import Limits as Limits
 from reactor_trio.transport.site import BodyTaker as BodyTaker
 from reactor_trio.transport.site import Conversation as Conversation
 from reactor_trio.transport.site import Refused as Refused
 from reactor_trio.transport.site import Request as Request
 from reactor_trio.transport.site import Response as Response
 from reactor_trio.transport.site import Site as Site
-from reactor_trio.transport.stream import StreamStalled as StreamStalled
-from reactor_trio.transport.stream import WireStream as WireStream
-from reactor_trio.transport.stream import peer_of as peer_of
 from reactor_trio.transport.tls import secured as secured
 from reactor_trio.transport.upgrade import WEBSOCKET_PATH as WEBSOCKET_PATH
+from reactor_trio.transport.wire_stream import StreamStalled as StreamStalled
+from reactor_trio.transport.wire_stream import WireStream as WireStream
+from reactor_trio.transport.wire_stream import peer_of as peer_of

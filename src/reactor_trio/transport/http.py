@@ -33,11 +33,10 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from reactor_trio.transport.body import Body
-from reactor_trio.transport.limits import Limits
-from reactor_trio.transport.sharing import is_preflight, preflight_answer, sharing_headers
+from reactor_trio.transport.cors import is_preflight, preflight_answer, sharing_headers
+from reactor_trio.transport.peer_limits import Limits
+from reactor_trio.transport.request_body import Body
 from reactor_trio.transport.site import BodyTaker, Conversation, Refused, Request, Response, Site
-from reactor_trio.transport.stream import WireStream
 from reactor_trio.transport.upgrade import (
     STANDARD_HEADERS,
     UPGRADE_HEADERS,
@@ -45,6 +44,7 @@ from reactor_trio.transport.upgrade import (
     check_handshake,
     wants_websocket,
 )
+from reactor_trio.transport.wire_stream import WireStream
 
 logger = logging.getLogger(__name__)
 

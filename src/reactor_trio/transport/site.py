@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from reactor_trio.transport.messages import MessageStream
+from reactor_trio.transport.message_stream import MessageStream
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

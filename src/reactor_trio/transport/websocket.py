@@ -33,10 +33,10 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 from wsproto.utilities import LocalProtocolError
 
-from reactor_trio.transport.limits import Limits
-from reactor_trio.transport.messages import MessageStream, PeerGone, PeerTooSlow
-from reactor_trio.transport.stream import Data, WireStream
+from reactor_trio.transport.message_stream import MessageStream, PeerGone, PeerTooSlow
+from reactor_trio.transport.peer_limits import Limits
 from reactor_trio.transport.upgrade import STANDARD_HEADERS, Handshake
+from reactor_trio.transport.wire_stream import Data, WireStream
 
 logger = logging.getLogger(__name__)
 

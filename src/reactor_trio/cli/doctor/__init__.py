@@ -22,11 +22,11 @@ from reactor_trio.cli.doctor.machine import (
     check_reach,
     check_secrets,
 )
-from reactor_trio.cli.doctor.project import check_manifest, check_model, check_weights
+from reactor_trio.cli.doctor.project_checks import check_manifest, check_model, check_weights
 from reactor_trio.cli.doctor.tls import check_tls
 from reactor_trio.cli.terminal import FAILED, OK, USAGE, Terminal
-from reactor_trio.server.manifest import MANIFEST_NAME, Manifest
-from reactor_trio.server.settings import Settings
+from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest
+from reactor_trio.configuration.settings import Settings
 
 __all__ = ["doctor", "examine"]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
-from reactor_trio.server.addresses import is_everywhere, is_loopback, own_name
+from reactor_trio.edge.address_limits import is_everywhere, is_loopback, own_name
 
 __all__ = ["check_clock", "check_folder", "check_limits", "check_port", "check_reach", "check_secrets"]
 

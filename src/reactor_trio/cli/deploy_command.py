@@ -1,0 +1,122 @@
+"""`reactor deploy --print`: what a cluster is told to run a project. It is printed, and nothing else is done."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ipaddress
+import re
+import sys
+from typing import Any
+
+from reactor_trio.cli.terminal import OK, Terminal, UsageError
+from reactor_trio.configuration.manifest import Manifest, load_manifest
+from reactor_trio.configuration.settings import address_of
+from reactor_trio.deployment import Choices, choices_for, edge_config, edge_manifest, kuberay_manifest, serve_config
+
+__all__ = ["deploy"]
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_ADDRESS = re.compile(r"(rediss?://)?[\w.-]+:\d{1,5}")
+
+
+def deploy(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Print what `options.what` names. Raises ManifestError and UsageError."""
+    if options.what is None:
+        raise UsageError("deploy only prints, for you to read and to apply: reactor deploy --print | kubectl apply -f -")
+    chosen = _chosen(options)
+    manifest = load_manifest(options.path, options.overrides)
+    choices = choices_for(manifest, slots=_slots(manifest), max_session=options.max_session, **chosen)
+    terminal.say(_text(options.what, choices).rstrip("\n"))
+    return OK
+
+
+def _text(what: str, choices: Choices) -> str:
+    match what:
+        case "serve":
+            return serve_config(choices)
+        case "kuberay":
+            return kuberay_manifest(choices)
+        case "edge":
+            return edge_config(choices)
+    return f"{kuberay_manifest(choices)}---\n{edge_manifest(choices)}"
+
+
+def _slots(manifest: Manifest) -> int:
+    """Sessions of one replica: the manifest's word, else the model's, which is imported for it."""
+    if manifest.settings.max_sessions is not None:
+        return manifest.settings.max_sessions
+    with contextlib.redirect_stdout(sys.stderr):  # what it prints is no part of what we print
+        return manifest.model.max_sessions
+
+
+def _chosen(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of `Choices` that the command line gives. Raises UsageError for what is missing or makes no sense."""
+    what = options.what
+    kubernetes, edge = what in ("kuberay", "all"), what in ("edge", "all")
+    if kubernetes and not options.image:
+        raise UsageError("--image: name the container image with the project in it, and Ray (docs/guide/cluster.md)")
+    if kubernetes and not options.redis:
+        raise UsageError(
+            "--redis: name a Redis, HOST:PORT, where Ray keeps its head's state; without it all sessions end 60 s after "
+            "the head is lost"
+        )
+    if edge and not options.domain:
+        raise UsageError("--domain: name the edge, such as play.example.org; clients reach gate and replicas by it")
+    if edge and not options.pods:
+        raise UsageError("--pods: give the network of the cluster's pods, e.g. 10.244.0.0/16; only there the edge connects")
+    if options.domain and options.advertise:
+        raise UsageError("--advertise: with --domain the edge says how clients reach replicas; give one of the two")
+    least, most = _number(options)
+    chosen = {
+        "minimum": least, "maximum": most, "gpus": _gpus(options.gpus_per_replica), "project": options.project,
+        "overrides": tuple(options.overrides), "redis_secret": _named(options, "redis_secret"),
+        "secret": _named(options, "secret"), "pods": _network(options.pods), "image": options.image or "",
+        "redis": _redis(options.redis), "certificate": _named(options, "certificate"), "domain": _named(options, "domain"),
+    }  # fmt: skip
+    if options.domain:
+        chosen["advertise"] = f"wss://{options.domain}/r/{{ip}}/{{port}}"
+    elif options.advertise:
+        address_of(options.advertise, "127.0.0.1", 1)
+        chosen["advertise"] = options.advertise
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+def _number(options: argparse.Namespace) -> tuple[int, int]:
+    if options.min is None and options.max is None:
+        number = options.replicas or 1
+        return number, number
+    if options.replicas is not None:
+        raise UsageError("--replicas: give their number, or --min and --max")
+    if options.min is None or options.max is None or options.min > options.max:
+        raise UsageError("--min and --max: give both, --min not above --max")
+    return options.min, options.max
+
+
+def _gpus(gpus: float) -> float:
+    if gpus < 0 or (gpus > 1 and gpus != int(gpus)) or not gpus < 1000:
+        raise UsageError(f"--gpus-per-replica: {gpus:g} is no number of GPUs; give a whole one, or less than 1 to share one")
+    return gpus
+
+
+def _network(text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        return str(ipaddress.IPv4Network(text))
+    except ValueError:
+        raise UsageError(f"--pods: {text!r} is no network of IPv4, such as 10.244.0.0/16") from None
+
+
+def _redis(text: str | None) -> str | None:
+    if text is not None and not _ADDRESS.fullmatch(text):
+        raise UsageError(f"--redis: {text!r} is no HOST:PORT; the password belongs into a Secret (--redis-secret)")
+    return text
+
+
+def _named(options: argparse.Namespace, option: str) -> str | None:
+    """The name of a Secret or of a host: what goes into YAML as it is."""
+    name: str | None = getattr(options, option)
+    if name is not None and (not _NAME.fullmatch(name) or len(name) > 253):
+        raise UsageError(f"--{option.replace('_', '-')}: {name!r} is no name: small letters, digits, dots and hyphens")
+    return name

@@ -1,0 +1,65 @@
+"""What is wrong with a project, short of running its `load`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
+from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest, load_manifest
+from reactor_trio.errors import ReactorError
+from reactor_trio.execution.model_checks import check_model as check_class
+from reactor_trio.interface.weights import WEIGHTS_VARIABLE, get_weights_path, weights_of_manifest
+
+__all__ = ["check_manifest", "check_model", "check_weights"]
+
+
+def check_manifest(path: Path) -> tuple[Manifest | None, Finding]:
+    """Reads and checks the manifest and the config that it names."""
+    try:
+        manifest = load_manifest(path)
+    except ReactorError as error:
+        return None, problem("manifest", str(error))
+    if manifest.unused:
+        what = f"{manifest.path / MANIFEST_NAME}: nothing here acts upon {', '.join(manifest.unused)}"
+        return manifest, warning("manifest", what, "see docs/guide/migration.md")
+    return manifest, ok("manifest", f"{manifest.path / MANIFEST_NAME}: {manifest.name}")
+
+
+def check_model(manifest: Manifest) -> Finding:
+    """Imports what a server imports, the model's class and the moderation, and checks the class as it does.
+
+    `load` is not run.
+    """
+    try:
+        # What the author's module prints must not stand among the findings.
+        with contextlib.redirect_stdout(sys.stderr):
+            model, _ = manifest.model, manifest.moderate
+            checked = check_class(model, manifest.settings)
+    except ReactorError as error:
+        return problem("model", str(error))
+    schema, doubts = checked.schema, checked.doubts
+    tracks = ", ".join(f"{track['name']} ({track['kind']} {track['direction']})" for track in schema["tracks"])
+    text = f"{manifest.model_path}: {tracks or 'no tracks'}; {len(schema['commands'])} commands"
+    if doubts:
+        return warning("model", "; ".join((text, *(doubt.text for doubt in doubts))), "; ".join(d.remedy for d in doubts))
+    return ok("model", text)
+
+
+def check_weights(manifest: Manifest) -> Finding | None:
+    """Whether the folder that the manifest or the environment names for weights is there; None if neither names one."""
+    if manifest.weights is None and WEIGHTS_VARIABLE not in os.environ:
+        return None
+    with weights_of_manifest(manifest.weights):
+        folder = get_weights_path()
+    if not folder.is_dir():
+        return warning("weights", f"there is no folder {folder}", f"put the weights there, or correct {_named_by()}")
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return problem("weights", f"{folder} cannot be read", "give it to the server's user")
+    return ok("weights", str(folder))
+
+
+def _named_by() -> str:
+    return WEIGHTS_VARIABLE if WEIGHTS_VARIABLE in os.environ else "weights_path"

@@ -1,0 +1,48 @@
+"""`reactor init`: write a project that runs as it is."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from reactor_trio.cli.terminal import OK, Terminal, UsageError
+from reactor_trio.configuration.manifest import parse_value
+
+__all__ = ["PLACEHOLDER", "init", "template_names"]
+
+PLACEHOLDER = "my-model"
+
+
+def template_names() -> list[str]:
+    """Names of the templates that the package brings."""
+    with as_file(files("reactor_trio.cli") / "templates") as folder:
+        return sorted(entry.name for entry in folder.iterdir() if (entry / "reactor.yaml").is_file())
+
+
+def init(name: str, template: str, terminal: Terminal) -> int:
+    """Write `template` into the new folder `name`. Raises UsageError, having written nothing, if it cannot."""
+    target = Path(name)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", target.name):
+        raise UsageError(f"{name!r}: a project's name is made of letters, digits, '.', '_' and '-'")
+    if template not in template_names():
+        raise UsageError(f"no template {template!r}; there are: {', '.join(template_names())}")
+    try:
+        target.mkdir(parents=True)
+    except FileExistsError:
+        raise UsageError(f"{target} exists already; nothing was written") from None
+    except OSError as error:
+        raise UsageError(f"cannot make {target}: {error.strerror}") from error
+    with as_file(files("reactor_trio.cli") / "templates" / template) as source:
+        for file in sorted(source.iterdir()):
+            if file.is_file():
+                named = _as_yaml_text(target.name) if file.suffix == ".yaml" else target.name
+                text = file.read_text(encoding="utf-8").replace(PLACEHOLDER, named)
+                (target / file.name).write_text(text, encoding="utf-8")
+    terminal.say(f"wrote {target}; next: cd {target} && reactor run")
+    return OK
+
+
+def _as_yaml_text(name: str) -> str:
+    """The name as YAML reads it back as text: a project may be called `2048` or `true`."""
+    return name if parse_value(name) == name else f'"{name}"'

@@ -1,0 +1,181 @@
+"""The live view of `reactor client`: figures, messages and a line for commands on one screen that is drawn anew."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import trio
+from rich.console import Console
+from rich.live import Live
+
+from reactor_trio.cli.key_input import KeyLine, key_by_key, read_keys
+from reactor_trio.cli.live_screen import Look, draw
+from reactor_trio.cli.terminal import Terminal, UsageError
+from reactor_trio.client.client import Client
+from reactor_trio.errors import CommandError, SessionEnded
+
+__all__ = ["LiveView"]
+
+#: seconds between two drawings
+INTERVAL = 0.25
+#: the same with the picture
+PICTURE_INTERVAL = 0.1
+#: seconds over which bits are counted
+BITS_WINDOW = 2.0
+#: commands without an answer
+AT_ONCE = 8
+#: lines of each kind
+LINES = 4
+
+
+class LiveView:
+    """Draws one session until it ends, is cancelled, or the person presses Ctrl-C.
+
+    Args:
+        terminal: where it is drawn; in the end its last figures are said there as a line.
+        command_of: what a typed line means. May raise UsageError.
+        picture: also show the first video track, as coarse as characters are.
+        keys: where a person types.
+    """
+
+    def __init__(
+        self,
+        terminal: Terminal,
+        command_of: Callable[[str], tuple[str, Mapping[str, Any]]],
+        *,
+        picture: bool = False,
+        keys: Any = None,
+    ) -> None:
+        self._terminal = terminal
+        self._command_of = command_of
+        self._picture = picture
+        self._keys = sys.stdin if keys is None else keys
+        self._line: KeyLine | None = None
+        self._drawn = False
+        self._touched = trio.Event()
+        self._newest: npt.NDArray[np.uint8] | None = None
+        self._warnings: deque[str] = deque(maxlen=2)
+        self._commands: deque[str] = deque(maxlen=LINES)
+        self._messages: deque[str] = deque(maxlen=LINES)
+        self._unanswered = 0
+        self._bits: dict[str, deque[tuple[float, int]]] = {}
+
+    def report(self, line: str) -> None:
+        """Say a line: on the screen among the warnings while that is drawn, else as the terminal does."""
+        if self._drawn:
+            self._warnings.append(line)
+            self._touch()
+        else:
+            self._terminal.say(line)
+
+    async def run(self, client: Client) -> None:
+        """Take part in the session of `client`. Raises SessionEnded, in a group, if it does not end politely."""
+        self._began = trio.current_time()
+        console = Console(file=self._terminal.out)
+        self._drawn = True
+        try:
+            with (
+                # First of all: once the screen is another one, only leaving this block gives it back.
+                trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGWINCH) as signals,
+                Live(console=console, screen=True, auto_refresh=False) as live,
+                key_by_key(self._keys) as fd,
+            ):
+                async with trio.open_nursery() as nursery:
+                    if fd is not None:
+                        self._line = KeyLine()
+                        self._line.changed = self._touch
+                        self._line.entered = lambda line: self._send(client, line, nursery)
+                        nursery.start_soon(read_keys, fd, self._line)
+                    nursery.start_soon(self._obey, signals, nursery.cancel_scope)
+                    nursery.start_soon(self._take_frames, client)
+                    nursery.start_soon(self._draw, client, console, live)
+                    await self._take_messages(client)
+                    nursery.cancel_scope.cancel()
+        finally:
+            self._drawn = False
+            self._terminal.say(str(client.statistics()))
+
+    async def _obey(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
+        async for signum in signals:
+            if signum != signal.SIGWINCH:
+                scope.cancel()
+            self._touch()
+
+    async def _take_messages(self, client: Client) -> None:
+        async for message in client.messages():
+            told = f"{message.type} {msgspec.json.encode(message.data).decode()}"
+            (self._warnings if message.type.startswith("reactor.") else self._messages).append(told)
+
+    async def _take_frames(self, client: Client) -> None:
+        tracks = [track for track in client.tracks if track.direction == "out"]
+        if not tracks:
+            return
+        first = next((track for track in tracks if track.kind == "video"), tracks[0])
+        async for frame in client.frames(first.name):
+            if first.kind == "video" and self._picture:
+                self._newest = frame.data
+
+    async def _draw(self, client: Client, console: Console, live: Live) -> None:
+        interval = PICTURE_INTERVAL if self._picture else INTERVAL
+        while True:
+            width, height = console.size
+            live.update(draw(self._look(client), width, height), refresh=True)
+            next_drawing = trio.current_time() + interval
+            self._touched = trio.Event()
+            with trio.move_on_at(next_drawing):
+                await self._touched.wait()
+
+    def _look(self, client: Client) -> Look:
+        now, statistics = trio.current_time(), client.statistics()
+        bitrates = {name: self._bitrate(name, track.bytes, now) for name, track in statistics.tracks.items()}
+        return Look(
+            client.name, client.session_id, client.role, client.tracks, statistics, bitrates, now - self._began,
+            tuple(self._warnings), tuple(self._commands), tuple(self._messages),
+            None if self._line is None else self._line.text, self._newest,
+        )  # fmt: skip
+
+    def _bitrate(self, name: str, total: int, now: float) -> float:
+        seen = self._bits.setdefault(name, deque())
+        seen.append((now, total))
+        while len(seen) > 2 and seen[1][0] <= now - BITS_WINDOW:
+            seen.popleft()
+        then, before = seen[0]
+        elapsed = now - then
+        return 8 * (total - before) / elapsed if elapsed > 0 else 0.0
+
+    def _send(self, client: Client, line: str, nursery: trio.Nursery) -> None:
+        if self._unanswered >= AT_ONCE:
+            self._commands.append(f"{line}: not sent, {AT_ONCE} commands have no answer yet")
+            return
+        try:
+            name, arguments = self._command_of(line)
+        except UsageError as error:
+            self._commands.append(str(error).removeprefix("--send "))
+            return
+        self._unanswered += 1
+        nursery.start_soon(self._command, client, line, name, arguments)
+
+    async def _command(self, client: Client, line: str, name: str, arguments: Mapping[str, Any]) -> None:
+        began = trio.current_time()
+        try:
+            reply = await client.command(name, **arguments)
+        except CommandError as error:
+            told = f"refused: {error}"
+        except SessionEnded:  # whoever takes messages says so
+            return
+        else:
+            told = f"applied after {1000 * (trio.current_time() - began):.0f} ms" + ("" if reply is None else f": {reply}")
+        finally:
+            self._unanswered -= 1
+        self._commands.append(f"{line}: {told}")
+        self._touch()
+
+    def _touch(self) -> None:
+        self._touched.set()

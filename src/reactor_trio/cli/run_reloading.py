@@ -1,0 +1,195 @@
+"""`reactor run --reload`: a supervisor that owns the port and runs the server as a child, anew when a file changes.
+
+A new process and not a re-import: weights, CUDA contexts and threads of the old code are gone for certain. The sockets
+outlive it: a child inherits them, and between two children whoever connects waits in the sockets' own queue. Clients get
+`model_restarting`, and the page then begins a new session by itself. Code that does not load is not run again until the next
+change; till then the supervisor answers on the port itself, with the reason. A child that ends with code 0 ends it too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from reactor_trio.cli.inherited_sockets import Inherited
+from reactor_trio.cli.run_command import cannot_listen, manifest_of
+from reactor_trio.cli.signals import Stop, on_hangup, stop_on_signals
+from reactor_trio.cli.terminal import OK, Terminal, UsageError
+from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.errors import ManifestError
+from reactor_trio.server.standby import serve_standby
+
+__all__ = ["run_reloading"]
+
+PROGRAM = ("-m", "reactor_trio")
+SUFFIXES = (".py", ".yml", ".yaml")
+PATIENCE = 10.0  # seconds for the server to drain before it is killed
+
+
+def run_reloading(
+    folder: Path,
+    arguments: Sequence[str],
+    terminal: Terminal,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    overrides: Sequence[str] = (),
+    certfile: Path | None = None,
+    keyfile: Path | None = None,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
+) -> int:
+    """Run `reactor ARGUMENTS` as a child, again after each change in `folder`, until a signal ends it."""
+    try:
+        import watchfiles  # noqa: F401
+    except ImportError:
+        raise UsageError("--reload needs the package watchfiles: pip install 'reactor-trio[reload]'") from None
+    if not folder.is_dir():
+        raise UsageError(f"--path: {folder} is no folder")
+    command = [sys.executable, *PROGRAM, *(word for word in arguments if word != "--reload")]
+    read_manifest = partial(
+        manifest_of, folder, overrides, host, port, certfile=certfile, keyfile=keyfile, hosts=hosts, origins=origins
+    )
+    trio.run(_Supervisor(folder.resolve(), command, terminal, read_manifest).run)
+    return OK
+
+
+class _Supervisor:
+    def __init__(
+        self, folder: Path, command: list[str], terminal: Terminal, read_manifest: partial[Manifest]
+    ) -> None:
+        self._folder = folder
+        self._command = command
+        self._terminal = terminal
+        self._read_manifest = read_manifest
+        self._process: trio.Process | None = None
+        self._goodbye = signal.SIGUSR1
+        self._address: tuple[str, int] | None = None
+        self._listeners: list[trio.SocketListener] = []
+        self._settings = Settings()
+        self._name = folder.name
+
+    async def run(self) -> None:
+        send_change, receive_change = trio.open_memory_channel[str](0)
+        watching_over = trio.Event()
+        async with trio.open_nursery() as nursery:
+
+            def leave() -> None:
+                self._goodbye = signal.SIGTERM
+                nursery.cancel_scope.cancel()
+
+            stop = Stop(leave, self._kill)
+            stop.armed = True
+            # SIGHUP too: the child has a process group of its own, so that a closed terminal reaches only this process.
+            with stop_on_signals(stop, signal.SIGINT, signal.SIGTERM), on_hangup(stop):
+                nursery.start_soon(self._watch, send_change, watching_over)
+                # The watch stands once that task has had its turn, which of two turns it has had for certain: a mistake
+                # that is told at once may be corrected at once.
+                await trio.lowlevel.checkpoint()
+                await trio.lowlevel.checkpoint()
+                try:
+                    while not nursery.cancel_scope.cancel_called:
+                        await self._serve_until_change(nursery.cancel_scope, receive_change)
+                finally:
+                    watching_over.set()
+                    self._close_sockets()
+
+    async def _serve_until_change(self, everything: trio.CancelScope, changes: trio.MemoryReceiveChannel[str]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._serve, everything)
+            changed = await changes.receive()
+            self._terminal.say(f"{changed} changed, restarting")
+            nursery.cancel_scope.cancel()
+
+    async def _serve(self, everything: trio.CancelScope) -> None:
+        try:
+            manifest = self._read_manifest()
+            await self._listen(manifest)
+        except (ManifestError, UsageError) as error:
+            reason = str(error)
+            self._terminal.fail(reason)
+            self._terminal.say(f"waiting for a change in {self._folder}")
+        else:
+            self._name = manifest.name
+            code, reason = await self._run_child()
+            if code == OK:
+                everything.cancel()
+                return
+            self._terminal.say(f"the server ended with code {code}; waiting for a change in {self._folder}")
+        if self._listeners:
+            await serve_standby(self._listeners, self._settings, self._name, reason)
+
+    async def _listen(self, manifest: Manifest) -> None:
+        """Have the sockets that the manifest asks for; those that fit are kept. Raises UsageError."""
+        self._settings = manifest.settings
+        address = (manifest.settings.host, manifest.settings.port)
+        if address == self._address:
+            return
+        self._close_sockets()
+        try:
+            self._listeners = await trio.open_tcp_listeners(address[1], host=address[0])
+        except OSError as error:
+            raise UsageError(cannot_listen(manifest, error)) from error
+        self._address = address
+
+    async def _run_child(self) -> tuple[int, str]:
+        """Run the server to its end; its exit code, and what it said went wrong."""
+        reader, writer = os.pipe()
+        with os.fdopen(reader, "rb", buffering=0) as pipe:
+            os.set_blocking(reader, False)
+            inherited = Inherited([listener.socket.fileno() for listener in self._listeners], writer)
+            try:
+                async with trio.open_nursery() as nursery:
+                    try:
+                        self._process = await nursery.start(self._spawn, inherited)
+                    finally:
+                        os.close(writer)
+            finally:
+                said = pipe.read() or b""
+        code = self._process.returncode
+        assert code is not None
+        return code, said.decode(errors="replace") or f"the server ended with code {code}"
+
+    async def _spawn(self, inherited: Inherited, task_status: trio.TaskStatus[trio.Process]) -> None:
+        assert inherited.pipe is not None
+        # A process group of its own: Ctrl-C on a terminal then reaches only this process, which passes it on once.
+        await trio.run_process(
+            self._command, stdin=subprocess.DEVNULL, check=False, process_group=0, deliver_cancel=self._end_child,
+            env=inherited.environment(), pass_fds=(*inherited.sockets, inherited.pipe), task_status=task_status,
+        )  # fmt: skip
+
+    async def _watch(self, changes: trio.MemorySendChannel[str], over: trio.Event) -> None:
+        import watchfiles
+
+        class Filter(watchfiles.DefaultFilter):
+            def __call__(self, change: watchfiles.Change, path: str) -> bool:
+                return path.endswith(SUFFIXES) and super().__call__(change, path)
+
+        async for changed in watchfiles.awatch(self._folder, watch_filter=Filter(), stop_event=over):
+            _, path = min(changed)
+            await changes.send(str(Path(path).relative_to(self._folder)))
+
+    async def _end_child(self, process: trio.Process) -> None:
+        """Let the server drain, for a successor or for good, and end it by force if it does not in time."""
+        process.send_signal(self._goodbye)
+        with trio.move_on_after(PATIENCE):
+            await process.wait()
+            return
+        process.kill()
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+    def _close_sockets(self) -> None:
+        for listener in self._listeners:
+            listener.socket.close()
+        self._listeners, self._address = [], None

@@ -1,0 +1,14 @@
+"""The two event loops and what crosses between them: the model host, its threads and clock hooks, and a repeated event."""
+
+from reactor_trio.concurrency.asyncio_guard import AsyncioUsedError as AsyncioUsedError
+from reactor_trio.concurrency.asyncio_guard import with_twin as with_twin
+from reactor_trio.concurrency.author_thread import AuthorThread as AuthorThread
+from reactor_trio.concurrency.clock_hooks import Timekeeper as Timekeeper
+from reactor_trio.concurrency.failure_log import FailureLog as FailureLog
+from reactor_trio.concurrency.model_host import HostClosed as HostClosed
+from reactor_trio.concurrency.model_host import ModelHost as ModelHost
+from reactor_trio.concurrency.model_host import SessionOver as SessionOver
+from reactor_trio.concurrency.model_host import current_call as current_call
+from reactor_trio.concurrency.model_host import open_model_host as open_model_host
+from reactor_trio.concurrency.model_host import strip as strip
+from reactor_trio.concurrency.witness import Witness as Witness

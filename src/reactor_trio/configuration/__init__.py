@@ -1,0 +1,1 @@
+"""`reactor.yaml` and its settings, parsed and checked, with the credentials that they name."""

@@ -1,0 +1,313 @@
+"""`reactor.yaml` and `config.yml`: read, checked, and the model class they name imported.
+
+Every failure is a `ManifestError` of one line that names the file and the key. The model's module is imported at the
+first look at `Manifest.model`, so that a manifest can be checked without paying for `import torch`.
+
+Several projects can be loaded into one process (a test suite does), and most call their module `pipeline` or `model`.
+Python caches modules by name alone, so a module that another project's folder gave is dropped from the cache before a
+project that has one of the same name is imported. Classes already taken from it stay usable.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import yaml
+
+from reactor_trio.configuration.credentials import under
+from reactor_trio.configuration.reactor_config import ReactorConfig, split_path
+from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSettings
+from reactor_trio.errors import ManifestError
+
+if TYPE_CHECKING:
+    from reactor_trio.interface.model import Model
+
+__all__ = ["MANIFEST_NAME", "Manifest", "author_location", "import_model", "load_manifest", "parse_value"]
+
+MANIFEST_NAME = "reactor.yaml"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A project folder's `reactor.yaml`, checked, with its `config.yml` and the overrides applied.
+
+    `path` is the folder (absolute), `model_path` the text `module:Class`, `config` what `load(config)` is handed,
+    `weights` the folder that `weights_path` names (absolute), if it does. `model_key` and `unused` are those of
+    `ReactorConfig`.
+    """
+
+    path: Path
+    model_path: str
+    name: str
+    config: dict[str, Any]
+    settings: Settings
+    weights: Path | None = None
+    model_key: str = "model"
+    unused: tuple[str, ...] = ()
+
+    @cached_property
+    def model(self) -> type[Model]:
+        """The model class; the first look imports its module in the calling thread. Raises `ManifestError`."""
+        from reactor_trio.interface.weights import weights_of_manifest
+
+        with weights_of_manifest(self.weights):
+            return import_model(self)
+
+    @cached_property
+    def moderate(self) -> Callable[..., Any] | None:
+        """The function that `runtime.moderate` names, imported at the first look. Raises `ManifestError`."""
+        text = self.settings.moderate
+        if text is None:
+            return None
+        at = f"{self.path / MANIFEST_NAME}: runtime.moderate: "
+        module_name, function_name = split_path(text, "runtime.moderate", "module:function")
+        with _import_lock:
+            module = _import_module(self.path, module_name, "runtime.moderate")
+        found = getattr(module, function_name, None)
+        if not callable(found):
+            raise ManifestError(f"{at}{module.__file__} has no function {function_name}")
+        return cast("Callable[..., Any]", found)
+
+
+def load_manifest(
+    folder: Path, overrides: Sequence[str] = (), runtime_overrides: Mapping[str, object] | None = None
+) -> Manifest:
+    """Read `folder/reactor.yaml` and the `config.yml` it names.
+
+    `overrides` are texts `key.sub=value` laid over `config.yml`, values typed as YAML. `runtime_overrides` are laid
+    over the manifest's `runtime:` section. The model is not imported. Raises `ManifestError`.
+    """
+    folder = folder.resolve()
+    path = folder / MANIFEST_NAME
+    if not path.is_file():
+        raise ManifestError(f"{path}: no such file; give a project folder with --path, or make one: reactor init NAME")
+    values = _read_mapping(path)
+    try:
+        runtime = values.get("runtime")
+        if runtime_overrides and (runtime is None or isinstance(runtime, dict)):
+            values["runtime"] = {**(runtime or {}), **runtime_overrides}
+        file = ReactorConfig.from_dict(values)
+    except ManifestError as error:
+        raise ManifestError(f"{path}: {error}") from None
+    config = {} if file.config is None else _read_config(path, folder / file.config)
+    for text in overrides:
+        _override(config, text)
+    settings = file.settings
+    if settings.record is not None:
+        settings = msgspec.structs.replace(settings, record=str(folder / Path(settings.record).expanduser()))
+    if settings.auth is not None:
+        settings = msgspec.structs.replace(settings, auth=_secrets_under(folder, settings.auth))
+    if (tls := settings.tls) is not None:
+        certfile, keyfile = (name and str(folder / Path(name).expanduser()) for name in (tls.certfile, tls.keyfile))
+        settings = msgspec.structs.replace(settings, tls=TlsSettings(certfile or "", keyfile))
+    weights = folder / Path(file.weights_path).expanduser() if file.weights_path else None
+    return Manifest(
+        folder, file.model, file.name or file.model, config, settings, weights, file.model_key, file.unused
+    )  # fmt: skip
+
+
+def _read_config(manifest: Path, path: Path) -> dict[str, Any]:
+    try:
+        found = path.is_file()
+    except OSError as error:  # a name that is too long
+        raise ManifestError(f"{manifest}: config: {error.strerror}") from None
+    if not found:
+        raise ManifestError(f"{manifest}: config: no such file: {path}")
+    return _read_mapping(path)
+
+
+def _secrets_under(folder: Path, auth: AuthSettings) -> AuthSettings:
+    token, viewer_token = (None if text is None else under(folder, text) for text in (auth.token, auth.viewer_token))
+    return AuthSettings(token, viewer_token, tuple(under(folder, text) for text in auth.ticket_keys))
+
+
+# --- YAML -------------------------------------------------------------------------------------------------------------
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML that refuses a duplicate key and reads numbers as authors write them."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
+                key = (key_node.tag, key_node.value)
+                if key in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key_node.value!r} stands twice", key_node.start_mark
+                    )
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+# YAML 1.1 reads `1e-4`, the usual way to write a learning rate, as text, and a date as an object that no JSON message
+# can carry. Like OmegaConf, with which authors read their configs, we take the first as a number, the second as text.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_SCIENTIFIC = re.compile(r"^[-+]?(\d[\d_]*\.?|\d[\d_]*\.\d+|\.\d+)[eE][-+]?\d+$")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _SCIENTIFIC, list("-+0123456789."))
+
+
+def _parse_yaml(text: str) -> Any:
+    try:
+        # a SafeLoader that reads numbers otherwise, which the analysis cannot see
+        return yaml.load(text, Loader=_Loader)  # nosec B506
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
+    except (LookupError, AttributeError, TypeError) as error:  # PyYAML's own, for `!!bool maybe` or `!!int ''`
+        raise yaml.YAMLError(f"a value does not fit its tag: {error}") from error
+
+
+def parse_value(text: str) -> Any:
+    """One value from a command line, typed as YAML: `320` is a number, `[1, 2]` a list. Raises ManifestError."""
+    try:
+        return _parse_yaml(text)
+    except (yaml.YAMLError, ValueError) as error:
+        raise ManifestError(f"the value is not valid YAML: {_one_line(error)}") from error
+
+
+def _read_mapping(path: Path) -> dict[str, Any]:
+    try:
+        values = _parse_yaml(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise ManifestError(f"{path}{where}: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError, OSError) as error:
+        raise ManifestError(f"{path}: cannot be read: {_one_line(error)}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ManifestError(f"{path}: expected a mapping, got {type(values).__name__}")
+    return values
+
+
+def _override(config: dict[str, Any], text: str) -> None:
+    path, equals, value_text = text.partition("=")
+    keys = path.split(".")
+    if not equals or not all(key.strip() for key in keys):
+        raise ManifestError(f"--set {text}: expected key.sub=value")
+    try:
+        value = parse_value(value_text)
+    except ManifestError as error:
+        raise ManifestError(f"--set {text}: {error}") from error
+    place = config
+    for depth, key in enumerate(keys[:-1], start=1):
+        below = place.setdefault(key, {})
+        if below is None:
+            below = place[key] = {}
+        if not isinstance(below, dict):
+            parent = ".".join(keys[:depth])
+            raise ManifestError(f"--set {text}: {parent} is {below!r}, not a mapping, so nothing can be set below it")
+        place = below
+    place[keys[-1]] = value
+
+
+# --- the model's module -----------------------------------------------------------------------------------------------
+
+_import_lock = threading.Lock()
+_project_folders: set[Path] = set()
+
+
+def import_model(manifest: Manifest) -> type[Model]:
+    """Import the manifest's `module:Class` with its folder first on `sys.path`, where the folder then stays.
+
+    Raises `ManifestError` if there is no such module or class, if the class is not a model, or if the module itself
+    raises while it is imported (`__cause__` is that exception).
+    """
+    module_name, class_name = split_path(manifest.model_path, manifest.model_key)
+    with _import_lock:
+        module = _import_module(manifest.path, module_name, manifest.model_key)
+    from reactor_trio.interface.model import Model
+
+    at = f"{manifest.path / MANIFEST_NAME}: {manifest.model_key}: "
+    found = getattr(module, class_name, None)
+    if found is None:
+        models = [name for name, value in vars(module).items() if _is_model(value, Model, module_name)]
+        near = difflib.get_close_matches(class_name, models, n=1) or models[:1]
+        hint = f"; did you mean {module_name}:{near[0]}?" if near else ""
+        raise ManifestError(f"{at}{module.__file__} has no class {class_name}{hint}")
+    if not isinstance(found, type) or not issubclass(found, Model):
+        raise ManifestError(
+            f"{at}{manifest.model_path} is not a model; it must be a subclass of ReactorPipeline, ReactorModel or "
+            "VideoModel"
+        )
+    return found
+
+
+def author_location(error: BaseException, folder: Path) -> str | None:
+    """Where in the author's `folder` an exception came from, as `file:line` relative to it, or None if it did not."""
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        places.append((error.filename, error.lineno))
+    for filename, line in reversed(places):
+        # A virtual environment often stands inside the project's folder; the author did not write what is in it.
+        if Path(filename).is_relative_to(folder) and "site-packages" not in Path(filename).parts:
+            return f"{Path(filename).relative_to(folder)}:{line}"
+    return None
+
+
+def _import_module(folder: Path, name: str, key: str) -> ModuleType:
+    head = name.partition(".")[0]
+    beside = _has_module(folder, head)
+    at = f"{folder / MANIFEST_NAME}: {key}: "
+    if beside and head in sys.stdlib_module_names:
+        raise ManifestError(f"{at}{head} is the name of a module of Python's own library; rename the file")
+    for cached in [loaded for loaded in list(sys.modules) if "." not in loaded and _has_module(folder, loaded)]:
+        origin = getattr(sys.modules[cached], "__file__", None)
+        taken_from = [project for project in _project_folders if origin in _module_files(project, cached)]
+        if origin not in _module_files(folder, cached) and (taken_from or cached == head):
+            _forget(cached)
+    _project_folders.add(folder)
+    sys.path[:] = [str(folder), *(entry for entry in sys.path if entry != str(folder))]
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (error.name == name or name.startswith(f"{error.name}.")):
+            raise ManifestError(f"{at}no module {name} (looked for {folder / name.replace('.', '/')}.py)") from error
+        raise ManifestError(_import_failure(at, name, error, folder)) from error
+    except (Exception, SystemExit) as error:
+        raise ManifestError(_import_failure(at, name, error, folder)) from error
+
+
+def _import_failure(at: str, name: str, error: BaseException, folder: Path) -> str:
+    where = author_location(error, folder)
+    text = error.msg if isinstance(error, SyntaxError) else _one_line(error)
+    return f"{at}importing {name} raised {type(error).__name__}: {text}" + (f" ({where})" if where else "")
+
+
+def _module_files(folder: Path, name: str) -> tuple[str, str]:
+    return str(folder / f"{name}.py"), str(folder / name / "__init__.py")
+
+
+def _has_module(folder: Path, name: str) -> bool:
+    return any(Path(file).is_file() for file in _module_files(folder, name))
+
+
+def _forget(name: str) -> None:
+    for loaded in list(sys.modules):
+        if loaded == name or loaded.startswith(f"{name}."):
+            del sys.modules[loaded]
+
+
+def _is_model(value: object, base: type, module_name: str) -> bool:
+    return isinstance(value, type) and issubclass(value, base) and value.__module__ == module_name
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,222 @@
+"""Everything under `runtime:` of `reactor.yaml`, with defaults and bounds.
+
+The bounds stand in the types, so that a value is checked in one place whoever gives it: the manifest, the command line
+or an embedding program that calls `parse_settings` with a mapping. Nothing here opens a file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import math
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeVar, get_args
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from reactor_trio.errors import ManifestError
+from reactor_trio.interface.input_buffer import INPUT_BYTES
+from reactor_trio.media import CodecSettings
+
+__all__ = [
+    "AuthSettings",
+    "CodecSettings",
+    "LimitSettings",
+    "Settings",
+    "TlsSettings",
+    "UploadSettings",
+    "parse_settings",
+    "parse_struct",
+]
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+#: The one number that may be infinite.
+ENDLESS = "runtime.resume_window"
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+SecondsOrOff = Annotated[float, Meta(ge=0, le=86_400)]
+SecondsOrEver = Annotated[float, Meta(ge=0)]
+Rate = Annotated[float, Meta(gt=0, le=1000)]
+Count = Annotated[int, Meta(ge=1)]
+CountOrOff = Annotated[int, Meta(ge=0)]
+Bytes = Annotated[int, Meta(ge=1024)]
+
+
+class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one client may use before it is refused or closed. Sizes in bytes, times in seconds; 0, if allowed: no limit."""
+
+    text_message: Bytes = 256 * 1024
+    client_binary: Bytes = 4 * 1024 * 1024
+    http_head: Bytes = 16 * 1024
+    connections: Count = 64
+    commands_per_second: Count = 200
+    pending_commands: Count = 256
+    unanswered_commands: Count = 1024
+    handshake: Seconds = 10.0
+    ping_interval: Seconds = 10.0
+    silence: Seconds = 20.0
+    stall: Seconds = 15.0
+    session_length: SecondsOrOff = 0.0
+    session_idle: SecondsOrOff = 0.0
+    end_warning: SecondsOrOff = 10.0
+    connections_per_address: CountOrOff = 16
+    handshakes_per_minute: CountOrOff = 60
+    waiting_per_address: CountOrOff = 4
+    resume_messages: Count = 1024
+    resume_bytes: Bytes = 4 * 1024 * 1024
+    input_bytes: Bytes = INPUT_BYTES
+
+
+class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What files a session may have. Sizes in bytes, times in seconds."""
+
+    file_size: Bytes = 64 * 1024 * 1024
+    total_size: Bytes = 512 * 1024 * 1024
+    files: Count = 64
+    at_once: Count = 4
+    time: Seconds = 300.0
+    folder: str | None = None
+
+
+class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a client must show. Each secret is a literal, `env:NAME` or `file:PATH`; it is read when the server starts.
+
+    Attributes:
+        token: with it a client may control and watch.
+        viewer_token: with it a client may watch.
+        ticket_keys: keys of signed tickets, of which each is good for one connection; the first one signs.
+    """
+
+    token: str | None = None
+    viewer_token: str | None = None
+    ticket_keys: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
+
+    def __repr__(self) -> str:
+        return "AuthSettings(...)"  # secrets may stand in it
+
+
+class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The server's certificate and what its chain needs, and the key, as PEM files; no `keyfile`: it is in `certfile`."""
+
+    certfile: Annotated[str, Meta(min_length=1)]
+    keyfile: Annotated[str, Meta(min_length=1)] | None = None
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The server's settings; `reactor.yaml.example` says what each one does.
+
+    Rates are frames per second, times seconds. `fps`, `max_fps`, `buffer_size`, `max_sessions` and `ranks` left at None
+    mean the model's own.
+    The constructor itself checks only that this version supports what is asked for; bounds and types are checked by
+    `parse_settings`.
+    """
+
+    host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    advertise: Annotated[str, Meta(max_length=2048)] | None = None
+    fps: Rate | None = None
+    max_fps: Rate | None = None
+    buffer_size: Count | None = None
+    max_sessions: Count | None = None
+    queue: Annotated[int, Meta(ge=0)] = 16
+    claim_within: Seconds = 10.0
+    resume_window: SecondsOrEver = 0.0
+    codec: CodecSettings = CodecSettings()
+    auth: AuthSettings | None = None
+    tls: TlsSettings | None = None
+    origins: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
+    slow_client: Literal["drop", "hold"] = "drop"
+    max_age: Annotated[float, Meta(gt=0, le=10)] = 0.15
+    viewers: Literal["anyone", "token", "none"] = "anyone"
+    record: Annotated[str, Meta(min_length=1)] | None = None
+    takeover: Literal["never", "same_subject", "anyone"] = "never"
+    drain_notice: SecondsOrOff = 0.0
+    drain_grace: SecondsOrOff = 2.0
+    moderate: str | None = None
+    moderate_timeout: Seconds = 5.0
+    limits: LimitSettings = LimitSettings()
+    uploads: UploadSettings = UploadSettings()
+    isolation: Literal["thread", "process"] = "thread"
+    ranks: Annotated[int, Meta(ge=1, le=64)] | None = None
+    step_timeout: SecondsOrOff = 60.0
+    stuck_after: Seconds = 5.0
+    watchdog: SecondsOrOff = 10.0
+    tracing: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.limits.silence <= self.limits.ping_interval:
+            raise ManifestError(
+                f"runtime.limits.silence: {self.limits.silence:g} s must be longer than ping_interval "
+                f"({self.limits.ping_interval:g} s), or every quiet client counts as lost"
+            )
+        if self.advertise is not None:
+            address_of(self.advertise, "127.0.0.1", 1)
+        for place, proxy in enumerate(self.proxies):
+            try:
+                ipaddress.ip_network(proxy, strict=False)
+            except ValueError:
+                wrong = f"runtime.proxies[{place}]: {proxy!r} is no address or network, such as 10.0.0.0/8"
+                raise ManifestError(wrong) from None
+
+
+def address_of(advertise: str, host: str, port: int) -> str:
+    """What `advertise` says of a server at `host` and `port`. Raises ManifestError for what is no such template."""
+    try:
+        address = advertise.format(ip=f"[{host}]" if ":" in host else host, port=port)
+        parts = urlsplit(address)
+        known = parts.scheme in ("ws", "wss", "http", "https")
+        good = known and parts.hostname is not None and not parts.query + parts.fragment
+    except (ValueError, LookupError, AttributeError):
+        good = False
+    if not good:
+        raise ManifestError(
+            f"runtime.advertise: expected an address such as wss://play.example.org/r/{{ip}}/{{port}}, got {advertise!r}"
+        )
+    return address
+
+
+def parse_settings(values: Mapping[str, object]) -> Settings:
+    """Check a mapping in the shape of the manifest's `runtime:` section and make `Settings` of it.
+
+    Raises `ManifestError` naming the first key that is unknown, has a wrong type or is out of bounds.
+    """
+    return parse_struct(values, Settings, "runtime")
+
+
+def parse_struct(values: object, kind: type[T], path: str = "") -> T:
+    """Make a `kind` of plain values; errors name keys by their full dotted path, which starts with `path`."""
+    checked = _check(values, kind, path)
+    try:
+        return msgspec.convert(checked, kind)
+    except msgspec.ValidationError as error:
+        text, _, where = str(error).replace("`", "").partition(" - at $")
+        raise ManifestError(f"{path}{where}".lstrip(".") + f": {text}") from None
+
+
+def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, object]:
+    """Refuse unknown keys and non-finite numbers, which msgspec reports without a hint or lets pass."""
+    if not isinstance(values, Mapping):
+        raise ManifestError(f"{path or 'the file'}: expected a mapping, got {type(values).__name__}")
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    checked: dict[str, object] = {}
+    for key, value in values.items():
+        here = f"{path}.{key}".lstrip(".")
+        if key not in fields:
+            near = difflib.get_close_matches(str(key), fields, n=1)
+            hint = f"did you mean {f'{path}.{near[0]}'.lstrip('.')}?" if near else f"known keys: {', '.join(fields)}"
+            raise ManifestError(f"{here}: unknown key; {hint}")
+        if isinstance(value, float) and not math.isfinite(value) and not (here == ENDLESS and value > 0):
+            raise ManifestError(f"{here}: expected a finite number, got {value}")
+        kinds = get_args(fields[key]) or (fields[key],)
+        section = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)), None)
+        if section is None or (value is None and type(None) in kinds):
+            checked[key] = value
+        else:
+            # `limits:` with every line below it commented out reads as null and means "all defaults".
+            checked[key] = _check({} if value is None else value, section, here)
+    return checked

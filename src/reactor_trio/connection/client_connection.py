@@ -1,0 +1,327 @@
+"""One client's connection from the upgrade to the closed socket.
+
+    control -+- home: this scope, or the server's -+- Stay.run    the session; ends when the model has let go of it
+             '- wire nursery -+- receive   socket -> commands, media; never waits for the model
+                              +- inbound   media, decoded in order -> session, if the model takes any
+                              +- send      messages and frames -> socket; the only writer
+                              '- bound     a goodbye that the client does not take is cut short
+
+Whoever learns that the client is gone cancels the wire; leaving the wire closes the socket at once and tells the stay, which
+ends the session when the step that runs has ended, or waits for the client to come back. There is no other way out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Annotated, Protocol
+
+import msgspec
+import trio
+
+from reactor_trio.admission import Refused
+from reactor_trio.connection.client_sender import Outbound
+from reactor_trio.connection.connect_request import Hello
+from reactor_trio.connection.media_receiver import Inbound
+from reactor_trio.connection.rendition_set import Tiers
+from reactor_trio.connection.resumable_session import Place, Stay
+from reactor_trio.errors import CommandError, ProtocolError
+from reactor_trio.execution.current_session import serve_connection
+from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text, presentable, readable
+from reactor_trio.session import Flood, Session
+from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
+
+log = logging.getLogger("reactor_trio.connection")
+
+
+class _Keyframe(msgspec.Struct):
+    """Data of `reactor.keyframe`."""
+
+    track: int
+
+
+class _Feedback(msgspec.Struct):
+    """Data of `reactor.feedback`."""
+
+    track: int
+    seq: int
+    held_us: Annotated[int, msgspec.Meta(ge=0, le=60_000_000)] | None = None
+
+
+class _Video(msgspec.Struct):
+    """Data of `reactor.video`."""
+
+    video: Annotated[list[Annotated[str, msgspec.Meta(max_length=32)]], msgspec.Meta(min_length=1, max_length=16)]
+
+
+_DATA: dict[str, msgspec.json.Decoder[_Keyframe | _Feedback | _Video]] = {
+    "reactor.keyframe": msgspec.json.Decoder(_Keyframe),
+    "reactor.feedback": msgspec.json.Decoder(_Feedback),
+    "reactor.video": msgspec.json.Decoder(_Video),
+}
+
+
+class Desk(Protocol):
+    """What a connection asks of its server."""
+
+    farewell_timeout: float
+
+    def stay(self, hello: Hello) -> Stay | None:
+        """What a client comes back to."""
+
+    def outbound(self, hello: Hello) -> Outbound:
+        """The way out to a new client, or to one that comes back."""
+
+    def inbound(self, outbound: Outbound) -> Inbound:
+        """The way in of that client."""
+
+    def enter(self, outbound: Outbound) -> Place:
+        """A place for a controlling client. Raises Refused."""
+
+    def leave(self, outbound: Outbound) -> None:
+        """The connection is over."""
+
+    def open_stay(self, place: Place, outbound: Outbound) -> Stay:
+        """A new session for an admitted client, whose `run` is the caller's to start: at home."""
+
+    def home(self) -> AbstractAsyncContextManager[Callable[[Callable[[], Awaitable[None]]], None]]:
+        """Where a stay runs: gives what starts it."""
+
+    def session_to_view(self, hello: Hello) -> Session | None:
+        """The session that a viewer may watch."""
+
+    def tiers(self, session: Session) -> Tiers:
+        """The encoders of a session."""
+
+    def welcome(self, session: Session, outbound: Outbound, hello: Hello, stay: Stay | None = None) -> Welcome:
+        """What the client is told first; the controlling one by its stay."""
+
+
+async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
+    """Serve one connected client until its socket is closed and its session has unwound. Raises nothing of the client's."""
+    conversation = _Conversation(desk, hello, messages)
+    number = conversation.outbound.number
+    log.info("client %d connects from %s as %s", number, messages.peer, hello.role)
+    try:
+        if hello.role == "viewer":
+            await conversation.watch()
+        elif hello.resume is not None:
+            await conversation.come_back()
+        else:
+            await conversation.control()
+    finally:
+        desk.leave(conversation.outbound)
+        log.info("client %d has left: %s", number, conversation.outbound.end_reason or "client_left")
+
+
+class _Conversation:
+    def __init__(self, desk: Desk, hello: Hello, messages: MessageStream) -> None:
+        self._stay = desk.stay(hello)
+        self.outbound = desk.outbound(hello)
+        self._inbound = desk.inbound(self.outbound)
+        self._desk = desk
+        self._hello = hello
+        self._messages = messages
+        self._session: Session | None = None
+        self._served = serve_connection()
+        self._gone: PeerGone | None = None
+
+    async def control(self) -> None:
+        try:
+            place = self._desk.enter(self.outbound)
+        except Refused as refused:
+            self.outbound.end("draining" if refused.reason == "draining" else "no_room")
+            await self._farewell()
+            return
+        async with self._desk.home() as start:
+            try:
+                async with trio.open_nursery() as wire:
+                    self._start_wire(wire)
+                    await place.admitted.wait()
+                    self._begin(start, place)
+            finally:
+                if self._stay is None:
+                    place.release()
+                await self._lose()
+
+    async def come_back(self) -> None:
+        """To a stay that was there when the client was admitted, which needed nothing else for that."""
+        if self._stay is None:
+            self.outbound.end("client_left")
+            await self._farewell()
+            return
+        try:
+            async with trio.open_nursery() as wire:
+                self._take_over(self._stay)
+                self._start_wire(wire)
+        finally:
+            await self._lose()
+
+    async def watch(self) -> None:
+        session = self._desk.session_to_view(self._hello)
+        if session is None:
+            self.outbound.end("done")
+            await self._farewell()
+            return
+        self._session, self._served.session_id = session, session.id
+        try:
+            async with trio.open_nursery() as wire:
+                self._welcome(session)
+                self._start_wire(wire)
+        finally:
+            session.detach(self.outbound)
+            await self._messages.abort()
+
+    def _begin(self, start: Callable[[Callable[[], Awaitable[None]]], None], place: Place) -> None:
+        try:
+            place.claim()
+        except Refused:
+            self.outbound.end("unclaimed")
+            return
+        self._served.session_id = place.sid
+        self._stay = self._desk.open_stay(place, self.outbound)
+        self._session = self._stay.session
+        self._welcome(self._session)
+        start(self._stay.run)
+
+    def _take_over(self, stay: Stay) -> None:
+        self._session, self._served.session_id = stay.session, stay.session.id
+        stay.take_over(self.outbound)
+        self.outbound.join(self._desk.tiers(stay.session))
+        welcome = self._desk.welcome(stay.session, self.outbound, self._hello, stay)
+        self.outbound.say_again(welcome, self._hello.after)
+        stay.session.attach(self.outbound)
+
+    async def _lose(self) -> None:
+        """Before the socket closes: the model learns it no later than the client."""
+        if self._stay is not None:
+            self._stay.lost(self.outbound, self._gone)
+        with trio.CancelScope(shield=True):
+            await self._messages.abort()
+
+    def _welcome(self, session: Session) -> None:
+        self.outbound.join(self._desk.tiers(session))
+        self.outbound.say("reactor.welcome", self._desk.welcome(session, self.outbound, self._hello, self._stay))
+        session.attach(self.outbound)
+
+    # ---- the wire -----------------------------------------------------------------------------------------------------
+
+    def _start_wire(self, wire: trio.Nursery) -> None:
+        wire.start_soon(self._receive, wire.cancel_scope)
+        wire.start_soon(self._send, wire.cancel_scope)
+        wire.start_soon(self._bound_farewell, wire.cancel_scope)
+        if self._inbound.open:
+            wire.start_soon(self._inbound.run)
+
+    async def _farewell(self) -> None:
+        """Say only goodbye."""
+        try:
+            async with trio.open_nursery() as wire:
+                self._start_wire(wire)
+        finally:
+            await self._messages.abort()
+
+    async def _receive(self, wire: trio.CancelScope) -> None:
+        try:
+            while True:
+                self._take(await self._messages.receive())
+        except PeerGone as gone:
+            self._left(gone)
+        wire.cancel()
+
+    async def _send(self, wire: trio.CancelScope) -> None:
+        try:
+            await self.outbound.send(self._messages)
+        except PeerGone as gone:
+            self._left(gone)
+        wire.cancel()
+
+    def _left(self, gone: PeerGone) -> None:
+        """The socket is gone: whoever learns it first says why, be it the receiving or the sending task."""
+        if self._gone is not None:
+            return
+        self._gone = gone
+        if isinstance(gone, PeerTooSlow):
+            self.outbound.hang_up("too_slow")
+            log.warning("%s took no byte for too long and was closed", self._messages.peer)
+        else:
+            log.debug("%s left: %s", self._messages.peer, gone)
+
+    async def _bound_farewell(self, wire: trio.CancelScope) -> None:
+        await self.outbound.ended.wait()
+        await trio.sleep(self._desk.farewell_timeout)
+        wire.cancel()
+
+    # ---- what the client says -----------------------------------------------------------------------------------------
+
+    def _take(self, message: str | bytes) -> None:
+        if self._stay is not None and self._stay.outbound is not self.outbound:
+            return  # it speaks by another connection now, and has been told what had come until then
+        if not isinstance(message, str):
+            self._media(message)
+            return
+        try:
+            text = decode_client_text(message)
+        except NotFiniteError as error:
+            self._count_command()
+            self._refuse("invalid_command", str(error), error.id)
+        except ProtocolError as error:
+            self._count_command()
+            self._refuse("protocol_error", str(error), None)
+        else:
+            if text.type.startswith("reactor."):
+                self._runtime_message(text)
+            else:
+                self._command(text)
+
+    def _count_command(self) -> None:
+        """Also one that is refused, or cannot be read: who comes back is told how many have come."""
+        if self._stay is not None:
+            self._stay.received += 1
+
+    def _media(self, message: bytes) -> None:
+        if not self._inbound.open:
+            self._refuse("protocol_error", "a binary message: this model has no input tracks", None)
+        elif self._hello.role == "viewer":
+            self._inbound.not_taken("not_allowed", "a viewer watches; only the controlling client may send media")
+        elif self._session is None:
+            self._inbound.not_taken("not_admitted", "this client waits in the queue; media is taken after the welcome")
+        else:
+            self._inbound.take(message, self._session.take_input)
+
+    def _command(self, text: ClientText) -> None:
+        self._count_command()
+        if self._hello.role == "viewer":
+            self._refuse("not_allowed", "a viewer watches; only the controlling client may command", text.id)
+        elif self._session is None:
+            self._refuse("not_admitted", "this client waits in the queue; commands are taken after the welcome", text.id)
+        else:
+            try:
+                self._session.submit(text.type, bytes(text.data), text.id, text.trace)
+            except CommandError as error:
+                self._refuse(error.code, error.message, text.id)
+            except Flood:
+                self.outbound.end("flood")
+
+    def _runtime_message(self, text: ClientText) -> None:
+        decoder = _DATA.get(text.type)
+        if decoder is None:
+            self._refuse("protocol_error", f"{text.type} is not a message that a client sends", text.id)
+            return
+        try:
+            data = decoder.decode(text.data)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            self._refuse("protocol_error", f"{text.type}: {readable(error)}", text.id)
+            return
+        match data:
+            case _Keyframe(track):
+                self.outbound.request_keyframe(track)
+            case _Feedback(track, seq, held_us):
+                self.outbound.acknowledge(track, seq, None if held_us is None else held_us / 1e6)
+            case _Video(video):
+                if not self.outbound.choose_video(video):
+                    self._refuse("protocol_error", f"reactor.video: this server encodes none of {', '.join(video)}", text.id)
+
+    def _refuse(self, code: str, message: str, id: int | None) -> None:  # noqa: A002 - the wire's word
+        self.outbound.say("reactor.error", {"code": code, "message": presentable(message)}, id)

@@ -1,0 +1,255 @@
+"""What one address may have: connections at a time, and WebSocket handshakes a minute.
+
+An address is an IPv4 address, or the /64 network of an IPv6 one, since whoever has one of its addresses has them all.
+Behind a proxy that `runtime.proxies` names it is what that proxy wrote into `X-Forwarded-For`: the last hop that is not
+itself such a proxy. From everybody else the header is a claim without weight and is not read.
+
+Here is also what is known of this machine's own addresses: which ones it has, and by which of them a browser finds a page.
+
+Loopback has no limit of its own, and a proxy's own connections have none: either may carry everybody. The limit of all
+connections holds for them, and for what comes by a proxy that is named the limits of each address behind it hold.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import math
+import socket
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+import trio
+
+from reactor_trio.configuration.settings import LimitSettings
+from reactor_trio.edge.request_metrics import LimitKind
+from reactor_trio.transport import Request, Response
+
+log = logging.getLogger("reactor_trio.server")
+
+#: Addresses whose handshakes are remembered; of more the one that was quiet longest is forgotten.
+REMEMBERED = 4096
+#: Seconds between two lines in the log about one kind of refusal.
+QUIET = 60.0
+
+
+class Addresses:
+    """The addresses that use one server.
+
+    Args:
+        limits: 0 is no limit.
+        proxies: addresses and networks whose `X-Forwarded-For` is believed.
+        limited: counts refusals.
+    """
+
+    def __init__(self, limits: LimitSettings, proxies: Sequence[str], limited: Callable[[LimitKind], None]) -> None:
+        self._connections = limits.connections_per_address
+        self._handshakes = limits.handshakes_per_minute
+        self._waiting = limits.waiting_per_address
+        self._proxies = [ipaddress.ip_network(proxy, strict=False) for proxy in proxies]
+        self._limited = limited
+        self._open: Counter[str] = Counter()
+        self._behind: Counter[str] = Counter()
+        self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._told: dict[LimitKind, float] = {}
+
+    # ---- whose a connection is ----------------------------------------------------------------------------------------
+
+    def of_peer(self, peer: str) -> str | None:
+        """The address of a connection from `peer`, as `WireStream.peer` writes it; None if it has no limits."""
+        address = _parse(peer)
+        return None if address is None or self._is_proxy(address) else _key(address)
+
+    def of_request(self, request: Request) -> str | None:
+        """The address of the client behind a request; None if it has no limits."""
+        address = _parse(request.peer)
+        if address is None or not self._is_proxy(address):
+            return None if address is None else _key(address)
+        for hop in reversed(request.tokens("x-forwarded-for")):
+            behind = _parse(hop)
+            if behind is None:
+                return "unreadable"  # the proxy's own words, so there are few; they share one limit
+            if not self._is_proxy(behind):
+                return _key(behind)
+        return None
+
+    # ---- limits -------------------------------------------------------------------------------------------------------
+
+    def connection(self, peer: str) -> AbstractContextManager[str | None]:
+        """Around a connection: why its address may not have it; None if it may."""
+        return self._one_more(self._open, self.of_peer(peer))
+
+    def conversation(self, request: Request) -> AbstractContextManager[str | None]:
+        """Likewise around a WebSocket, for those that come by a proxy, whose connections are not counted as they come."""
+        address = self.of_request(request)
+        return self._one_more(self._behind, address if address != self.of_peer(request.peer) else None)
+
+    def refusal(self, request: Request) -> Response | None:
+        """What a request for a WebSocket is answered if its address has too many or asks too often; each one counts."""
+        address = self.of_request(request)
+        if address is None:
+            return None
+        if self._connections and self._behind[address] >= self._connections:
+            return self._answer("address_connections", address, self._connections, 1)
+        if not self._handshakes:
+            return None
+        now, rate = trio.current_time(), self._handshakes / 60
+        left, at = self._allowances.pop(address, (float(self._handshakes), now))
+        left = min(float(self._handshakes), left + (now - at) * rate)
+        granted = left >= 1
+        self._allowances[address] = (left - granted, now)
+        if len(self._allowances) > REMEMBERED:
+            self._allowances.popitem(last=False)
+        if granted:
+            return None
+        return self._answer("address_handshakes", address, self._handshakes, math.ceil((1 - left) / rate))
+
+    def queue_full(self, request: Request) -> Response:
+        """What one more client is answered whose address has as many in the queue as it may."""
+        return self._answer("address_waiting", self.of_request(request) or "", self._waiting, 1)
+
+    def refuse(self, kind: LimitKind, address: str, limit: int) -> str:
+        """Count a refusal and log it, once in a while; what the client is told."""
+        self._limited(kind)
+        setting, words = _WORDS[kind]
+        now = trio.current_time()
+        if now - self._told.get(kind, -QUIET) >= QUIET:
+            self._told[kind] = now
+            hint = "" if kind == "connections" else "; if a proxy brings the clients of many, name it in runtime.proxies"
+            log.warning(
+                "%s was refused: %s (runtime.limits.%s: %d)%s; more of this kind is not logged for %g s",
+                address, words, setting, limit, hint, QUIET,
+            )  # fmt: skip
+        return words
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _one_more(self, counter: Counter[str], address: str | None) -> Iterator[str | None]:
+        if address is None or not self._connections:
+            yield None
+        elif counter[address] >= self._connections:
+            yield self.refuse("address_connections", address, self._connections)
+        else:
+            counter[address] += 1
+            try:
+                yield None
+            finally:
+                counter[address] -= 1
+                if not counter[address]:
+                    del counter[address]
+
+    def _answer(self, kind: LimitKind, address: str, limit: int, after: int) -> Response:
+        return Response.plain(429, self.refuse(kind, address, limit), {"retry-after": str(after)})
+
+    def _is_proxy(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+        return any(address in network for network in self._proxies)
+
+
+_WORDS: dict[LimitKind, tuple[str, str]] = {
+    "connections": ("connections", "the server has all the connections that it may have"),
+    "address_connections": ("connections_per_address", "this address has all the connections that it may have"),
+    "address_handshakes": ("handshakes_per_minute", "this address asks too often; wait a little"),
+    "address_waiting": ("waiting_per_address", "this address has as many clients in the queue as it may have"),
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this computer for certain: `localhost` or a name below it, or such an address."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    address = _parse(f"[{host}]" if ":" in host else host)
+    return address is not None and address.is_loopback
+
+
+def is_everywhere(host: str) -> bool:
+    """Whether what listens at `host` listens at all addresses of this machine (`0.0.0.0`, `::`)."""
+    address = _parse(f"[{host}]" if ":" in host else host)
+    return address is not None and address.is_unspecified
+
+
+def is_own_address(host: str) -> bool:
+    """Whether `host` is an IP address, not a name, and one that this machine has now.
+
+    Looks no name up, and sends nothing: the system lets a socket have an address of this machine only.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    if address.is_unspecified or address.is_multicast or "%" in host:
+        return False
+    try:
+        with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:  # refused by a system without IPv6
+            probe.bind((str(address), 0))
+            probe.connect((str(address), 9))  # refused to a broadcast address, which may be bound
+    except OSError:
+        return False
+    return True
+
+
+def page_urls(host: str, port: int, *, secure: bool) -> list[str]:
+    """Where a browser opens the page of what listens at `host`: one URL for each of `reachable_hosts`."""
+    scheme = "https" if secure else "http"
+    return [f"{scheme}://{f'[{one}]' if ':' in one else one}:{port}/" for one in reachable_hosts(host)]
+
+
+def reachable_hosts(host: str) -> list[str]:
+    """By which hosts clients reach what listens at `host`, the one first that most clients can use.
+
+    For all addresses: the address by which this machine reaches others, its name, and loopback; without a network only
+    loopback.
+    """
+    if not is_everywhere(host):
+        return [host]
+    address = ipaddress.ip_address(host)
+    # Addresses for documentation (RFC 5737, RFC 3849). To connect a datagram socket asks for a route and sends nothing.
+    far, loopback = ("192.0.2.1", "127.0.0.1") if address.version == 4 else ("2001:db8::1", "::1")
+    try:
+        with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:
+            probe.connect((far, 9))
+            outward: str = probe.getsockname()[0]
+    except OSError:
+        return [loopback]
+    found = [outward, own_name(), loopback]
+    return [one for one in dict.fromkeys(found) if one and (one == loopback or not is_loopback(one))]
+
+
+def own_name() -> str:
+    """This machine's name, as `hostname` prints it, in lower case; "" if it has none."""
+    return socket.gethostname().lower()
+
+
+def _family(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> socket.AddressFamily:
+    return socket.AF_INET if address.version == 4 else socket.AF_INET6
+
+
+def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """`192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; an IPv4 address written as IPv6 is one."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _key(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str | None:
+    return None if address.is_loopback else _network(address)
+
+
+def _network(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
+        return str(address)
+    return str(ipaddress.ip_network((address, 64), strict=False))
+
+
+def network_of(peer: str) -> str:
+    """The address of a connection in words, also where it has no limits: of IPv6 its /64; what is no address as it is."""
+    address = _parse(peer)
+    return peer if address is None else _network(address)

@@ -1,0 +1,62 @@
+"""Requests that the server refuses: each one counted, and told in the log as far as a flood of them leaves it readable."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+
+import trio
+
+from reactor_trio.edge.request_metrics import RequestMetrics
+
+log = logging.getLogger("reactor_trio.server")
+
+#: Seconds in which one refusal of a status is told; the next line says how many there were.
+QUIET = 10.0
+
+#: Told by who knows why, with the address (`access`, `addresses`); here they are only counted.
+_TOLD_ELSEWHERE = (401, 429)
+_HINTS = {
+    400: "it is not a request that this server understands",
+    403: "a page may connect if its origin is the server's own, or in runtime.origins (--origin)",
+    408: "its request was not complete within runtime.limits.handshake",
+    413: "its body is larger than this server takes",
+    421: "it called the server by a name that is not in runtime.hosts (--allow-host)",
+    426: "it asked for the WebSocket without being one",
+    431: "its head is larger than runtime.limits.http_head",
+    500: "please report this; the traceback stands above",
+    503: "there is no room now, see /ready; runtime.queue and runtime.limits.connections say how much there is",
+}
+
+
+class Refusals:
+    """The refusals of one server. Queries are never told: they may hold a token.
+
+    Args:
+        open_doors: tells whether clients are let in at all. While the model loads or the server goes down, a 503 is no news.
+    """
+
+    def __init__(self, metrics: RequestMetrics, open_doors: Callable[[], bool] = lambda: True) -> None:
+        self._metrics = metrics
+        self._open_doors = open_doors
+        #: of each status: until when it is not told, and how many that were
+        self._quiet: dict[int, tuple[float, int]] = {}
+
+    def note(self, who: str, status: int) -> None:
+        """A request of `who`, an address or in words, was refused with an HTTP status."""
+        if status < 400:  # it is told where to go instead
+            return
+        self._metrics.refused(status)
+        if status in _TOLD_ELSEWHERE or (status == 503 and not self._open_doors()):
+            return
+        until, untold = self._quiet.get(status, (0.0, 0))
+        now = trio.current_time()
+        if now < until:
+            self._quiet[status] = until, untold + 1
+            return
+        self._quiet[status] = now + QUIET, 0
+        more = f"; {untold} more since the last such line" if untold else ""
+        phrase = HTTPStatus(status).phrase
+        hint = f": {_HINTS[status]}" if status in _HINTS else ""
+        log.info("%s was refused, %d %s%s%s", who, status, phrase, hint, more)

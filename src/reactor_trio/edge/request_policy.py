@@ -1,0 +1,193 @@
+"""Who may ask at a port of ours, and how who may not is told: the same whatever is served there."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import trio
+
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.edge.access import Access, DenialLog, Denied, Grant
+from reactor_trio.edge.address_limits import Addresses, is_everywhere, is_loopback, is_own_address, network_of, own_name
+from reactor_trio.edge.common_responses import busy, json_response, page_response
+from reactor_trio.edge.request_metrics import RequestMetrics
+from reactor_trio.protocol import asyncapi_document
+from reactor_trio.transport import WEBSOCKET_PATH, BodyTaker, Limits, Refused, Request, Response
+
+SESSIONS_PATH = "/v1/sessions"
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_ONE_SESSION = re.compile(rf"{SESSIONS_PATH}/([A-Za-z0-9_-]{{1,64}})")
+
+
+class Doorman:
+    """Who may ask, and how much one connection may use: what the settings say of every site.
+
+    Args:
+        settings: the server's.
+        bound: the addresses where it listens, if they are known; `settings.host` is one in any case.
+
+    Attributes:
+        methods: what it takes.
+        websockets: the paths that are WebSockets.
+        shared: paths whose answers pages of the origins that the manifest lists may read.
+    """
+
+    methods: Sequence[str] = ("GET", "HEAD")
+    websockets: Sequence[str] = (WEBSOCKET_PATH,)
+    shared: Sequence[str] = ()
+
+    def __init__(self, settings: Settings, *bound: str) -> None:
+        self._limits = settings.limits
+        self._body_time = settings.uploads.time
+        self._hosts = {host.lower().strip("[]") for host in (settings.host, *bound, *settings.hosts)}
+        self._everywhere = any(map(is_everywhere, (settings.host, *bound)))
+        if self._everywhere:
+            self._hosts.add(own_name())
+        self._origins = set(settings.origins)
+
+    @property
+    def limits(self) -> Limits:
+        """What one connection may use, as the manifest says."""
+        given = self._limits
+        return Limits(
+            text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
+            body_time=self._body_time, handshake=given.handshake, ping_interval=given.ping_interval,
+            silence=given.silence, stall=given.stall,
+        )  # fmt: skip
+
+    def hosts_allowed(self, host: str) -> bool:
+        """A loopback name, the bound address, or a host that the manifest lists; bound to all: this machine's own, too.
+
+        A page elsewhere can make a name of its own lead to this machine (DNS rebinding), and a browser then sends that name.
+        So names are compared with those that are known, and never looked up; an address is no name that somebody can point.
+        """
+        return host in self._hosts or is_loopback(host) or (self._everywhere and is_own_address(host))
+
+    def origin_allowed(self, origin: str | None, request: Request) -> bool:
+        """No origin, the same origin, or one that the manifest lists.
+
+        The scheme is not compared: behind a proxy that ends TLS the page is https and this request is not.
+        """
+        if origin is None or origin in self._origins or "*" in self._origins:
+            return True
+        try:
+            parts = urlsplit(origin)
+        except ValueError:  # `http://[`
+            return False
+        if parts.scheme not in ("http", "https"):
+            return False
+        default = ":443" if parts.scheme == "https" else ":80"
+        return parts.netloc.lower().removesuffix(default) == request.authority.removesuffix(default)
+
+    def shared_with(self, request: Request) -> str | None:
+        """The origin of the page that asks, if the manifest lists it and what it asks for is shared."""
+        match request.header_values("origin"):
+            case [origin] if request.path in self.shared and (origin in self._origins or "*" in self._origins):
+                return origin
+        return None
+
+
+class AccessSite(Doorman):
+    """A site that asks who somebody is, and tells who may not come in.
+
+    Attributes:
+        addresses: what each address may have.
+    """
+
+    methods: Sequence[str] = ("GET", "HEAD", "POST", "DELETE")
+
+    def __init__(self, settings: Settings, metrics: RequestMetrics, access: Access, *bound: str) -> None:
+        super().__init__(settings, *bound)
+        self._access = access
+        self.addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
+        self._metrics = metrics
+        self._tls = settings.tls is not None
+        self._denials = DenialLog()
+
+    def respond(self, request: Request) -> Response:
+        """Answer a plain request."""
+        if (page := page_response(request)) is not None:
+            return page
+        try:
+            if (one := _ONE_SESSION.fullmatch(request.path)) is not None:
+                return self._end(request, one[1])
+            return self._answer(request)
+        except Denied as denied:
+            return self._deny(request, denied)
+
+    def take_body(self, request: Request) -> BodyTaker | None:
+        """Who takes the body of a POST. Raises Refused."""
+        if request.method == "POST":
+            return self._take_post(request)
+        if _ONE_SESSION.fullmatch(request.path) is None:
+            raise Refused.because(405, f"DELETE is for {SESSIONS_PATH}/ID only", {"allow": "GET, HEAD"})
+        return None
+
+    @abstractmethod
+    def _answer(self, request: Request) -> Response:
+        """What is no file of the page. Raises Denied."""
+
+    @abstractmethod
+    def _take_post(self, request: Request) -> BodyTaker:
+        """Who takes the body of this POST. Raises Refused."""
+
+    @abstractmethod
+    def _end_session(self, session_id: str) -> Response | None:
+        """End it; None if there is none of this id."""
+
+    def _end(self, request: Request, session_id: str) -> Response:
+        """`DELETE /v1/sessions/ID`: for the server's token, and for the ticket to that very session. Raises Denied.
+
+        A server that asks nobody who they are lets nobody do that: a viewer knows the session's id, too.
+        """
+        if request.method != "DELETE":
+            return Response.plain(405, "a session is ended with DELETE", {"allow": "DELETE"})
+        grant = self._look(request)
+        if not self._access.required:
+            raise Denied("not_allowed", "to end sessions takes the server's token: set runtime.auth.token")
+        if grant.claims.role == "viewer" or (grant.ticket is not None and grant.claims.session_id != session_id):
+            raise Denied("not_allowed", "to end a session takes the server's token, or the ticket for that session")
+        self._access.use(grant)
+        return self._end_session(session_id) or Response.plain(404, f"no session {session_id} is here")
+
+    @abstractmethod
+    def _look(self, request: Request, *, share_links: bool = False) -> Grant:
+        """What the client may do. Raises Denied."""
+
+    def _known(self, request: Request) -> Grant | None:
+        """What the client may do; None for who may not come in, but may ask how the server is."""
+        try:
+            return self._look(request, share_links=True)
+        except Denied as denied:
+            if denied.reason != "missing":
+                self._deny(request, denied)
+            return None
+
+    def _deny(self, request: Request, denied: Denied) -> Response:
+        self._metrics.denied(denied.reason)
+        address = self.addresses.of_request(request) or network_of(request.peer)
+        self._denials.note(address, denied, trio.current_time())
+        return denied.response
+
+    def _counts(self, request: Request) -> Response:
+        """`GET /metrics`. Raises Denied."""
+        if self._look(request).ticket is not None:
+            raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
+        return Response(200, _METRICS_TYPE, self._metrics.exposition())
+
+    def _described(self, request: Request, schema: dict[str, Any] | None, why_not: str) -> Response:
+        """`GET /schema`; `why_not`, if there is none yet."""
+        form = request.query.get("format", "json")
+        if form not in ("json", "asyncapi"):
+            return Response.plain(400, f"format={form}: expected json (the default) or asyncapi")
+        if schema is None:
+            return busy(why_not)
+        if form == "asyncapi":
+            secure = request.header("x-forwarded-proto") == "https" or self._tls
+            return json_response(200, asyncapi_document(schema, host=request.authority or request.host, secure=secure))
+        return json_response(200, schema)

@@ -1,0 +1,74 @@
+"""Calls of author code that return: a session's hooks and the handlers of its commands, plain or async.
+
+They run in the task that asks, on the model loop; a blocking model's on the thread that its driver names. What they raise
+is raised to that task, which knows what it means for the session.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from reactor_trio.execution.command_queue import Command
+from reactor_trio.execution.drivers.traced_awaitable import Observer, Watched
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.events import Handler
+from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data, plain
+from reactor_trio.interface.model import Model
+
+#: Calls a method of the author with its arguments.
+CallHandler = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
+
+
+class AuthorCalls:
+    """Calls a model's hooks and handlers for one session.
+
+    Args:
+        client: what a hook or handler gets that asks for the client.
+    """
+
+    def __init__(self, model: Model, declaration: Declaration, client: ClientInfo) -> None:
+        self.model = model
+        self._declaration = declaration
+        self._client = client
+        #: how a blocking model's handlers are called: on their thread
+        self.call_handler: CallHandler | None = None
+        #: that thread; None: handlers run in the task that calls them
+        self.thread: threading.Thread | None = None
+        #: sees where a handler or hook waits
+        self.observer: Observer | None = None
+
+    async def hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
+        """Call a hook, if the model has it. Raises what the hook raises."""
+        if handler is not None:
+            await self.call_hook(kind, handler, arguments or {})
+
+    async def call_hook(self, _kind: str, handler: Handler, arguments: dict[str, Any]) -> None:
+        """Call a hook. Raises what it raises."""
+        await self._call(handler, arguments)
+
+    async def carry_out(self, command: Command, state: Any) -> Any:
+        """Call the command's handler, or set its field of `state`; returns the reply as plain JSON data.
+
+        Raises what the handler raises, and what its reply is refused with.
+        """
+        spec = self._declaration.commands[command.name]
+        if spec.handler is not None:
+            result = await self._call(spec.handler, command.arguments)
+            return message_data(result) if isinstance(result, ModelMessage) else plain(result, command.name)
+        if spec.field is not None:
+            setattr(state, spec.field, command.arguments[spec.field])
+        return None
+
+    async def _call(self, handler: Handler, arguments: dict[str, Any]) -> Any:
+        function: Callable[..., Any] = getattr(self.model, handler.attribute)
+        if handler.client_parameter is not None:
+            arguments = {**arguments, handler.client_parameter: self._client}
+        if self.call_handler is not None:
+            return await self.call_handler(function, arguments)
+        result = function(**arguments)
+        if not inspect.isawaitable(result):
+            return result
+        return await (result if self.observer is None else Watched(result, observer=self.observer))

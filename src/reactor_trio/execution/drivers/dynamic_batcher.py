@@ -1,0 +1,164 @@
+"""`batch_inference()`: the steps of several sessions in one call, for a model that can compute them together.
+
+One task calls it, none of a session's. Whoever is due when the thread is free is in the next batch, so batches form by
+themselves where steps are slow, and a session alone waits for nobody. The members are woken first, to apply their commands
+each in its own task; whose handler waits for something is not ready, and comes with the next batch.
+
+A batch is over for all of its members at once. Who leaves meanwhile waits for that, since author code has its model in hand;
+when all have left it is cancelled.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import trio
+
+from reactor_trio.concurrency import SessionOver, Timekeeper
+from reactor_trio.errors import BufferClosed, OutputError
+from reactor_trio.execution.drivers.turns import SharedTurn, Turns
+from reactor_trio.execution.session_binding import serve_session
+from reactor_trio.interface.author_code import defining_line, plain_step
+from reactor_trio.interface.model import Model
+
+
+class BatchTurn(SharedTurn):
+    """A member of batches: a turn of it is its place in the next one."""
+
+    def __init__(self, batches: Batches, number: int) -> None:
+        super().__init__(batches, number)
+        self._batches = batches
+        self._done: trio.Event | None = None
+        self._result: Any = None
+        self._began = 0.0
+        self.model: Model | None = None
+        self.over: Callable[[], bool] = lambda: False
+
+    @property
+    def joined(self) -> bool:
+        """Whether it waits for a batch, its commands applied."""
+        return self._done is not None
+
+    async def join(self, model: Model, over: Callable[[], bool]) -> tuple[Any, float]:
+        """Be stepped with the others as `model`: what came of it, and when the batch began. Raises what ends the session.
+
+        Returns when the batch is over, also if cancelled meanwhile. `over`: whether the session is.
+        """
+        self.model, self.over = model, over
+        done = self._done = trio.Event()
+        try:
+            try:
+                await done.wait()
+            except trio.Cancelled:
+                self._batches.left(self)
+                with trio.CancelScope(shield=True):
+                    if self._batches.steps(self):
+                        await done.wait()
+                raise
+        finally:
+            self.model = self._done = None
+            result, self._result = self._result, None
+        if isinstance(result, BaseException):
+            raise result
+        return result, self._began
+
+    def revoke(self) -> None:
+        """The batch begins: who is not ready asks again."""
+        self.held = False
+
+    def finish(self, result: Any, began: float) -> None:
+        """The batch that it was in is over."""
+        self._result, self._began = result, began
+        if self._done is not None:
+            self._done.set()
+
+
+class Batches(Turns):
+    """Forms the batches of one model, which is called by the attribute `batch_inference` of `model`."""
+
+    def __init__(self, time: Timekeeper, model: Model) -> None:
+        super().__init__(time)
+        self._model = model
+        self._members: list[BatchTurn] = []
+        self._present = 0
+        self._scope = trio.CancelScope()
+        self._count = 0
+
+    def open(self) -> BatchTurn:
+        """For a new session, whose number is in the order of these calls."""
+        return BatchTurn(self, next(self._numbers))
+
+    async def run(self) -> None:
+        """Task: step batches until cancelled."""
+        while True:
+            while not self._asking:
+                await self._bell.wait()
+            await self.time.settle(True)
+            called = [self._asking[number] for number in sorted(self._asking)]
+            for turn in called:
+                self.withdraw(turn)
+                turn.granted()
+            await self.time.settle(False)
+            await self.time.settle(False)  # each has had a turn of the loop to apply its commands, and one to look again
+            while any(turn.looking for turn in called):
+                await self.time.settle(False)
+            for turn in called:
+                assert isinstance(turn, BatchTurn)
+                turn.revoke()
+                if turn.joined:
+                    self._members.append(turn)
+            if self._members:
+                await self._step()
+
+    def steps(self, turn: BatchTurn) -> bool:
+        """Whether it is in the batch that runs."""
+        return turn in self._members
+
+    def left(self, turn: BatchTurn) -> None:
+        """Its session is over; it may be in the batch that runs."""
+        if self.steps(turn):
+            self._present -= 1
+            if not self._present:
+                self._scope.cancel()
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _step(self) -> None:
+        members, began = self._members, trio.current_time()
+        results: list[Any] = [None] * len(members)
+        self._present, self._scope = len(members), trio.CancelScope()
+        serve_session(None)
+        try:
+            with self._scope:
+                results = await call_batch(self._model, [turn.model for turn in members])
+                await self.time.spend(self._count)
+        except trio.Cancelled:
+            raise
+        except (SessionOver, BufferClosed) as error:
+            if not any(turn.over() for turn in members):
+                results = [error] * len(members)
+        except BaseException as error:
+            results = [error] * len(members)
+        finally:
+            self._members = []
+            self._count += 1
+            for turn, result in zip(members, results, strict=True):
+                turn.finish(result, began)
+
+
+async def call_batch(model: Model, models: Sequence[Model | None]) -> list[Any]:
+    """One call of `model.batch_inference`: an output for each of `models`. Raises OutputError for what is no such list."""
+    function = model.batch_inference  # type: ignore[attr-defined]
+    results = plain_step(function, models, method="batch_inference")
+    if inspect.isawaitable(results):
+        results = await results
+    if isinstance(results, (list, tuple)) and len(results) == len(models):
+        return list(results)
+    wrong = f"expected a list with one output for each session, got {type(results).__name__}"
+    if isinstance(results, (list, tuple)):
+        wrong = f"expected {len(models)} outputs, one for each session in their order, got {len(results)}"
+    error = OutputError(f"{type(model).__qualname__}.batch_inference: {wrong}")
+    error.name_place(defining_line(function))
+    raise error

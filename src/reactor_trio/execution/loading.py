@@ -1,0 +1,106 @@
+"""From a model class to a loaded model with its declaration and its port, on the model's thread."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from reactor_trio.concurrency import ModelHost
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.execution.drivers.turns import Turn
+from reactor_trio.execution.local_session import ModelHalf
+from reactor_trio.execution.model_checks import buffer_size_of, check_model, refuse_no_generator, sessions_of
+from reactor_trio.execution.model_session import LocalHalf
+from reactor_trio.execution.session_binding import Port
+from reactor_trio.execution.session_copies import Seats
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.model import Model, ReactorModel
+from reactor_trio.interface.video_model import VideoModel, instantiate
+from reactor_trio.pacing.cadence import checked_fps
+
+log = logging.getLogger("reactor_trio.server")
+
+
+class LoadedModel(msgspec.Struct, frozen=True):
+    """A model that can be served; `max_sessions`, `max_fps` and `buffer_size` are its own or the manifest's."""
+
+    model: Model
+    declaration: Declaration
+    seats: Seats
+    max_sessions: int
+    max_fps: float
+    buffer_size: int
+    #: makes a session's side on the model loop
+    model_half: Callable[..., ModelHalf] = ModelHalf
+
+    def open_half(self, session_id: str, client: tuple[int, float], *, host: ModelHost, settings: Settings) -> LocalHalf:
+        """The model's side of a new session; see `SessionServices.open_half`."""
+        seat = self.seats.take()
+        return LocalHalf(
+            session_id, client, host=host, model=seat.model, port=seat.port, declaration=self.declaration,
+            max_fps=self.max_fps, buffer_size=self.buffer_size, hold=settings.slow_client == "hold",
+            stuck_after=settings.stuck_after, own_model=seat.own,
+            closed=partial(self.seats.give_back, seat), model_half=self.model_half,
+        )  # fmt: skip
+
+
+async def load_model(
+    model_class: type[Model],
+    config: dict[str, Any],
+    host: ModelHost,
+    settings: Settings,
+    dropped: Callable[[str, str, int], None],
+    prepare: Callable[[Model], object] = lambda _model: None,
+) -> LoadedModel:
+    """Check a model's class, make a model of it, give it its port and load it.
+
+    Raises DeclarationError, ManifestError, and what author code raises. What looks wrong but can be served is logged.
+
+    Args:
+        dropped: counts frames dropped: place, reason, number.
+        prepare: called with the model, which has its port, before that is loaded.
+    """
+    checked = check_model(model_class, settings)
+    for doubt in checked.doubts:
+        log.warning("%s; %s", doubt.text, doubt.remedy)
+    declaration = checked.declaration
+    model = await _instantiate(model_class, config, host)
+    max_fps = checked_fps(settings.max_fps or model.max_fps)
+    declared = _declared_fps(model) if settings.fps is None else settings.fps
+
+    def open_port(turn: Turn | None = None) -> Port:
+        no_client = partial(dropped, "model", "no_client")
+        return Port(host, declaration, declared, max_fps, no_client, dropped, turn, settings.limits.input_bytes)
+
+    model._reactor_port = port = open_port()
+    prepare(model)
+    if isinstance(model, ReactorModel):
+        loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
+        if inspect.isawaitable(loaded):
+            await loaded
+    if declaration.kind == "pipeline" and not declaration.batched:  # once more: it may have assigned one
+        refuse_no_generator(model_class.__qualname__, model.inference)  # type: ignore[attr-defined]
+    buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
+    seats = Seats(model, declaration, port, max_sessions, host, open_port)
+    return LoadedModel(
+        model, declaration, seats, max_sessions, checked_fps(settings.max_fps or model.max_fps), buffer_size
+    )
+
+
+async def _instantiate(model_class: type[Model], config: dict[str, Any], host: ModelHost) -> Model:
+    if issubclass(model_class, VideoModel):
+        return await host.author_threads[0].run(instantiate, model_class, config)
+    return model_class()
+
+
+def _declared_fps(model: Model) -> float | None:
+    """The rate that the author declared, on the class or in `load`; None if only the base class speaks."""
+    if "fps" in vars(model) or any("fps" in vars(c) for c in type(model).__mro__ if issubclass(c, Model)
+                                   and not c.__module__.startswith("reactor_trio.interface")):  # fmt: skip
+        return checked_fps(model.fps)
+    return None

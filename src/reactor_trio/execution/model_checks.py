@@ -1,0 +1,133 @@
+"""What is wrong with a model's class: `reactor doctor` tells it, and what loads a model refuses it before the load."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.errors import DeclarationError
+from reactor_trio.execution.ranks.rank_count import ranks_of
+from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
+from reactor_trio.interface.model import Model
+from reactor_trio.interface.state import InputState
+from reactor_trio.interface.video_model import VideoModel
+from reactor_trio.pacing.cadence import checked_fps
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """What keeps no model from being served, but is hardly meant: what was seen, and what to do."""
+
+    text: str
+    remedy: str
+
+
+class CheckedModel(msgspec.Struct, frozen=True):
+    """A class that can be loaded.
+
+    Attributes:
+        ranks: how many processes its model takes.
+        schema: its tracks, commands and messages; see `Declaration.schema`.
+    """
+
+    declaration: Declaration
+    ranks: int
+    schema: dict[str, Any]
+    doubts: tuple[Doubt, ...]
+
+
+def check_model(model_class: type[Model], settings: Settings) -> CheckedModel:
+    """Look at the class, of which no instance is made. Raises DeclarationError or ManifestError, whichever is wrong."""
+    declaration = declaration_of(model_class)
+    ranks = ranks_of(model_class, settings)
+    _check_numbers(model_class, settings)
+    name, cls = model_class.__qualname__, declaration.model
+    if declaration.kind == "pipeline" and not declaration.batched:
+        refuse_no_generator(name, cls.inference)  # type: ignore[attr-defined]
+    if declaration.kind == "blocking" and cls.start_session is VideoModel.start_session:  # type: ignore[attr-defined]
+        raise DeclarationError(f"{name} has no start_session(); define it, it serves one client")
+    if declaration.kind == "run_loop" and is_generator_function(cls.run):  # type: ignore[attr-defined]
+        raise DeclarationError(f"{name}.run must not yield: it emits frames, `await self.emit(output)`")
+    schema = declaration.schema()
+    return CheckedModel(declaration, ranks, schema, tuple(_doubts(model_class, schema)))
+
+
+def refuse_no_generator(name: str, inference: Any) -> None:
+    """Raise DeclarationError unless `inference` of the class `name` is a generator function."""
+    if not is_generator_function(inference):
+        raise DeclarationError(f"{name}.inference must be a generator or an async generator")
+
+
+def sessions_of(model: Model | type[Model], settings: Settings) -> int:
+    """How many sessions the model is to serve at the same time. Raises DeclarationError."""
+    number = settings.max_sessions or model.max_sessions
+    kind = model if isinstance(model, type) else type(model)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise DeclarationError(f"{kind.__qualname__}.max_sessions must be a whole number above 0")
+    if number > 1 and issubclass(kind, VideoModel):
+        raise DeclarationError(
+            f"{kind.__qualname__}: a VideoModel serves one session at a time, since start_session() keeps its thread for as "
+            f"long as the session lasts; {number} were asked for by max_sessions. Make it a ReactorPipeline, or start a "
+            "server for each"
+        )
+    return number
+
+
+def buffer_size_of(model: Model | type[Model], settings: Settings) -> int:
+    """How many frames its buffer holds. Raises DeclarationError."""
+    number = settings.buffer_size or model.buffer_size
+    kind = model if isinstance(model, type) else type(model)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise DeclarationError(f"{kind.__qualname__}.buffer_size must be a whole number above 0")
+    return number
+
+
+def _check_numbers(model_class: type[Model], settings: Settings) -> None:
+    """Those that the class has; a property has one when the model is loaded, and is looked at then."""
+
+    def has(name: str) -> bool:
+        return not isinstance(getattr(model_class, name), property)
+
+    if has("max_sessions"):
+        sessions_of(model_class, settings)
+    if has("buffer_size"):
+        buffer_size_of(model_class, settings)
+    for name, given in (("fps", settings.fps), ("max_fps", settings.max_fps)):
+        if given is None and has(name):
+            rate = getattr(model_class, name)
+            try:
+                checked_fps(rate)
+            except (TypeError, ValueError):
+                raise DeclarationError(
+                    f"{model_class.__qualname__}.{name} must be a finite number above 0, not {rate!r}"
+                ) from None
+
+
+def _doubts(model_class: type[Model], schema: dict[str, Any]) -> Iterator[Doubt]:
+    name = model_class.__qualname__
+    if not schema["tracks"]:
+        yield Doubt(
+            f"{name} has no tracks, so nobody sees or hears anything of it",
+            "define an Output class in its module, with a field for each track: `main_video: Video`",
+        )
+    for state in _unused_states(model_class):
+        yield Doubt(
+            f"no model uses the InputState {state.__qualname__}, so no client can set it",
+            f"annotate it in the class of a ReactorPipeline, `state: {state.__qualname__}`, or delete it",
+        )
+
+
+def _unused_states(model_class: type[Model]) -> list[type[InputState]]:
+    """The classes of the model's module that no model there uses, and no other class there inherits from."""
+    module = sys.modules.get(model_class.__module__)
+    if module is None or vars(module).get(model_class.__qualname__) is not model_class:
+        return []  # a class made in a function, or of a module that another has replaced
+    classes = [value for value in vars(module).values() if isinstance(value, type)]
+    declared = [getattr(cls, "__reactor_declaration__", None) for cls in classes]
+    used = {base for one in declared if isinstance(one, Declaration) and one.state for base in one.state.__mro__}
+    inherited = {base for cls in classes for base in cls.__mro__[1:]}
+    states = [cls for cls in classes if issubclass(cls, InputState) and cls.__module__ == module.__name__]
+    return [cls for cls in states if cls not in used | inherited]

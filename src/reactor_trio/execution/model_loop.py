@@ -1,0 +1,105 @@
+"""What may end the model: its own `run()`, which must go on for the model's life, and model code that ends its process."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+from functools import partial
+
+import trio
+
+from reactor_trio.concurrency import ModelHost, SessionOver, with_twin
+from reactor_trio.execution.drivers.call_watch import WatchesPieces
+from reactor_trio.execution.drivers.traced_awaitable import Watched
+from reactor_trio.execution.drivers.turns import SharedTurn, Turns
+from reactor_trio.execution.session_binding import Port
+from reactor_trio.execution.session_copies import Seat, Seats
+from reactor_trio.interface.model import ReactorModel
+
+log = logging.getLogger("reactor_trio.server")
+
+
+class ModelLoop:
+    """Watches over one model.
+
+    Attributes:
+        running: calls of the model loop that go on for the server's life: each `run()`, and what grants turns.
+    """
+
+    def __init__(self, host: ModelHost) -> None:
+        self.running = 0
+        self._host = host
+        self._killed = trio.Event()
+        self._killer: BaseException | None = None
+
+    def killed(self, error: BaseException) -> None:
+        """Model code of a session raised what no program survives, such as SystemExit."""
+        self._killer = error
+        self._killed.set()
+
+    def is_interrupt(self, error: BaseException) -> bool:
+        """Whether it is Ctrl-C in a test, where model code runs in the main thread."""
+        return isinstance(error, KeyboardInterrupt) and self._host.thread is None
+
+    async def until_ended(self, seats: Seats) -> tuple[str, BaseException | None]:
+        """Run it for as long as it lives; why it ended, in words, and what it raised."""
+        what: str = ""
+        cause: BaseException | None = None
+
+        async def run(seat: Seat) -> None:
+            nonlocal what, cause
+            ended = await self._run(seat)
+            if not what:
+                what, cause = ended
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._until_killed, nursery.cancel_scope)
+            if seats.turns is not None:
+                nursery.start_soon(self._grant, seats.turns)
+            for seat in seats.run_loops:
+                nursery.start_soon(run, seat)
+        if self._killer is not None:
+            return f"model code raised {type(self._killer).__name__}: {self._killer}", self._killer
+        return what, cause
+
+    async def _until_killed(self, running: trio.CancelScope) -> None:
+        await self._killed.wait()
+        running.cancel()
+
+    async def _grant(self, turns: Turns) -> None:
+        self.running += 1
+        try:
+            await self._host.run(turns.run)
+        finally:
+            self.running -= 1
+
+    async def _run(self, seat: Seat) -> tuple[str, BaseException | None]:
+        assert isinstance(seat.model, ReactorModel)
+        self.running += 1
+        try:
+            await self._host.run(partial(_run, seat.model, seat.port))
+        except trio.Cancelled:
+            raise
+        except SessionOver as error:
+            return "check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()", error
+        except BaseException as error:
+            if self.is_interrupt(error):
+                raise
+            cause = with_twin(error) if isinstance(error, Exception) else error
+            what = f"run() raised {type(cause).__name__}: {cause}"
+            if trio.current_effective_deadline() == -math.inf:  # the server ends already, and reads no answer
+                log.error("%s while the server ended", what, exc_info=cause)
+            return what, cause
+        finally:
+            self.running -= 1
+        return "run() returned; it must go on for the model's life", None
+
+
+async def _run(model: ReactorModel, port: Port) -> None:
+    running: object = model.run()
+    if not inspect.isawaitable(running):
+        raise TypeError(f"run() must be async, it returned {type(running).__name__}")
+    code = Watched(running, observer=WatchesPieces(lambda: None if port.half is None else port.half.calls))
+    await (port.turn.run(code) if isinstance(port.turn, SharedTurn) else code)

@@ -1,0 +1,221 @@
+"""A session's model side as the I/O loop sees it, wherever the model runs: `Half`. And the one in this process.
+
+The session and its playout tell the half what comes from outside, and hear from it by `ModelListener` and `PlayoutSide`.
+What they tell never waits; words that must be heard now wake the model, others lie until it looks (`mailbox`).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+from reactor_trio.concurrency import ModelHost
+from reactor_trio.execution.command_queue import Command
+from reactor_trio.execution.drivers.call_watch import RunningCall
+from reactor_trio.execution.local_session import ModelHalf
+from reactor_trio.execution.mailbox import Mailbox
+from reactor_trio.execution.output_pacer import PlayoutSide
+from reactor_trio.execution.session_binding import Port
+from reactor_trio.execution.session_events import SessionSide
+from reactor_trio.interface.blocking_tracks import fixed_rate
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.interface.model import Model
+from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
+from reactor_trio.protocol import EndReason
+
+log = logging.getLogger("reactor_trio.model")
+
+#: Where a call is that waits, say for a device, with no line of author code above that.
+NO_LINE = "(no line of the model: it waits for what it has started)"
+
+
+class Half(Protocol):
+    """The model's side of one session; all of it is for the I/O loop, and only `run` waits.
+
+    Attributes:
+        mailbox: where this side leaves what it made; the playout hears it.
+        reason: why `run` returned without an exception, if nobody ended it.
+    """
+
+    mailbox: Mailbox
+    reason: EndReason
+
+    def connect(self, session: SessionSide, playout: PlayoutSide) -> None:
+        """Name who hears of answers, messages and frames; once, before `run`."""
+
+    async def run(self) -> BaseException | None:
+        """The session from its first to its last line of author code; what author code raised, if that ended it.
+
+        Cancelled, it returns or raises when the model has let go of the session.
+        """
+
+    def close(self) -> None:
+        """The session is over, whether `run` was ever called or not."""
+
+    @property
+    def raised(self) -> BaseException | None:
+        """What author code raised, if that ended the session.
+
+        It is there also when `run` was cancelled after that, and so returned nothing: a client may leave while the session
+        unwinds.
+        """
+
+    async def watch(self, tell: Callable[[str, float], object]) -> None:
+        """Task: until cancelled, log each call of author code that runs for `stuck_after` seconds, once, with its stack.
+
+        `tell` is told which one runs for the longest time, and since when; with an empty text when it has ended.
+        """
+
+    def stack(self) -> str:
+        """Where the model's code is now."""
+
+    def what_is_left(self) -> str:
+        """What author code of this session still holds, in words; empty if all is let go."""
+
+    def pause(self, paused: bool) -> None:
+        """Nobody watches: no step is begun and no frame taken from now on. Or somebody does again."""
+
+    # ---- from clients -------------------------------------------------------------------------------------------------
+
+    def command(self, command: Command) -> None:
+        """A command has come."""
+
+    def take_input(self, track: str, frame: InputFrame) -> None:
+        """A frame of an input track has come."""
+
+    # ---- from the playout ---------------------------------------------------------------------------------------------
+
+    def limit(self, fps: float) -> None:
+        """What the viewers' encoders take, in frames per second; from the next step on."""
+
+    def handed(self, until: float, epoch: int, *, wake: bool) -> None:
+        """The oldest bundle is shown now, until `until`; `wake` if the model cannot know that by itself."""
+
+    def shown(self, until: float) -> None:
+        """The bundle on screen now ends at `until`."""
+
+
+class LocalHalf:
+    """A half on the model loop of this process.
+
+    Args:
+        session_id, client: whose it is; the client by number and joining time.
+        max_fps, buffer_size: pacing, from the class or the manifest.
+        hold: whether the model waits for slow clients.
+        stuck_after: seconds after which a call of author code is reported.
+        own_model: makes of `model` the one of this session; None: `model` itself serves it.
+        closed: told when the session is over.
+        model_half: makes the side on the model loop.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        client: tuple[int, float],
+        *,
+        host: ModelHost,
+        model: Model,
+        port: Port,
+        declaration: Declaration,
+        max_fps: float,
+        buffer_size: int,
+        hold: bool,
+        stuck_after: float = math.inf,
+        own_model: Callable[[Model], Model] | None = None,
+        closed: Callable[[], object] = lambda: None,
+        model_half: Callable[..., ModelHalf] = ModelHalf,
+    ) -> None:
+        self.mailbox = Mailbox(host.post_io, asleep=True)
+        self.reason: EndReason = "done"
+        self._words = Mailbox(host.post, asleep=False)
+        self._host = host
+        self._inflow = port.inflow
+        self._closed = closed
+        self._session_id = session_id
+        self._model_name = type(model).__name__
+        self._stuck_after = stuck_after
+
+        def half(session: SessionSide, playout: PlayoutSide) -> ModelHalf:
+            return model_half(
+                session_id=session_id, model=model, port=port, declaration=declaration, host=host, session=session,
+                playout=playout, mailbox=self.mailbox, words=self._words, client=client,
+                cadence=_cadence(model, declaration, port, max_fps), lookahead=Lookahead(buffer_size, assume=not hold),
+                own_model=own_model,
+            )  # fmt: skip
+
+        self._open: Callable[[SessionSide, PlayoutSide], ModelHalf] = half
+
+    def connect(self, session: SessionSide, playout: PlayoutSide) -> None:
+        """See `Half`."""
+        self._half = self._open(session, playout)
+        self._inflow_number = self._inflow.begin()
+
+    async def run(self) -> BaseException | None:
+        """See `Half`."""
+        return await self._host.run(self._half.run)
+
+    def close(self) -> None:
+        """See `Half`."""
+        if not self._half.began:
+            self._host.post(self._inflow.close)
+        self._closed()
+
+    @property
+    def raised(self) -> BaseException | None:
+        """See `Half`."""
+        return self._half.raised
+
+    async def watch(self, tell: Callable[[str, float], object]) -> None:
+        """See `Half`."""
+        await self._half.calls.watch(self._stuck_after, self._report, tell)
+
+    def _report(self, call: RunningCall) -> None:
+        stack = self._host.stack(call.task, call.thread) or NO_LINE
+        log.warning(
+            "session %s: %s for %g s in %s, whose client is still there. It is here:\n%s",
+            self._session_id, call.what, self._stuck_after, self._model_name, stack,
+        )  # fmt: skip
+
+    def stack(self) -> str:
+        """See `Half`."""
+        call = self._half.calls.oldest
+        return (self._host.stack() if call is None else self._host.stack(call.task, call.thread)) or NO_LINE
+
+    def what_is_left(self) -> str:
+        """See `Half`."""
+        return self._half.what_is_left()
+
+    def pause(self, paused: bool) -> None:
+        """See `Half`."""
+        self._words.send(self._half.outflow.pause, paused)
+
+    def command(self, command: Command) -> None:
+        """See `Half`."""
+        self._words.send(self._half.command, command)
+
+    def take_input(self, track: str, frame: InputFrame) -> None:
+        """See `Half`."""
+        self._inflow.put(self._inflow_number, track, frame)
+
+    def limit(self, fps: float) -> None:
+        """See `Half`."""
+        self._words.leave(self._half.outflow.limit, fps)
+
+    def handed(self, until: float, epoch: int, *, wake: bool) -> None:
+        """See `Half`."""
+        tell = self._words.send if wake else self._words.leave
+        tell(self._half.outflow.handed, until, epoch)
+
+    def shown(self, until: float) -> None:
+        """See `Half`."""
+        self._words.send(self._half.outflow.shown, until)
+
+
+def _cadence(model: Model, declaration: Declaration, port: Port, max_fps: float) -> Cadence:
+    if declaration.kind != "blocking":
+        return Cadence(port.declared_fps, max_fps)
+    fixed = fixed_rate(type(model))
+    return BlockCadence(fixed or port.declared_fps, max_fps, fixed=fixed is not None)

@@ -1,0 +1,173 @@
+"""On the other ranks: what author code asks the runtime is what rank 0 found; what it says goes nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import trio
+
+from reactor_trio.concurrency import SessionOver
+from reactor_trio.execution.ranks.leader_port import READ_ERRORS
+from reactor_trio.execution.ranks.replicated_answers import IN_CALL
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMode
+from reactor_trio.interface.messages import ModelMessage, message_data
+from reactor_trio.interface.tracks import Input
+from reactor_trio.pacing.cadence import checked_fps
+
+
+class Following(Protocol):
+    """What a rank knows by itself.
+
+    Attributes:
+        state: of its session; None without one.
+        connected: whether there is a session.
+    """
+
+    state: Any
+    connected: bool
+
+
+class AnsweredPort:
+    """See `ModelPort`; `session` is what this rank knows."""
+
+    def __init__(self, declaration: Declaration, session: Following, fps: float) -> None:
+        self._session = session
+        self._fps = fps
+        self._inputs: dict[str, Input] = {}
+        made: dict[str, InputBuffer] = {}
+        for attribute, cls in declaration.inputs.items():
+            fields: dict[str, Any] = {
+                spec.name: made.setdefault(spec.name, AnsweredBuffer(spec.name)) for spec in cls.__reactor_tracks__
+            }
+            self._inputs[attribute] = cls(**fields)
+
+    @property
+    def connected(self) -> AnsweredPort:
+        """See `ModelPort`; this object answers for it."""
+        return self
+
+    @property
+    def output_buffer(self) -> AnsweredPort:
+        """See `ModelPort`; this object answers for it."""
+        return self
+
+    @property
+    def state(self) -> Any:
+        """See `ModelPort`."""
+        return self._session.state
+
+    def set_state(self, state: Any) -> None:
+        """See `ModelPort`."""
+        self._session.state = state
+
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """See `ModelPort`."""
+        return self._inputs
+
+    async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
+        """See `ModelPort`: rank 0 shows it."""
+        await trio.lowlevel.checkpoint()
+
+    async def send(self, message: ModelMessage) -> None:
+        """See `ModelPort`: rank 0 sends it. Raises what it raises there."""
+        message_data(message)
+        await trio.lowlevel.checkpoint()
+
+    def cancelled(self) -> bool:
+        """See `ModelPort`."""
+        return bool(_asked("cancelled", not self._session.connected))
+
+    def check_cancelled(self) -> None:
+        """See `ModelPort`."""
+        if self.cancelled():
+            raise SessionOver
+
+    # ---- connected ----------------------------------------------------------------------------------------------------
+
+    def is_set(self) -> bool:
+        """See `Connected`."""
+        return bool(_asked("connected", self._session.connected))
+
+    async def wait(self) -> None:
+        """See `Connected`; who is called for a session has one."""
+        await trio.lowlevel.checkpoint()
+
+    # ---- the output buffer --------------------------------------------------------------------------------------------
+
+    @property
+    def fps(self) -> float:
+        """See `OutputBuffer`."""
+        return float(_asked("fps", self._fps))
+
+    def set_fps(self, fps: float) -> None:
+        """See `OutputBuffer`: rank 0 does it."""
+        checked_fps(fps)
+
+    def flush(self) -> None:
+        """See `OutputBuffer`: rank 0 does it."""
+
+    def clear(self) -> None:
+        """See `OutputBuffer`: rank 0 does it."""
+
+
+class AnsweredBuffer(InputBuffer):
+    """An input buffer whose frames rank 0 reads."""
+
+    def __init__(self, track: str) -> None:
+        super().__init__()
+        self._track = track
+
+    @property
+    def available(self) -> int:
+        """See `InputBuffer`."""
+        return int(self._asked("available", 0))
+
+    @property
+    def total_received(self) -> int:
+        """See `InputBuffer`."""
+        return int(self._asked("total_received", 0))
+
+    @property
+    def closed(self) -> bool:
+        """See `InputBuffer`."""
+        return bool(self._asked("closed", False))
+
+    async def read(self, n: int = 1, timeout: float | None = None, mode: ReadMode = ReadMode.LATEST) -> list[InputFrame]:
+        """See `InputBuffer`."""
+        await trio.lowlevel.checkpoint()
+        if (answers := IN_CALL.get()) is None:
+            await trio.sleep_forever()
+            raise AssertionError  # pragma: no cover
+        return _read(await answers.wait(f"{self._track}.read")) or []
+
+    def try_read(self, n: int = 1, mode: ReadMode = ReadMode.LATEST) -> list[InputFrame] | None:
+        """See `InputBuffer`."""
+        return _read(self._asked("try_read", ("", None)))
+
+    def clear(self) -> None:
+        """See `InputBuffer`: rank 0 does it."""
+
+    def close(self) -> None:
+        """See `InputBuffer`: rank 0 does it."""
+
+    def _asked(self, what: str, without: Any) -> Any:
+        return _asked(f"{self._track}.{what}", without)
+
+
+def _asked(key: str, without: Any) -> Any:
+    """What rank 0 found in this call; `without`: outside of one."""
+    answers = IN_CALL.get()
+    return without if answers is None else answers.take(key)
+
+
+def _read(found: Any) -> list[InputFrame] | None:
+    raised, value = found
+    if raised:
+        raise READ_ERRORS[raised](value)
+    if value is None:
+        return None
+    return [InputFrame(np.frombuffer(data, kind).reshape(shape).copy(), pts) for shape, kind, data, pts in value]

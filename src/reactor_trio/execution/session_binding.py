@@ -1,0 +1,246 @@
+"""What the runtime puts on a model instance: the one way from author code to the session that it serves.
+
+Code of a `run()` loop outlives sessions, so it must be known which session a piece of it works for. It is the session that
+the code last *saw*: by `connected.wait()`, by `connected.is_set()`, by coming back from `emit()`, or because the runtime
+called it for one. A frame computed for a session that is over goes nowhere, even if the next one has begun.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from reactor_trio.concurrency import ModelHost, SessionOver
+from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.errors import OutputError
+from reactor_trio.execution.drivers.turns import NoTurns, Turn
+from reactor_trio.execution.input_queue import Inflow
+from reactor_trio.interface.author_code import NamesPlace
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.input_buffer import INPUT_BYTES, InputFrame
+from reactor_trio.interface.messages import ModelMessage, message_data
+from reactor_trio.interface.tracks import Input
+from reactor_trio.media import chunk_from_output
+from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
+
+if TYPE_CHECKING:
+    from reactor_trio.execution.local_session import ModelHalf
+
+_SEEN: contextvars.ContextVar[ModelHalf | None] = contextvars.ContextVar("reactor_session", default=None)
+
+
+class ConnectedSignal:
+    """`model.connected`. Looking at it is what tells `run()` code which session it serves."""
+
+    def __init__(self) -> None:
+        self._half: ModelHalf | None = None
+        self._bell = Bell()
+
+    def change(self, half: ModelHalf | None) -> None:
+        """A session begins (`half`) or ends (None)."""
+        self._half = half
+        self._bell.ring()
+
+    def is_set(self) -> bool:
+        """Whether a client is there; False at once when it has left, also in the middle of a step."""
+        _SEEN.set(self._half)
+        return self._half is not None and not self._half.over
+
+    async def wait(self) -> None:
+        """Return when a client is there. Always a checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while not self.is_set():
+            await self._bell.wait()
+
+
+class Port:
+    """The port of one model instance.
+
+    Args:
+        fps: declared rate, or None.
+        no_client: counts frames that were emitted with no session.
+        dropped: counts input frames dropped: place, reason, number.
+        turn: how its sessions share the model thread with those of other ports; None: they do not.
+        input_bytes: bytes of frames that may wait on each input track.
+    """
+
+    def __init__(
+        self,
+        host: ModelHost,
+        declaration: Declaration,
+        fps: float | None,
+        max_fps: float,
+        no_client: Callable[[int], object],
+        dropped: Callable[[str, str, int], object],
+        turn: Turn | None = None,
+        input_bytes: int = INPUT_BYTES,
+    ) -> None:
+        self.connected = ConnectedSignal()
+        self.half: ModelHalf | None = None
+        #: how its sessions come to the model thread
+        self.turn: Turn = turn or NoTurns(host.time)
+        self._host = host
+        self._declaration = declaration
+        self._class_fps = fps
+        self._declared_fps = fps
+        self._max_fps = max_fps
+        self._no_client = no_client
+        self.inflow = Inflow(
+            host, declaration, dropped, self._input_read, self._input_arrived, self._input_ended, input_bytes,
+            self._input_awaited,
+        )  # fmt: skip
+
+    @property
+    def output_buffer(self) -> Port:
+        """The queue between the model and its viewers; this object answers for it."""
+        return self
+
+    @property
+    def state(self) -> Any:
+        """The session's state, None without a session."""
+        return self.half.state if self.half is not None else None
+
+    def set_state(self, state: Any) -> None:
+        """Give the session, which there is, another state."""
+        assert self.half is not None, "there is no session"
+        self.half.state = state
+
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """By attribute: the model's `Input` classes with a buffer in each field."""
+        return self.inflow.inputs
+
+    # ---- the output buffer --------------------------------------------------------------------------------------------
+
+    @property
+    def declared_fps(self) -> float | None:
+        """The rate that caps this session: declared by the class, or set since."""
+        return self._declared_fps
+
+    @property
+    def fps(self) -> float:
+        """Frames per second at which frames are played now."""
+        if self.half is not None:
+            return self.half.outflow.fps
+        return min(self._declared_fps or DEFAULT_FPS, self._max_fps)
+
+    def set_fps(self, fps: float) -> None:
+        """Replace the declared rate at once. Raises ValueError unless it is a finite number above 0."""
+        self._declared_fps = checked_fps(fps)
+        if self.half is not None:
+            self.half.outflow.set_fps(fps)
+
+    def forget_fps(self) -> None:
+        """A pipeline's session is over: what the class declares holds again."""
+        self._declared_fps = self._class_fps
+
+    def flush(self) -> None:
+        """Drop what is queued and show one black frame."""
+        if self.half is not None:
+            self.half.outflow.flush(self.half.step, black=True)
+
+    def clear(self) -> None:
+        """Drop what is queued; the last picture stays."""
+        if self.half is not None:
+            self.half.outflow.flush(self.half.step, black=False)
+
+    # ---- the session --------------------------------------------------------------------------------------------------
+
+    async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
+        """See `ReactorModel.emit`."""
+        await trio.lowlevel.checkpoint()
+        half = self._seen()
+        try:
+            with NamesPlace():
+                chunk = chunk_from_output(output, self._declaration.outputs)
+                compute_time = _checked_compute_time(compute_time)
+            if half is not None and not half.over:
+                await half.emit(chunk, compute_time, drop)
+                return
+            self._host.post_io(self._no_client, chunk.length)
+            if self.half is None or self.half.over:  # also while a session is said goodbye: a loop must not spin
+                await trio.sleep(1 / self.fps)
+        finally:
+            _SEEN.set(self.half)
+
+    async def send(self, message: ModelMessage) -> None:
+        """See `ReactorModel.send`."""
+        data = message_data(message)
+        await trio.lowlevel.checkpoint()
+        half = self._seen() or self.half
+        if half is not None and not half.closed:
+            half.tell(type(message).__reactor_type__, data, None)
+
+    def cancelled(self) -> bool:
+        """See `ReactorModel.cancelled`."""
+        half = self._seen() or self.half
+        return half is None or half.over
+
+    def check_cancelled(self) -> None:
+        """See `ReactorModel.check_cancelled`."""
+        if self.cancelled():
+            raise SessionOver
+
+    def _seen(self) -> ModelHalf | None:
+        """The session that this code has seen. One of another port says nothing: code may work for several sessions."""
+        half = _SEEN.get()
+        return half if half is None or half.port is self else self.half
+
+    def _input_read(self, frame: InputFrame) -> None:
+        """Who reads a frame works for the session that it came in."""
+        _SEEN.set(self.half)
+        if self.half is not None:
+            self.half.outflow.input_pts_us = round(frame.pts * 1e6)
+
+    def _input_arrived(self) -> None:
+        if self.half is not None:
+            self.half.input_arrived()
+
+    def _input_awaited(self, waits: bool) -> None:
+        if self.half is not None:
+            self.half.calls.waits_for_input(waits)
+
+    def _input_ended(self) -> None:
+        if self.half is not None:
+            self.half.input_ended()
+
+
+class SharedPort:
+    """The port of a model of which each session has a copy of its own: that of the session which the calling code serves.
+
+    What `load` made may have kept the model that was loaded, and reaches the right session by it all the same.
+    """
+
+    def __init__(self, unserved: Port) -> None:
+        self._unserved = unserved
+
+    def __getattr__(self, name: str) -> Any:
+        half = _SEEN.get()
+        return getattr(self._unserved if half is None else half.port, name)
+
+
+def _checked_compute_time(seconds: Any) -> float | None:
+    """As a float. Raises OutputError."""
+    if seconds is None:
+        return None
+    try:
+        good, given = math.isfinite(seconds) and seconds >= 0, repr(seconds)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # RuntimeError: a tensor of several values
+        good, given = False, type(seconds).__name__
+    if not good:
+        raise OutputError(f"compute_time: expected seconds, a finite number of 0 or more, got {given}")
+    return float(seconds)
+
+
+def serve_session(half: ModelHalf | None) -> None:
+    """Code that runs in this context from now on works for `half`."""
+    _SEEN.set(half)
+
+
+def seen_half() -> ModelHalf | None:
+    """Which session author code works for; None if it has seen none."""
+    return _SEEN.get()

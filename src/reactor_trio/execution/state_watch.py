@@ -1,0 +1,55 @@
+"""What has changed in a session's state since the last look, on the model loop.
+
+The model looks after each step, hook and handler. A number or a text costs one comparison by identity. A value that can
+change in place is written as JSON at each look, which costs what its size costs. So after a value that is left out, since it
+is too large or JSON cannot say it, a setting is looked at again after a second; a number, a text or another fixed value that
+takes its place is seen at once. A model that puts another large list there at each step pays for one a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reactor_trio.interface.json_values import json_of
+
+#: types of values that cannot change in place
+_FIXED: Final = frozenset({bool, int, float, str, bytes, type(None)})
+#: seconds until a value that is left out is looked at again
+PATIENCE: Final = 1.0
+
+_NOTHING: Final = object()
+
+
+class StateWatch:
+    """Watches the settings of one session.
+
+    Args:
+        defaults: the names of the settings, each with the value that clients take it to have, as JSON.
+    """
+
+    def __init__(self, defaults: Mapping[str, bytes]) -> None:
+        self._told = dict(defaults)
+        self._seen: dict[str, object] = {}
+        self._left_out_until: dict[str, float] = {}
+
+    def changes(self, state: Any, now: float) -> dict[str, bytes]:
+        """The settings of `state` that have another value than at the last look, as JSON; empty if it is left out."""
+        changed: dict[str, bytes] = {}
+        for name, told in self._told.items():
+            value = getattr(state, name, _NOTHING)
+            if type(value) in _FIXED:
+                if value is self._seen.get(name, _NOTHING):
+                    continue
+            elif now < self._left_out_until.get(name, now):
+                continue
+            self._seen[name] = value
+            text = json_of(value)
+            if text:
+                self._left_out_until.pop(name, None)
+            else:
+                self._left_out_until[name] = now + PATIENCE
+            if text != told:
+                changed[name] = text
+        self._told |= changed
+        return changed

@@ -1,0 +1,206 @@
+"""What a gate answers at its port: the page, allocation by HTTP or a WebSocket, and how it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+
+import trio
+
+from reactor_trio.admission import Refused as NoRoom
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.edge.access import Access, Denied, Grant, shown_token
+from reactor_trio.edge.common_responses import busy, json_response
+from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
+from reactor_trio.edge.tickets import issue_ticket
+from reactor_trio.gate.allocation import Allocation
+from reactor_trio.gate.gate_metrics import GateMetrics
+from reactor_trio.gate.waiting_line import Waiting
+from reactor_trio.protocol import Admitted, EndReason, close_code
+from reactor_trio.server.readiness import not_ready
+from reactor_trio.transport import BodyTaker, Conversation, MessageStream, Refused, Request, Response
+
+QUEUE_PATH = "/v1/queue"
+#: Seconds in which a place must come for who does not wait.
+PATIENCE = 1.0
+
+#: The close code for a ticket that was used at another socket meanwhile: policy violation (RFC 6455 §7.4.1).
+_DENIED = 1008
+_GOING_DOWN = "the gate is going down"
+
+
+class GateSite(AccessSite):
+    """A `transport.Site` that gives places away.
+
+    Args:
+        schema: what `GET /schema` of a server answers.
+        draining: set when the gate goes down.
+        bound: the addresses where it listens, if they are known.
+    """
+
+    websockets: Sequence[str] = ("/ws", QUEUE_PATH)
+
+    def __init__(
+        self, allocation: Allocation, settings: Settings, schema: dict[str, Any], metrics: GateMetrics, draining: trio.Event,
+        *bound: str,
+    ) -> None:  # fmt: skip
+        super().__init__(settings, metrics, Access(settings.auth, schema["name"]), *bound)
+        self._allocation = allocation
+        self._schema = schema
+        self._name: str = schema["name"]
+        self._draining = draining
+
+    # ---- plain requests -----------------------------------------------------------------------------------------------
+
+    def _answer(self, request: Request) -> Response:
+        match request.path:
+            case "/health":
+                return self._health(request)
+            case "/ready":
+                return self._ready()
+            case "/schema":
+                self._look(request)
+                return self._described(request, self._schema, "")
+            case "/metrics":
+                return self._counts(request)
+            case path if path == SESSIONS_PATH:
+                return Response.plain(405, f"{SESSIONS_PATH} gives a place with POST", {"allow": "POST"})
+        known = f"/, /health, /ready, /schema, /metrics, {SESSIONS_PATH}, {SESSIONS_PATH}/ID"
+        return Response.plain(404, f"not found; a gate has {known} and the WebSockets /ws and {QUEUE_PATH}")
+
+    def _look(self, request: Request, *, share_links: bool = False) -> Grant:
+        """What the client may do; share links lead to replicas. Raises Denied."""
+        return self._access.check(shown_token(request))
+
+    def _health(self, request: Request) -> Response:
+        """200 or 503 for everybody; how the gate is only for who may come in."""
+        going = self._draining.is_set()
+        body: dict[str, Any] = {"status": "draining" if going else "ok", "phase": "draining" if going else "ready"}
+        if self._known(request) is not None:
+            places, waiting = self._allocation.places, self._allocation.waiting
+            body |= {"model": self._name, "sessions": places, "waiting": waiting, "gate": True}
+        return json_response(503, body, {"retry-after": "1"}) if going else json_response(200, body)
+
+    def _ready(self) -> Response:
+        if self._draining.is_set():
+            return not_ready("draining", _GOING_DOWN)
+        return json_response(200, {"status": "ready"})
+
+    def _take_post(self, request: Request) -> BodyTaker:
+        """`POST /v1/sessions`; what its body says is not read, its query is that of a session."""
+        if request.path != SESSIONS_PATH:
+            raise Refused.because(405, f"{request.method} is for {SESSIONS_PATH} only", {"allow": "GET, HEAD"})
+
+        async def allocate(_body: AsyncIterator[bytes]) -> Response:
+            place = await self._place_at_once(request)
+            return place if isinstance(place, Response) else json_response(201, place)
+
+        return allocate
+
+    def _end_session(self, session_id: str) -> Response | None:
+        """Its replica ends it: whoever asks is sent there, with a ticket for that."""
+        granted = self._allocation.granted(session_id)
+        if granted is None:
+            return None
+        scheme, _, rest = granted.url.removesuffix("/ws").partition("://")
+        address = f"{'https' if scheme == 'wss' else 'http'}://{rest}{SESSIONS_PATH}/{session_id}"
+        return _sent_to(f"{address}?{urlencode({'token': issue_ticket(granted.key, session=session_id)})}")
+
+    # ---- places -------------------------------------------------------------------------------------------------------
+
+    async def admit(self, request: Request) -> Response | Conversation:
+        """To the line, for a client that follows; else away to its place at once."""
+        if request.path == QUEUE_PATH or request.query.get("follow") == "1":
+            answer = self._let_in(request)
+            return answer if isinstance(answer, Response) else partial(self._wait, request, answer)
+        place = await self._place_at_once(request)
+        return place if isinstance(place, Response) else _away(request, place)
+
+    def _let_in(self, request: Request) -> Response | Grant:
+        """Return what the client may do, or why it may not ask for a place. Its ticket is not used yet."""
+        if (too_much := self.addresses.refusal(request)) is not None:
+            return too_much
+        if self._draining.is_set():
+            return busy(_GOING_DOWN)
+        if request.query.get("model", self._name) != self._name:
+            return Response.plain(404, f"this gate serves {self._name}, not {request.query['model']}")
+        if (role := request.query.get("role", "control")) != "control":
+            why = "a link for viewers leads to its replica" if role == "viewer" else "it is not one of control, viewer"
+            return Response.plain(400 if role != "viewer" else 404, f"role: {role!r}: {why}")
+        try:
+            grant = self._look(request)
+            if grant.claims.role == "viewer":
+                raise Denied("not_allowed", "this token can only watch; a link for viewers leads to its replica")
+        except Denied as denied:
+            return self._deny(request, denied)
+        if self._allocation.address_full(self.addresses.of_request(request)):
+            return self.addresses.queue_full(request)
+        return grant
+
+    async def _wait(self, request: Request, grant: Grant, messages: MessageStream) -> None:
+        with self.addresses.conversation(request) as why_not:
+            if why_not is not None:
+                await messages.aclose(close_code("no_room"), why_not)
+                return
+            try:
+                asking = self._allocation.ask(grant.claims, self.addresses.of_request(request))
+            except NoRoom as refused:
+                reason: EndReason = "draining" if refused.reason == "draining" else "no_room"
+                await messages.aclose(close_code(reason), reason)
+                return
+            waiting = Waiting(asking, messages)
+            try:
+                # A client in line has used its ticket; one that was refused until here may come back with it.
+                with self._access.holding(grant):
+                    self._access.use(grant)
+                await waiting.run()
+                return
+            except Denied as denied:
+                refusal = denied
+            finally:
+                self._allocation.leave(asking, told=waiting.told)
+            self._deny(request, refusal)
+            await messages.aclose(_DENIED, refusal.message)
+
+    async def _place_at_once(self, request: Request) -> Response | Admitted:
+        """A place for who does not wait."""
+        grant = self._let_in(request)
+        if isinstance(grant, Response):
+            return grant
+        try:
+            with self._access.holding(grant):  # one ticket stands in line once
+                return await self._place_in_time(request, grant)
+        except Denied as denied:
+            return self._deny(request, denied)
+
+    async def _place_in_time(self, request: Request, grant: Grant) -> Response | Admitted:
+        """A place that comes within PATIENCE, or why there is none. Raises Denied if the ticket was used meanwhile."""
+        if self._allocation.waiting:
+            return busy("others wait for a place already; wait with them, at the WebSocket /v1/queue")
+        try:
+            asking = self._allocation.ask(grant.claims, self.addresses.of_request(request))
+        except NoRoom:
+            return busy("the line is full")
+        told = False
+        try:
+            with trio.move_on_after(PATIENCE):
+                await asking.decided.wait()
+            if asking.place is None:
+                return busy("no place is free; to wait for one, use the WebSocket /v1/queue")
+            self._access.use(grant)  # last: a client that is refused keeps its ticket
+            told = True
+            return asking.place
+        finally:
+            self._allocation.leave(asking, told=told)
+
+
+def _away(request: Request, place: Admitted) -> Response:
+    """To the replica, for a client that knows nothing of gates but follows a redirect."""
+    query = {key: value for key, value in request.query.items() if key not in ("token", "follow")}
+    return _sent_to(f"{place.url}?{urlencode(query | {'token': place.ticket})}")
+
+
+def _sent_to(address: str) -> Response:
+    return Response(307, "text/plain; charset=utf-8", b"", {"location": address, "cache-control": "no-store"})

@@ -1,0 +1,75 @@
+"""`serve_gate`: a gate on a port, as an async function for Trio programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import trio
+
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.edge.acceptor import Reception, bound_addresses, warn_if_open
+from reactor_trio.edge.certificates import Certificates
+from reactor_trio.gate.allocation import Allocation
+from reactor_trio.gate.gate_metrics import GateMetrics
+from reactor_trio.gate.gate_site import GateSite
+from reactor_trio.gate.lessor import Lessor
+
+
+class Gate(msgspec.Struct, frozen=True):
+    """A gate that listens; `host` and `port` are where."""
+
+    host: str
+    port: int
+    site: GateSite
+    allocation: Allocation
+    metrics: GateMetrics
+
+
+async def serve_gate(
+    lessor: Lessor,
+    settings: Settings,
+    *,
+    schema: dict[str, Any],
+    most: int,
+    listeners: Sequence[trio.SocketListener] | None = None,
+    drain: trio.Event | None = None,
+    task_status: trio.TaskStatus[Gate] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Give places away until `drain` is set, or until cancelled. While no server is there, clients wait in the line.
+
+    Args:
+        lessor: has the servers.
+        settings: of them `host`, `port`, `auth`, `tls`, `limits`, `origins`, `hosts` and `proxies` hold for the gate.
+        schema: what `GET /schema` of a server answers.
+        most: clients that may wait.
+        listeners: sockets that listen already, instead of host and port; closed in the end.
+        drain: set it to send away who waits, and return. Sessions go on, at their servers.
+
+    Raises OSError if the address cannot be bound, ManifestError for a secret or a certificate that cannot be used.
+    """
+    certificates = None if settings.tls is None else Certificates(settings.tls)
+    drain = trio.Event() if drain is None else drain
+    metrics = GateMetrics()
+    allocation = Allocation(lessor, most, metrics, settings.limits.waiting_per_address)
+    open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
+    try:
+        site = GateSite(allocation, settings, schema, metrics, drain, *bound_addresses(open_listeners))
+        async with trio.open_nursery() as nursery:
+            warn_if_open(open_listeners, settings)
+            await nursery.start(allocation.run)
+            reception = Reception(
+                site, settings.limits.connections, metrics, lambda: not drain.is_set(), drain, certificates
+            )
+            async with trio.open_nursery() as connections:
+                nursery.start_soon(reception.run, open_listeners, connections)
+                bound = open_listeners[0].socket.getsockname()
+                task_status.started(Gate(bound[0], bound[1], site, allocation, metrics))
+                await drain.wait()
+                allocation.drain()
+                connections.cancel_scope.deadline = trio.current_time() + settings.drain_grace
+            nursery.cancel_scope.cancel()
+    finally:
+        for listener in open_listeners:
+            listener.socket.close()

@@ -1,0 +1,67 @@
+"""Values of settings as JSON, which is how they are compared, and how they travel to clients.
+
+Empty bytes stand for a value that is left out: JSON cannot say it, or it is too large to be told again and again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import msgspec
+
+from reactor_trio.interface.command_arguments import narrowed
+from reactor_trio.interface.messages import json_default
+
+#: bytes of JSON above which a value is left out
+MOST_BYTES: Final = 64 * 1024
+
+_arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def json_of(value: Any) -> bytes:
+    """`value` as JSON; empty if it is left out."""
+    if _surely_too_large(value):
+        return b""
+    try:
+        text = msgspec.json.encode(value, enc_hook=json_default)
+        if len(text) > MOST_BYTES:
+            return b""
+        if b"null" in text and value is not None:  # msgspec writes NaN and the infinities as null
+            json.dumps(msgspec.to_builtins(value, enc_hook=json_default, str_keys=True), allow_nan=False)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return b""
+    return text
+
+
+def same_json(one: bytes, other: bytes) -> bool:
+    """Whether two JSON values are equal; 1 is 1.0, and keys have no order. A value that is left out equals none."""
+    if not one or not other:
+        return False
+    try:
+        return one == other or _canonical(one) == _canonical(other)
+    except RecursionError:  # nested deeper than Python counts
+        return False
+
+
+def argument(data: bytes, name: str) -> bytes | None:
+    """The JSON of the argument `name` of a command that was decoded before, None if it was not given; empty if too large."""
+    found = _arguments.decode(data).get(name)
+    if found is None:
+        return None
+    text = bytes(found)
+    return text if len(text) <= MOST_BYTES else b""
+
+
+def _surely_too_large(value: Any) -> bool:
+    """Whether `value` is too large by its length alone: each item takes a byte and a comma, each character a byte."""
+    match value:
+        case list() | tuple() | set() | frozenset() | dict():
+            return 2 * len(value) > MOST_BYTES
+        case str() | bytes() | bytearray():
+            return len(value) > MOST_BYTES
+    return False
+
+
+def _canonical(text: bytes) -> bytes:
+    return msgspec.json.encode(narrowed(msgspec.json.decode(text)), order="deterministic")

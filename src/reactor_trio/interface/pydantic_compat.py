@@ -1,0 +1,72 @@
+"""Limits of an argument as other libraries write them: `Annotated` with `InputField`, annotated-types or pydantic's `Field`.
+
+None of these libraries is imported here: an object of theirs is recognised by what it has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+import typing
+from typing import Annotated, Any
+
+import msgspec
+
+from reactor_trio.interface.command_arguments import MISSING, FieldInfo
+
+_LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern")
+
+
+def described(hint: Any, default: Any) -> tuple[Any, FieldInfo]:
+    """The plain type and what is said of it, of a parameter annotated `hint` whose default is `default`."""
+    notes: list[Any] = []
+    if typing.get_origin(hint) is Annotated:
+        hint, *notes = typing.get_args(hint)
+    info = default if isinstance(default, FieldInfo) else FieldInfo()
+    limits: dict[str, Any] = {}
+    kept: list[Any] = []
+    for note in [*notes, default]:
+        if note is not default and isinstance(note, FieldInfo):
+            kept_default = {"default": info.default, "factory": info.factory} if note.default is MISSING else {}
+            info = dataclasses.replace(note, **kept_default)
+        elif _is_pydantic(note):
+            info = dataclasses.replace(info, description=note.description or info.description)
+            limits |= _limits_of(*note.metadata)
+            if not note.is_required():
+                make = functools.partial(note.get_default, call_default_factory=True)
+                info = dataclasses.replace(info, default=make(), factory=make if note.default_factory else None)
+        elif note is not default and (found := _limits_of(note)):
+            limits |= found
+        elif note is not default and isinstance(note, msgspec.Meta):
+            kept.append(note)
+    if not is_field(default) and default is not MISSING:
+        info = dataclasses.replace(info, default=default, factory=None)
+    if limits:
+        kept.append(msgspec.Meta(**limits))
+    for note in kept:
+        hint = Annotated[hint, note]
+    return hint, info
+
+
+def is_field(default: object) -> bool:
+    """Whether a parameter's default is no value but says what is known of it: an `InputField`, or pydantic's `Field`."""
+    return isinstance(default, FieldInfo) or _is_pydantic(default)
+
+
+def _is_pydantic(note: object) -> bool:
+    fields = sys.modules.get("pydantic.fields")
+    return fields is not None and isinstance(note, fields.FieldInfo)
+
+
+def _limits_of(*notes: object) -> dict[str, Any]:
+    """What annotated-types' `Ge(0)`, `Interval(...)`, `Len(...)` and pydantic's pattern say; empty for anything else."""
+    found: dict[str, Any] = {}
+    for note in notes:
+        if isinstance(note, (type, msgspec.Meta)):
+            continue
+        for name in _LIMITS:
+            value = getattr(note, name, None)
+            if value is not None and not callable(value):
+                found[name] = value
+    return found

@@ -1,0 +1,25 @@
+"""A model without clients, sockets or a clock: to a film, to a program, or the way a recorded session went.
+
+    render -> Rendering        I/O loop: hands out bundles, waits for whoever takes them
+                '- UnpacedHalf model loop: the session's own half and drivers; FilmClock counts time, Feed commands
+    read_script, read_recording -> what Feed gives the model, and when
+    write -> FilmWriter, PictureFolder
+    replay -> Verification     the frames of a rendering against the fingerprints of a recording
+"""
+
+from reactor_trio.offline.film_files import Summary as Summary
+from reactor_trio.offline.film_files import render_to as render_to
+from reactor_trio.offline.film_files import write as write
+from reactor_trio.offline.open_rendering import render as render
+from reactor_trio.offline.open_rendering import rendered as rendered
+from reactor_trio.offline.recorded_session import Recording as Recording
+from reactor_trio.offline.recorded_session import read_recording as read_recording
+from reactor_trio.offline.rendering import RenderedBundle as RenderedBundle
+from reactor_trio.offline.rendering import Rendering as Rendering
+from reactor_trio.offline.replay import Replay as Replay
+from reactor_trio.offline.replay import Verification as Verification
+from reactor_trio.offline.replay import replay as replay
+from reactor_trio.offline.script import Script as Script
+from reactor_trio.offline.script import ScriptCommand as ScriptCommand
+from reactor_trio.offline.script import ScriptError as ScriptError
+from reactor_trio.offline.script import read_script as read_script

@@ -1,0 +1,312 @@
+"""`PipelineExecutor`: a pipeline, one yield at a time, by plain calls: no server, no socket, no pacing, no test framework.
+
+    with PipelineExecutor(MyModel, {"width": 64}) as executor:
+        executor.connect()
+        executor.send_event("set_brightness", brightness=0.5)
+        result = next(executor)
+
+Author code runs on a Trio loop of its own in one thread, as under the server, while the caller waits (`executor_loop.py`);
+what it reaches of the runtime is a stand-in (`executor_port.py`). An author may hold a nursery open across a yield, so no
+scope of ours is ever left open around a step.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import trio
+
+from reactor_trio.concurrency import SessionOver, strip
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
+from reactor_trio.execution.drivers.dynamic_batcher import call_batch
+from reactor_trio.execution.drivers.step_drivers import open_generator
+from reactor_trio.execution.model_checks import check_model
+from reactor_trio.interface.author_code import NamesPlace, defining_line, plain_step, yielding_line
+from reactor_trio.interface.declaration import CommandSpec, declaration_of
+from reactor_trio.interface.events import Handler
+from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.interface.messages import ClientInfo, ModelMessage
+from reactor_trio.interface.model import Idle, ReactorPipeline
+from reactor_trio.interface.tracks import Output, TrackSpec
+from reactor_trio.media import chunk_from_output
+from reactor_trio.offline.executor_loop import ExecutorLoop
+from reactor_trio.offline.executor_port import ExecutorPort
+from reactor_trio.pacing.cadence import checked_fps
+from reactor_trio.protocol import decode_client_text
+
+_END = object()
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """One yield.
+
+    Attributes:
+        output: the `Output` (a bare frame is put into one), or `Idle` if there was no frame.
+        compute_time: seconds from resuming the generator to its yield; 0 for `Idle`.
+        messages: what the model sent meanwhile, in order, to all clients or to one.
+    """
+
+    output: Any
+    compute_time: float
+    messages: list[ModelMessage]
+
+
+class PipelineExecutor:
+    """Steps a pipeline without server or clock; iterating it gives one `StepResult` a yield.
+
+    Args:
+        cls: the model class.
+        config: what `load` gets; `{}` if left out.
+
+    The class is checked as a server checks it, then the model is made and loaded; what `load` raises comes out. Every call
+    blocks until author code is done, and raises what that raised. Awaited sleeps take real time. Not for several threads at
+    once.
+    """
+
+    def __init__(self, cls: type[ReactorPipeline], config: Mapping[str, Any] | None = None) -> None:
+        self._declaration = declaration_of(cls)
+        if self._declaration.kind != "pipeline":
+            raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline; test other models with "
+                                   "open_session")  # fmt: skip
+        check_model(cls, Settings(ranks=1))  # steps one of them alone
+        self._loop = ExecutorLoop()
+        self._finish = weakref.finalize(self, self._loop.stop)
+        self._port = ExecutorPort()
+        self._steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
+        self._messages: list[ModelMessage] = []
+        self._client: ClientInfo | None = None
+        self._clients = 0
+        #: what the handler of the last event returned
+        self.reply: Any = None
+        try:
+            self.model: Any = self._loop.call(self._load, cls, dict(config or {}))
+        except BaseException:
+            self._finish()
+            raise
+
+    @property
+    def state(self) -> Any:
+        """The session's state, None while nobody is connected."""
+        return self._port.state
+
+    def connect(self) -> list[ModelMessage]:
+        """Begin a session: fresh state, `connected` set, `@connected`; returns the messages sent meanwhile.
+
+        Raises RuntimeError if one runs already.
+        """
+        if self._client is not None:
+            raise RuntimeError("connect(): a client is connected already; disconnect() it first")
+        return self._loop.call(self._connect)
+
+    def send_event(self, name: str, /, **arguments: Any) -> list[ModelMessage]:
+        """Carry out one command, checked as a client's is; returns the messages sent meanwhile.
+
+        Raises ValueError for an unknown command or a value that breaks a rule (NaN too), TypeError for an unknown or a
+        missing argument, RuntimeError if nobody is connected, and what the handler raises.
+        """
+        self._require_client("send_event")
+        spec, decoded = self._checked(name, arguments)
+        return self._loop.call(self._apply, spec, decoded)
+
+    def push_media(self, track: str, frame: npt.NDArray[Any], *, pts: float | None = None) -> None:
+        """Put one frame into an input track, as if the client had sent it.
+
+        Args:
+            frame: a picture `(H, W, 3)` uint8, or sound `(1, M)` int16; copied.
+            pts: when the client captured it, in seconds; without it the time since `connect()`.
+
+        Raises ValueError for an unknown track, TypeError for a frame that is not as above, RuntimeError if nobody is
+        connected.
+        """
+        self._require_client("push_media")
+        specs = {spec.name: spec for spec in self._declaration.tracks if spec.direction == "in"}
+        if track not in specs:
+            raise ValueError(f"unknown input track {track!r}; this model has: {', '.join(specs) or 'none'}")
+        self._loop.call(self._push, track, _media(specs[track], frame), pts)
+
+    def __iter__(self) -> PipelineExecutor:
+        return self
+
+    def __next__(self) -> StepResult:
+        """Resume the generator up to its next yield; StopIteration while nobody is connected.
+
+        A generator that returns gives one `Idle`; the next call begins a new one. What `inference()` raises comes out and
+        leaves the session without a generator.
+        """
+        if self._client is None:
+            raise StopIteration
+        return self._loop.call(self._step)
+
+    def disconnect(self) -> list[ModelMessage]:
+        """End the session: `connected` cleared, `@disconnected`, generator closed, state gone; returns the messages.
+
+        What the hook or the generator's cleanup raises comes out, after all that. RuntimeError if nobody is connected.
+        """
+        self._require_client("disconnect")
+        return self._loop.call(self._disconnect)
+
+    def close(self) -> None:
+        """Disconnect if need be and end the loop; a second call does nothing."""
+        try:
+            if self._client is not None and self._finish.alive:
+                self.disconnect()
+        finally:
+            self._finish()
+
+    def __enter__(self) -> PipelineExecutor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- on the caller's thread ---------------------------------------------------------------------------------------
+
+    def _require_client(self, call: str) -> None:
+        if self._client is None:
+            raise RuntimeError(f"{call}(): nobody is connected; call connect() first")
+
+    def _checked(self, name: str, arguments: dict[str, Any]) -> tuple[CommandSpec, dict[str, Any]]:
+        commands = self._declaration.commands
+        if name not in commands:
+            raise ValueError(f"unknown event {name!r}; this model takes: {', '.join(sorted(commands)) or 'none'}")
+        parameters = commands[name].arguments.parameters
+        known = [parameter.name for parameter in parameters]
+        for argument in arguments:
+            if argument not in known:
+                raise TypeError(f"{name}: unknown argument {argument!r}; it takes: {', '.join(known) or 'none'}")
+        missing = [parameter.name for parameter in parameters if parameter.required and parameter.name not in arguments]
+        if missing:
+            raise TypeError(f"{name}: missing argument {missing[0]!r}; there is no reset by leaving it out")
+        try:
+            text = json.dumps({"type": name, "data": msgspec.to_builtins(arguments, str_keys=True)})
+            return self._declaration.decode(name, bytes(decode_client_text(text).data))
+        except (CommandError, ProtocolError) as error:
+            raise ValueError(f"{name}: {error}") from None
+
+    # ---- on the model's thread ----------------------------------------------------------------------------------------
+
+    async def _load(self, cls: type[ReactorPipeline], config: dict[str, Any]) -> ReactorPipeline:
+        model = cls()
+        self._port.declared_fps = checked_fps(model.fps)
+        self._port.sent = self._messages
+        self._port.open_inputs(self._declaration)
+        model._reactor_port = self._port
+        loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
+        if inspect.isawaitable(loaded):
+            await loaded
+        return model
+
+    async def _connect(self) -> list[ModelMessage]:
+        self._clients += 1
+        self._client = ClientInfo(self._clients, trio.current_time(), self._send_to)
+        state = self._declaration.state
+        self._port.begin(state() if state is not None else None)
+        await self._call_author(self._declaration.connected, {})
+        return self._taken()
+
+    async def _push(self, track: str, data: npt.NDArray[Any], pts: float | None) -> None:
+        assert self._client is not None
+        self._port.buffers[track].put(InputFrame(data, trio.current_time() - self._client.joined_at if pts is None else pts))
+
+    async def _apply(self, spec: CommandSpec, arguments: dict[str, Any]) -> list[ModelMessage]:
+        if spec.handler is not None:
+            self.reply = await self._call_author(spec.handler, arguments)
+        elif spec.field is not None:
+            self.reply = None
+            setattr(self._port.state, spec.field, arguments[spec.field])
+        return self._taken()
+
+    async def _step(self) -> StepResult:
+        began = trio.current_time()
+        try:
+            value = await self._resume()
+        except BaseException:
+            self._steps = None
+            raise
+        seconds = trio.current_time() - began
+        if value is _END:
+            self._steps = None
+        if value is _END or value is None or value is Idle:
+            return StepResult(Idle, 0.0, self._taken())
+        outputs = self._declaration.outputs
+        with NamesPlace(self._place):
+            chunk_from_output(value, outputs)  # a mistake is the same here as under the server
+        if not isinstance(value, Output):
+            value = outputs[0](**{outputs[0].__reactor_tracks__[0].name: value})
+        return StepResult(value, seconds, self._taken())
+
+    async def _resume(self) -> Any:
+        """What the next yield gave, or a batch of one."""
+        if self._declaration.batched:
+            (value,) = await call_batch(self.model, [self.model])
+            if isinstance(value, Exception):
+                raise value
+            return value
+        steps = self._steps = self._steps or open_generator(self.model)
+        return plain_step(next, steps, _END) if isinstance(steps, Generator) else await anext(steps, _END)
+
+    def _place(self) -> str:
+        return defining_line(self.model.batch_inference) if self._steps is None else yielding_line(self._steps)
+
+    async def _disconnect(self) -> list[ModelMessage]:
+        self._port.connected.change(False)
+        steps, self._steps = self._steps, None
+        try:
+            try:
+                await self._call_author(self._declaration.disconnected, {})
+            finally:
+                self._port.close_inputs()
+                try:
+                    if isinstance(steps, Generator):
+                        steps.close()
+                    elif steps is not None:
+                        await steps.aclose()
+                except BaseException as error:
+                    # A nursery held open across a yield wraps even GeneratorExit in a group.
+                    if strip(error, GeneratorExit, SessionOver, BufferClosed, trio.Cancelled) is not None:
+                        raise
+        finally:
+            self._port.end()
+            self._client = None
+        return self._taken()
+
+    async def _call_author(self, handler: Handler | None, arguments: dict[str, Any]) -> Any:
+        if handler is None:
+            return None
+        if handler.client_parameter is not None:
+            arguments = {**arguments, handler.client_parameter: self._client}
+        result = getattr(self.model, handler.attribute)(**arguments)
+        return await result if inspect.isawaitable(result) else result
+
+    async def _send_to(self, client: int, message: ModelMessage) -> None:
+        await self._port.send(message)
+
+    def _taken(self) -> list[ModelMessage]:
+        taken = self._messages[:]
+        self._messages.clear()
+        return taken
+
+
+def _media(spec: TrackSpec, frame: object) -> npt.NDArray[Any]:
+    shape: tuple[int, ...] = frame.shape if isinstance(frame, np.ndarray) else ()
+    if spec.kind == "video":
+        fits, expected = len(shape) == 3 and shape[-1] == 3 and 0 not in shape, "uint8 (H, W, 3)"
+    else:
+        fits, expected = len(shape) == 2 and shape[0] == 1 and 0 not in shape, "int16 (1, M)"
+    if not isinstance(frame, np.ndarray) or not fits or frame.dtype != expected.partition(" ")[0]:
+        given = f"{frame.dtype} {shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
+        raise TypeError(f"track {spec.name}: expected {expected}, got {given}")
+    return frame.copy()

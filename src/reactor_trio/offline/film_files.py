@@ -1,0 +1,248 @@
+"""Bundles into files: a film with all its tracks, or a folder of pictures and sounds. Nothing is left out, nothing is late.
+
+A worker thread encodes one bundle while the model computes the next ones; a slow encoder or disk makes the model wait. What
+was written is whole whatever ends it: an exception, a cancellation, Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import struct
+import wave
+import zlib
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import trio
+
+from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.errors import ReactorError
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.model import Model
+from reactor_trio.offline.open_rendering import render, run_blocking
+from reactor_trio.offline.rendering import RenderedBundle, Rendering
+from reactor_trio.protocol import Packet, TrackInfo
+from reactor_trio.protocol.packet import KEYFRAME
+from reactor_trio.recording import FileSeries, container_of
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What was made.
+
+    Attributes:
+        files: in the order in which they were begun.
+        bundles: instants of the film; `frames` of each track.
+        seconds: of the film; `wall`: that passed meanwhile.
+        left_out: frames that a file could not hold, by reason (sound without a picture).
+    """
+
+    files: tuple[Path, ...]
+    bundles: int
+    frames: Mapping[str, int]
+    seconds: float
+    wall: float
+    left_out: Mapping[str, int]
+
+    def __str__(self) -> str:
+        files = f"{', '.join(map(str, self.files))}: " if self.files else ""
+        rate = self.bundles / self.wall if self.wall else 0.0
+        lost = sum(self.left_out.values())
+        return (
+            f"{files}{self.bundles} frames, {self.seconds:.2f} s, made in {self.wall:.2f} s ({rate:.1f} frames/s)"
+            + (f"; {lost} left out" if lost else "")
+        )
+
+
+class Sink(Protocol):
+    """Takes bundles, on one thread after another. Raises OSError, ValueError or ReactorError."""
+
+    files: list[Path]
+    left_out: Counter[str]
+
+    def write(self, bundle: RenderedBundle) -> None:
+        """The next one."""
+
+    def close(self) -> None:
+        """No more: end the files."""
+
+
+class FilmWriter:
+    """A film: `.mp4`, `.mkv` or `.webm`; a picture that changes its size begins another file, `NAME-2.mp4`.
+
+    Raises ReactorError if the name is of no such kind, is taken, or PyAV is missing.
+    """
+
+    def __init__(self, path: Path, declaration: Declaration) -> None:
+        self.files: list[Path] = []
+        self.left_out: Counter[str] = Counter()
+        container = container_of(path)
+        _refuse_if_taken(path)
+        self._tracks = {
+            track.name: TrackInfo(
+                index, track.name, track.kind, "out", "raw" if track.kind == "video" else "pcm_s16le",
+                sample_rate=(track.sample_rate or 48_000) if track.kind == "audio" else None,
+            )
+            for index, track in enumerate(track for track in declaration.tracks if track.direction == "out")
+        }  # fmt: skip
+        self._series = FileSeries(
+            path, container, list(self._tracks.values()), lambda file: self.files.append(file.path), self._left_out
+        )
+
+    def write(self, bundle: RenderedBundle) -> None:
+        """Encode it."""
+        for name, data in bundle.tracks.items():
+            track = self._tracks[name]
+            if track.kind == "video":
+                track = msgspec.structs.replace(track, height=data.shape[0], width=data.shape[1])
+            payload = np.ascontiguousarray(data).reshape(-1).data.cast("B")
+            packet = Packet(track.index, bundle.seqs[name], round(bundle.t * 1e6), KEYFRAME, None, bundle.step, {}, payload)
+            self._series.add(track, packet)
+
+    def close(self) -> None:
+        """End the file."""
+        try:
+            self._series.close()
+        except BaseException:
+            self._series.abandon()
+            raise
+
+    def _left_out(self, reason: str, number: int) -> None:
+        self.left_out[reason] += number
+
+
+class PictureFolder:
+    """A folder that is made: each picture `TRACK-000000.png` with its number, exact to the bit, and each sound `TRACK.wav`.
+
+    Raises ReactorError if the folder is there already or cannot be made.
+    """
+
+    def __init__(self, path: Path, declaration: Declaration) -> None:
+        self.files = [path]
+        self.left_out: Counter[str] = Counter()
+        _refuse_if_taken(path)
+        try:
+            path.mkdir(parents=True)
+        except OSError as error:
+            raise ReactorError(f"cannot make the folder {path}: {error.strerror or error}") from error
+        self._path = path
+        self._rates = {track.name: track.sample_rate or 48_000 for track in declaration.tracks if track.kind == "audio"}
+        self._sounds: dict[str, wave.Wave_write] = {}
+
+    def write(self, bundle: RenderedBundle) -> None:
+        """Write its pictures and its sound."""
+        for name, data in bundle.tracks.items():
+            if name in self._rates:
+                self._sound(name).writeframes(data.astype("<i2").tobytes())
+            else:
+                (self._path / f"{name}-{bundle.seqs[name]:06}.png").write_bytes(png(data))
+
+    def close(self) -> None:
+        """End the sounds."""
+        for sound in self._sounds.values():
+            sound.close()
+
+    def _sound(self, name: str) -> wave.Wave_write:
+        if name not in self._sounds:
+            sound = self._sounds[name] = wave.Wave_write(str(self._path / f"{name}.wav"))
+            sound.setnchannels(1)
+            sound.setsampwidth(2)
+            sound.setframerate(self._rates[name])
+        return self._sounds[name]
+
+
+def png(picture: npt.NDArray[Any]) -> bytes:
+    """An RGB picture `(H, W, 3)` uint8 as a PNG file, its rows with the filter "up" (W3C PNG, sections 5 and 9)."""
+    height, width, _ = picture.shape
+    pixels = picture.reshape(height, 3 * width)
+    rows = np.full((height, 1 + 3 * width), 2, np.uint8)  # each row begins with the number of its filter
+    rows[0, 1:] = pixels[0]
+    np.subtract(pixels[1:], pixels[:-1], out=rows[1:, 1:])  # modulo 256
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(rows.data)), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))
+        for kind, data in chunks
+    )
+
+
+def open_sink(path: Path, declaration: Declaration) -> Sink:
+    """What writes to `path`: a film by its suffix, a folder if it has none. Raises ReactorError."""
+    return FilmWriter(path, declaration) if path.suffix else PictureFolder(path, declaration)
+
+
+@asynccontextmanager
+async def writing(path: Path, declaration: Declaration) -> AsyncGenerator[Sink, None]:
+    """A sink that is ended when the block is left, however that is. Raises ReactorError."""
+    sink = await trio.to_thread.run_sync(open_sink, path, declaration)
+    try:
+        yield sink
+    finally:
+        with trio.CancelScope(shield=True):
+            await _blocking(path, sink.close)
+
+
+async def write(
+    rendering: Rendering, path: str | Path | None, *, on_bundle: Callable[[RenderedBundle], object] | None = None
+) -> Summary:
+    """Take all that a rendering makes and write it to `path`, which is made; None: nowhere.
+
+    `on_bundle` is called with each on a worker thread, before it is written. The file is whole also if this raises: what the
+    rendering raises, and ReactorError if the file cannot be made or written.
+    """
+    began, frames, bundles, seconds = trio.current_time(), Counter[str](), 0, 0.0
+
+    def take(batch: list[RenderedBundle]) -> None:
+        nonlocal bundles, seconds
+        for bundle in batch:
+            if on_bundle is not None:
+                on_bundle(bundle)
+            if sink is not None:
+                sink.write(bundle)
+            frames.update(bundle.tracks.keys())
+            bundles, seconds = bundles + 1, bundle.t + bundle.duration
+
+    async def take_all() -> None:
+        while batch := await rendering.batch():  # one way to the other thread for all that is made
+            await _blocking(path, take, batch)
+
+    sink: Sink | None = None
+    if path is None:
+        await take_all()
+    else:
+        async with writing(Path(path), rendering.declaration) as sink:
+            await take_all()
+    files, left_out = ((), {}) if sink is None else (tuple(sink.files), dict(+sink.left_out))
+    return Summary(files, bundles, dict(frames), seconds, trio.current_time() - began, left_out)
+
+
+def render_to(path: str | Path, model: type[Model] | Manifest, **options: Any) -> Summary:
+    """A rendering written to `path`, for scripts and notebooks without a loop of their own; `options` are those of `render`.
+
+    Raises as `render` and `write` do.
+    """
+
+    async def film() -> Summary:
+        async with render(model, **options) as rendering:
+            return await write(rendering, path)
+
+    summary: Summary = run_blocking(film)
+    return summary
+
+
+async def _blocking(path: str | Path | None, function: Callable[..., None], *arguments: Any) -> None:
+    try:
+        await trio.to_thread.run_sync(function, *arguments)
+    except ReactorError:
+        raise
+    except (OSError, ValueError) as error:  # PyAV's are these, by their meaning
+        raise ReactorError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _refuse_if_taken(path: Path) -> None:
+    if path.exists():
+        raise ReactorError(f"cannot write {path}: it is there already; choose another name")

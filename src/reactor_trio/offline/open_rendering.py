@@ -1,0 +1,190 @@
+"""Opening a rendering: load a model, read its script, run one session of it."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import outcome
+import trio
+
+from reactor_trio.concurrency import ModelHost, open_model_host, with_twin
+from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.errors import CommandError, ManifestError, ReactorError
+from reactor_trio.execution.loading import LoadedModel, load_model
+from reactor_trio.execution.model_loop import ModelLoop
+from reactor_trio.execution.placement import not_loaded
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.model import Model
+from reactor_trio.interface.weights import weights_of_manifest
+from reactor_trio.offline.rendering import RenderedBundle, Rendering
+from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
+from reactor_trio.offline.script_uploads import Uploads
+from reactor_trio.offline.unpaced_session import DueCommand, UnpacedTime
+
+
+@asynccontextmanager
+async def render(
+    model: type[Model] | Manifest,
+    *,
+    config: Mapping[str, Any] | None = None,
+    script: Script | None = None,
+    frames: int | None = None,
+    seconds: float | None = None,
+    fps: float | None = None,
+    settings: Settings | None = None,
+    uploads: str | Path | Uploads | None = None,
+    on_message: Callable[[str, Any], object] | None = None,
+    thread: bool = True,
+) -> AsyncGenerator[Rendering, None]:
+    """Load a model and run one session of it, without a client and without pacing.
+
+        async with render(MyModel, script="commands.yaml", frames=300) as rendering:
+            async for bundle in rendering:
+                ...
+
+    Args:
+        model: a model class, or a manifest, whose config and settings hold unless given here.
+        config: what `load` gets.
+        script: commands and when they are applied (`docs/guide/rendering.md`).
+        frames, seconds: how many bundles, or how many seconds of film, to make; the first that is reached ends it. Without
+            either a pipeline ends when `inference()` returns, and a blocking model when `start_session()` does; with one of
+            them a pipeline's generator that returns is followed by a new one, as in a live session.
+        fps: instead of the rate that the model declares.
+        uploads: the folder of the files that commands name.
+        on_message: called with type and data of each message of the model, on the caller's loop; must not raise.
+        thread: run the model on a thread of its own; False, for tests: as a task of the caller's loop.
+
+    Leaving the block ends the session in its order, once the step that runs has ended. Raises ScriptError for a mistake in
+    the script, ManifestError if the model cannot be imported, DeclarationError, ModelFailed if `load()` raises. An exception
+    of the block comes out as it is.
+    """
+    name, find_model, weights = _source(model)
+    if isinstance(model, Manifest):
+        config, settings = model.config if config is None else config, settings or model.settings
+    settings = msgspec.structs.replace(settings or Settings(), max_sessions=1)
+    if fps is not None:
+        settings = msgspec.structs.replace(settings, fps=fps, max_fps=max(fps, settings.max_fps or Model.max_fps))
+    _check_limits(frames, seconds)
+    entries = read_script(script)
+    files = uploads if isinstance(uploads, Uploads) else Uploads(None if uploads is None else Path(uploads))
+    time = UnpacedTime(threaded=thread)
+    failure: BaseException | None = None
+    with weights_of_manifest(weights):
+        async with open_model_host(time) as host:
+            try:
+                loaded = await _load(host, find_model, name, dict(config or {}), settings)
+                if (endless := _endless(loaded.declaration)) and frames is None and seconds is None:
+                    raise ReactorError(f"{name}: {endless} of this model never ends: say how many frames or seconds to make")
+                commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
+                rendering = Rendering(host, time, loaded, name, commands, frames, seconds, on_message)
+                loop = ModelLoop(host)
+                async with trio.open_nursery() as nursery:
+                    if _endless(loaded.declaration):
+                        nursery.start_soon(rendering.watch, loop)
+                    nursery.start_soon(rendering.run)
+                    try:
+                        yield rendering
+                    except trio.Cancelled:
+                        raise
+                    except BaseException as error:
+                        failure = error
+                    rendering.stop()
+                    nursery.cancel_scope.cancel()
+            except trio.Cancelled:
+                raise
+            except BaseException as error:
+                failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def _endless(declaration: Declaration) -> str:
+    """What of a model goes on by itself."""
+    return "run()" if declaration.kind == "run_loop" else "batch_inference()" if declaration.batched else ""
+
+
+def rendered(model: type[Model] | Manifest, **options: Any) -> list[RenderedBundle]:
+    """All bundles of a rendering, for scripts and notebooks without a loop of their own; `options` are those of `render`.
+
+    They are all in memory at the end: give `frames` or `seconds`, or write a film with `render_to`. Raises as `render` does.
+    """
+
+    async def collect() -> list[RenderedBundle]:
+        async with render(model, **options) as rendering:
+            return [bundle async for bundle in rendering]
+
+    bundles: list[RenderedBundle] = run_blocking(collect)
+    return bundles
+
+
+def run_blocking(function: Callable[[], Any]) -> Any:
+    """`trio.run`, also where another event loop runs in this thread, as in a notebook: then in a thread beside it."""
+    asyncio = sys.modules.get("asyncio")  # model code needs none; a notebook has it
+    if asyncio is None or asyncio._get_running_loop() is None:
+        return trio.run(function)
+    results: list[outcome.Maybe[Any]] = []
+    thread = threading.Thread(target=lambda: results.append(outcome.capture(trio.run, function)), name="reactor-render")
+    thread.start()
+    thread.join()
+    return results[0].unwrap()
+
+
+def _source(model: type[Model] | Manifest) -> tuple[str, Callable[[], type[Model]], Path | None]:
+    if isinstance(model, Manifest):
+        manifest = model
+        return manifest.name, lambda: manifest.model, manifest.weights
+    cls = model
+    return cls.__name__, lambda: cls, None
+
+
+def _check_limits(frames: int | None, seconds: float | None) -> None:
+    if frames is not None and frames < 1:
+        raise ValueError(f"frames must be 1 or more, not {frames!r}")
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise ValueError(f"seconds must be a finite number above 0, not {seconds!r}")
+
+
+async def _load(
+    host: ModelHost, find_model: Callable[[], type[Model]], name: str, config: dict[str, Any], settings: Settings
+) -> LoadedModel:
+    async def load() -> LoadedModel:
+        return await load_model(find_model(), config, host, settings, lambda _place, _reason, _frames: None)
+
+    try:
+        return await host.run(load)
+    except (trio.Cancelled, ManifestError):
+        raise
+    except BaseException as raised:
+        if isinstance(raised, KeyboardInterrupt) and host.thread is None:
+            raise
+        error = with_twin(raised) if isinstance(raised, Exception) else raised
+        raise not_loaded(name, type(error).__name__, str(error)) from error
+
+
+def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uploads) -> list[DueCommand]:
+    """The commands with their arguments as the model takes them. Raises ScriptError."""
+    decoded = []
+    for entry in entries:
+        try:
+            _, arguments = declaration.decode(entry.name, _json(entry), files.find)
+        except CommandError as error:
+            raise ScriptError(f"{entry.where}: {entry.name}: {error.message}") from None
+        except ScriptError as error:
+            raise ScriptError(f"{entry.where}: {entry.name}: {error}") from None
+        decoded.append(DueCommand(entry, arguments))
+    return decoded
+
+
+def _json(entry: ScriptCommand) -> bytes:
+    try:
+        return msgspec.json.encode(entry.arguments)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ScriptError(f"the arguments cannot be sent as JSON: {error}") from None

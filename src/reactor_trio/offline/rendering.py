@@ -1,0 +1,276 @@
+"""A model whose bundles are taken by a program: every one, once and in order, as fast as the program takes them.
+
+    render -+- model host
+            '- nursery -+- run()    of a run-loop model
+                        '- Rendering.run -> host.run(half.run)
+
+What the model has made and nobody has taken is at most `ROOM` bundles, or one step more; then the model waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import trio
+
+from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.errors import BufferClosed, ModelFailed, ReactorError
+from reactor_trio.execution.loading import LoadedModel
+from reactor_trio.execution.mailbox import Mailbox
+from reactor_trio.execution.model_loop import ModelLoop
+from reactor_trio.execution.session_events import Answer
+from reactor_trio.interface.blocking_tracks import fixed_rate
+from reactor_trio.media import Bundle, to_host
+from reactor_trio.offline.film_clock import EPSILON, FilmBlockCadence, FilmCadence, FilmClock
+from reactor_trio.offline.script import ScriptCommand, ScriptError
+from reactor_trio.offline.unpaced_session import DueCommand, Feed, StillIdle, UnpacedHalf, UnpacedTime
+
+log = logging.getLogger("reactor_trio.headless")
+
+#: Bundles that may wait for whoever takes them.
+ROOM = 8
+
+
+class RenderedBundle(msgspec.Struct, frozen=True):
+    """One instant of the model's output.
+
+    Attributes:
+        step: number of the step that made it, from 0.
+        t, duration: when it begins in the film, and how long it lasts, in seconds.
+        tracks: of each track a picture `(H, W, 3)` uint8 or a block of sound `(1, M)` int16, read-only, on the host.
+        seqs: number of each track's frame, from 0.
+        command: id of the newest command that it was made with, None without one that has an id.
+        seconds: how long its step took, if that is known, else 0.
+    """
+
+    step: int
+    t: float
+    duration: float
+    tracks: Mapping[str, npt.NDArray[Any]]
+    seqs: Mapping[str, int]
+    command: int | None
+    seconds: float
+
+
+class Rendering:
+    """The bundles of a model that runs now, for `async for`; `render` makes one.
+
+    The iteration ends when all that was asked for was taken, the model has ended by itself, or `stop` was called. It raises,
+    behind the last bundle made before: ModelFailed if model code raised (the cause is what it raised), ScriptError if the
+    model refused a command of the script, ReactorError if it waits for what will not come. Cancelled, it has taken nothing.
+    """
+
+    def __init__(
+        self,
+        host: ModelHost,
+        time: UnpacedTime,
+        loaded: LoadedModel,
+        name: str,
+        commands: list[DueCommand],
+        frames: int | None,
+        seconds: float | None,
+        on_message: Callable[[str, Any], object] | None,
+    ) -> None:
+        #: the model instance; its code runs on another thread
+        self.model = loaded.model
+        self._seats = loaded.seats
+        self.declaration = loaded.declaration
+        self.name = name
+        #: frames that the model gave up itself, by reason
+        self.dropped: Counter[str] = Counter()
+        #: commands of the script that were applied
+        self.applied = 0
+        self._host = host
+        self._commands = commands
+        self._frames, self._most = math.inf if frames is None else frames, math.inf if seconds is None else seconds
+        self._on_message = on_message
+        self._queue: deque[tuple[Bundle, float] | ReactorError] = deque()
+        self._bell = Bell()
+        self._scope = trio.CancelScope()
+        self._taken = 0
+        self._enough = self._over = self._stopped = False
+        self._error: BaseException | None = None
+        reached = partial(host.post_io, self._reached)
+        clock = self._clock = FilmClock(ROOM, self._frames, self._most, reached)
+        seat = loaded.seats.take()
+        fixed = fixed_rate(type(loaded.model)) or seat.port.declared_fps
+        cadence = FilmBlockCadence if loaded.declaration.kind == "blocking" else FilmCadence
+        self._half = UnpacedHalf(
+            Feed(commands, clock), clock, time, host, once=frames is None and seconds is None, session_id="rendering",
+            model=seat.model, port=seat.port, declaration=loaded.declaration, session=self, playout=self,
+            mailbox=Mailbox(host.post_io, asleep=True), client=(1, trio.current_time()),
+            cadence=cadence(fixed, loaded.max_fps),
+        )  # fmt: skip
+
+    def __aiter__(self) -> Rendering:
+        return self
+
+    async def __anext__(self) -> RenderedBundle:
+        """The next bundle, once it is made. Always a checkpoint."""
+        (bundle,) = await self._take(1)
+        return bundle
+
+    async def batch(self) -> list[RenderedBundle]:
+        """All that is made and not taken, at least one; none at the end. Always a checkpoint.
+
+        Raises what the iteration raises.
+        """
+        try:
+            return await self._take(ROOM)
+        except StopAsyncIteration:
+            return []
+
+    @property
+    def commands_left(self) -> int:
+        """Those that were not."""
+        return len(self._commands) - self.applied
+
+    def stop(self) -> None:
+        """End the model's session; the iteration ends with the bundle that was taken last. May be called again."""
+        self._stopped = True
+        self._end()
+        self._bell.ring()
+
+    # ---- heard from the model's half ----------------------------------------------------------------------------------
+
+    def put(self, bundle: Bundle, epoch: int, ready: float) -> None:
+        """A bundle was made."""
+        self._queue.append((bundle, self._clock.begins.popleft()))
+        self._bell.ring()
+
+    def flush(self, epoch: int) -> None:
+        """What was made stays in the film."""
+
+    def retime(self, interval: float) -> None:
+        """The rate changed, for what comes."""
+
+    def count_drop(self, place: str, reason: str, frames: int) -> None:
+        """The model gave frames up."""
+        self.dropped[reason] += frames
+
+    def answered(self, answer: Answer) -> None:
+        """A command was applied, or refused, which ends the rendering."""
+        for number in answer.numbers:
+            self.applied += answer.code is None
+            if answer.code is not None:
+                entry = self._commands[number - 1].entry
+                self._queue.append(_refusal(entry, answer.code, answer.message))
+                self._bell.ring()
+
+    def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
+        """A message of the model."""
+        if self._on_message is not None:
+            self._on_message(type, data)
+
+    def state_changed(self, values: dict[str, bytes]) -> None:
+        """No client shows them."""
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    async def _take(self, most: int) -> list[RenderedBundle]:
+        """The next bundles, at least one. Raises StopAsyncIteration, and what ended the rendering."""
+        await trio.lowlevel.checkpoint()
+        while not self._queue and not self._over and not self._enough and not self._stopped:
+            await self._bell.wait()
+        taken: list[tuple[Bundle, float]] = []
+        for item in list(self._queue)[:most]:
+            if isinstance(item, ReactorError) or not self._wanted(len(taken), item[1]):
+                break
+            taken.append(item)
+        if not taken:
+            if self._queue and isinstance(error := self._queue[0], ReactorError):
+                self.stop()
+                raise error
+            await self._finish()
+        rendered = await self._on_host(taken)
+        for bundle, t in taken:
+            self._queue.popleft()
+            self._taken += 1
+            self._enough |= self._taken >= self._frames or t + bundle.duration >= self._most - EPSILON
+            self._host.post(self._half.taken)
+        return rendered
+
+    def _wanted(self, before: int, t: float) -> bool:
+        return not self._stopped and self._taken + before < self._frames and t < self._most - EPSILON
+
+    async def _on_host(self, taken: list[tuple[Bundle, float]]) -> list[RenderedBundle]:
+        if all(isinstance(frame, np.ndarray) for bundle, _ in taken for frame in bundle.tracks.values()):
+            return _rendered(taken)
+        return await trio.to_thread.run_sync(_rendered, taken)
+
+    def _reached(self) -> None:
+        self._enough = True
+        self._bell.ring()
+
+    async def _finish(self) -> None:
+        """End the session in its order; raises what ended it, else StopAsyncIteration."""
+        self.stop()
+        while not self._over:
+            await self._bell.wait()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        raise StopAsyncIteration
+
+    def _end(self) -> None:
+        self._host.post(self._half.release)
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        """Task: the session, from its first to its last line of author code."""
+        error: BaseException | None = None
+        try:
+            with self._scope:
+                error = await self._host.run(self._half.run)
+        finally:
+            error = error or self._half.raised
+            if error is not None:
+                self._error = self._error or self._failure(error)
+            self._over = True
+            self._bell.ring()
+
+    def _failure(self, error: BaseException) -> ReactorError:
+        if isinstance(error, StillIdle):
+            return error
+        hook = self._half.failed_hook
+        what = f"{f'@{hook}' if hook else f'step {self._half.step}'} raised {type(error).__name__}: {error}"
+        inputs = [track.name for track in self.declaration.tracks if track.direction == "in"]
+        if isinstance(error, BufferClosed) and inputs:
+            what = f"the model reads its input track {', '.join(inputs)}, and here is no client that sends it anything"
+        failure = ModelFailed(f"{self.name}: {what}")
+        failure.__cause__ = error
+        return failure
+
+    async def watch(self, loop: ModelLoop) -> None:
+        """Task: the model's own loop, whose end is the rendering's."""
+        what, cause = await loop.until_ended(self._seats)
+        failure = ModelFailed(f"{self.name}: {what}")
+        failure.__cause__ = cause
+        self._error = self._error or failure
+        self._end()
+
+
+def _refusal(entry: ScriptCommand, code: str, message: str) -> ReactorError:
+    if code == "internal_error":
+        return ModelFailed(f"{entry.where}: the handler of {entry.name} raised {message}")
+    return ScriptError(f"{entry.where}: {entry.name} was refused ({code}): {message}")
+
+
+def _rendered(taken: list[tuple[Bundle, float]]) -> list[RenderedBundle]:
+    """With frames of devices on the host, which waits for them."""
+    return [
+        RenderedBundle(
+            bundle.origin.step, t, bundle.duration, {name: to_host(frame) for name, frame in bundle.tracks.items()},
+            bundle.seqs, bundle.origin.command, bundle.origin.seconds,
+        )
+        for bundle, t in taken
+    ]  # fmt: skip

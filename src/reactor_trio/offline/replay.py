@@ -1,0 +1,172 @@
+"""A recorded session once more: its commands at the steps that saw them first, and its frames against their fingerprints.
+
+Frames are compared by track and number. A number that the recording has not was dropped in the live session, by a flush or
+an `emit(drop=True)`; a number that the model does not make again is a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.interface.model import Model
+from reactor_trio.offline.open_rendering import render
+from reactor_trio.offline.recorded_session import Fingerprint, Recording, read_recording
+from reactor_trio.offline.rendering import RenderedBundle, Rendering
+from reactor_trio.offline.script_uploads import Uploads
+from reactor_trio.recording import config_digest, frame_digest
+
+#: Differences that are described one by one.
+DESCRIBED = 3
+
+
+@dataclass
+class Verification:
+    """What came of comparing; give `compare` each bundle, on any thread, and read the rest afterwards.
+
+    Args:
+        bundles: instants of the recording that are replayed, from its first; None: all.
+
+    Attributes:
+        compared: frames that were compared.
+        different: those of them that differ, and those that the model did not make again; the first ones in words.
+        unknown: frames of which the recording has no digest.
+    """
+
+    recording: Recording
+    bundles: int | None = None
+    compared: int = 0
+    different: int = 0
+    unknown: int = 0
+    described: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._left: dict[tuple[str, int], Fingerprint] = {}
+        for known in self.recording.fingerprints:
+            if self.bundles is not None and known.bundle >= self.bundles:
+                break
+            if known.digest is None:
+                self.unknown += 1
+            else:
+                self._left[known.track, known.seq] = known
+
+    def compare(self, bundle: RenderedBundle) -> None:
+        """The next bundle of the replay."""
+        for track, frame in bundle.tracks.items():
+            known = self._left.pop((track, bundle.seqs[track]), None)
+            if known is None:
+                continue
+            self.compared += 1
+            if known.shape != frame.shape:
+                self._differs(known, f"it was {_size(known.shape)} and is {_size(frame.shape)}")
+            elif known.digest != frame_digest(frame):
+                self._differs(known, "its content differs")
+            elif known.step != bundle.step:
+                self._differs(known, f"step {bundle.step} made it")
+
+    def close(self) -> None:
+        """The replay is over: what is left was not made again."""
+        for known in self._left.values():
+            self._differs(known, "it was not made again")
+        self._left.clear()
+
+    @property
+    def equal(self) -> bool:
+        """Whether all that could be compared is the same, and there was something."""
+        return not self.different and self.compared > 0
+
+    def __str__(self) -> str:
+        unknown = f"; of {self.unknown} more the recording has no digest" if self.unknown else ""
+        if not self.recording.verifiable:
+            return f"{self.recording.path} has no digests of its frames, so they cannot be compared"
+        if self.equal:
+            return f"{self.compared} frames, all the same{unknown}"
+        number = self.compared + self._missing
+        return f"{self.different} of {number} frames differ, first {'; '.join(self.described)}{unknown}"
+
+    _missing = 0
+
+    def _differs(self, known: Fingerprint, how: str) -> None:
+        self.different += 1
+        self._missing += "not made" in how
+        if len(self.described) < DESCRIBED:
+            self.described.append(f"step {known.step}, track {known.track}, frame {known.seq}: {how}")
+
+
+@dataclass
+class Replay:
+    """A replay that runs: its bundles, and what is known to differ before it begins.
+
+    Attributes:
+        rendering: for `async for`, or `write`.
+        warnings: what the recording lacks, and what else differs, a line each.
+    """
+
+    recording: Recording
+    rendering: Rendering
+    warnings: list[str]
+
+
+@asynccontextmanager
+async def replay(
+    recording: Recording | str | Path,
+    model: type[Model] | Manifest,
+    *,
+    config: Mapping[str, Any] | None = None,
+    uploads: str | Path | None = None,
+    frames: int | None = None,
+    **options: Any,
+) -> AsyncGenerator[Replay, None]:
+    """Run a recorded session's commands through a model that is loaded anew.
+
+    It ends with the last frame of the recording, or after as many seconds where that has none. `uploads` is a folder with
+    the files that the client had uploaded, by their names. `frames` ends it sooner; `options` are those of `render`.
+
+    Raises as `render` does, and ScriptError for what the recording lacks.
+    """
+    if not isinstance(recording, Recording):
+        recording = read_recording(recording)
+    limit: dict[str, Any] = {"frames": frames or recording.bundles or None}
+    if limit["frames"] is None:
+        limit = {"seconds": max(recording.seconds, 0.001)}
+    given = config if config is not None else model.config if isinstance(model, Manifest) else {}
+    files = Uploads(None if uploads is None else Path(uploads), recording.uploads)
+    async with render(model, config=config, script=recording.commands, uploads=files, **limit, **options) as rendering:
+        yield Replay(recording, rendering, warnings_of(recording, rendering, given))
+
+
+def warnings_of(recording: Recording, rendering: Rendering, config: Mapping[str, Any]) -> list[str]:
+    """What may make a replay differ, in words."""
+    warnings = []
+    if recording.inputs:
+        warnings.append(f"what the client sent on {', '.join(recording.inputs)} is not in the recording")
+    if recording.failed:
+        warnings.append(f"{recording.failed} commands failed in their handlers and are left out, with what they had changed")
+    if recording.uploads and rendering.declaration.file_uploaded is not None:
+        warnings.append("when the model was told of uploads (@file_uploaded) is not in the recording, so it is not")
+    made = type(rendering.model)
+    name = f"{made.__module__}:{made.__qualname__}"
+    if recording.model is not None and recording.model != name:
+        warnings.append(f"it was recorded with {recording.model}, this is {name}")
+    if recording.config is not None and recording.config != config_digest(config, recording.session_id):
+        warnings.append("the model's config is not the one that it was recorded with")
+    return warnings + [
+        f"it was recorded with {package} {version}, this is {here}"
+        for package, version in recording.versions.items()
+        if (here := versions().get(package)) is not None and here != version
+    ]
+
+
+def versions() -> dict[str, str]:
+    """Of what may decide what a frame looks like."""
+    from reactor_trio.server.run_facts import versions as of_this_process
+
+    return of_this_process()
+
+
+def _size(shape: tuple[int, ...] | None) -> str:
+    return "x".join(map(str, shape or ()))

@@ -1,0 +1,56 @@
+"""What the application must know of the model before any replica has loaded it: its schema, and sessions at a time.
+
+Printed by a process of its own, so that whoever builds the application does not import the author's code:
+`python -m reactor_trio.replicas.model_facts` with the options as JSON on standard input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+
+from reactor_trio.errors import ManifestError
+from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.protocol import PROTOCOL
+from reactor_trio.replicas.options import Options, manifest_of, parse_options
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Of one project."""
+
+    name: str
+    slots: int
+    schema: dict[str, Any]
+
+
+def facts_of(options: Options) -> Facts:
+    """Asks a process of its own. Raises ManifestError with what it said."""
+    asked = subprocess.run(
+        [sys.executable, "-m", __spec__.name if __spec__ else __name__],
+        input=msgspec.json.encode(options), capture_output=True, check=False,
+    )  # fmt: skip
+    if asked.returncode:
+        lines = asked.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise ManifestError(lines[-1] if lines else f"the project cannot be read (exit code {asked.returncode})")
+    return msgspec.json.decode(asked.stdout, type=Facts)
+
+
+def main() -> None:
+    """Print the facts, or one line that says what is wrong."""
+    try:
+        manifest = manifest_of(parse_options(msgspec.json.decode(sys.stdin.buffer.read())))
+        with contextlib.redirect_stdout(sys.stderr):
+            model = manifest.model
+        schema = {"name": manifest.name, "protocol": PROTOCOL, **declaration_of(model).schema()}
+    except Exception as error:
+        sys.exit(f"{error}")
+    slots = manifest.settings.max_sessions or model.max_sessions
+    sys.stdout.buffer.write(msgspec.json.encode(Facts(manifest.name, slots, schema)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""The one port's paths: viewer page, health, schema, metrics, uploads, and who may open a WebSocket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import trio
+from msgspec.structs import replace
+
+from reactor_trio.admission import Claims
+from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
+from reactor_trio.edge.access import DenialReason, Denied, Grant, shown_token
+from reactor_trio.edge.common_responses import busy, json_response
+from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
+from reactor_trio.protocol import close_code
+from reactor_trio.server.readiness import readiness
+from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.upload_route import UPLOAD_PATH, take_upload
+from reactor_trio.transport import (
+    BodyTaker,
+    Conversation,
+    MessageStream,
+    Refused,
+    Request,
+    Response,
+)
+
+
+class ReactorSite(AccessSite):
+    """What a runtime answers; a `transport.Site`."""
+
+    shared: Sequence[str] = (UPLOAD_PATH,)
+
+    def __init__(self, runtime: Runtime, *bound: str) -> None:
+        super().__init__(runtime.settings, runtime.metrics, runtime.access, *bound)
+        self._runtime = runtime
+
+    def _take_post(self, request: Request) -> BodyTaker:
+        if request.path != UPLOAD_PATH:
+            raise Refused.because(405, f"{request.method} is for {UPLOAD_PATH} only", {"allow": "GET, HEAD"})
+        return take_upload(self._runtime, request)
+
+    def _answer(self, request: Request) -> Response:
+        match request.path:
+            case path if path == UPLOAD_PATH:
+                return Response.plain(405, f"{UPLOAD_PATH} takes files with POST", {"allow": "POST"})
+            case "/health":
+                return self._health(request)
+            case "/ready":
+                return readiness(self._runtime, known=self._known(request) is not None)
+            case "/schema":
+                self._look(request, share_links=True)
+                return self._described(request, self._runtime.schema, self._why_not())
+            case "/metrics":
+                return self._counts(request)
+        known = f"/, /health, /ready, /schema, /metrics, {UPLOAD_PATH}, {SESSIONS_PATH}/ID and the WebSocket /ws"
+        return Response.plain(404, f"not found; there are {known}")
+
+    def _end_session(self, session_id: str) -> Response | None:
+        return json_response(202, {"session_id": session_id}) if self._runtime.revoke(session_id) else None
+
+    async def admit(self, request: Request) -> Response | Conversation:
+        """Refuse what can be refused before the upgrade; who comes right after the start waits."""
+        if (too_much := self.addresses.refusal(request)) is not None:
+            return too_much
+        if self._runtime.journal.phase in ("loading", "failed"):
+            return busy(self._why_not())
+        await self._runtime.prepared.wait()
+        try:
+            hello, grant = self._introduce(request)
+            if (refusal := self._no_session(request, hello)) is not None:
+                return refusal
+            self._access.use(grant)  # last, and nothing is awaited after it: who is refused keeps the ticket
+        except HelloRefused as refused:
+            return Response.plain(refused.status, refused.message)
+        except Denied as denied:
+            return self._deny(request, denied)
+        return partial(self._converse, request, hello)
+
+    def _introduce(self, request: Request) -> tuple[Hello, Grant]:
+        """What the client wants and what it may. Raises Denied, HelloRefused."""
+        if (returning := self._returning(request)) is not None:
+            return returning
+        grant, shown = self._look(request, share_links=True), shown_token(request)
+        hello = parse_hello(request.query, self._runtime.name)
+        if hello.role == "control" and grant.claims.role == "viewer":
+            raise Denied("not_allowed", "this token can only watch, with role=viewer")
+        is_the_servers = self._access.required and not self._is_share_link(shown)
+        return replace(hello, token=None if is_the_servers else shown, claims=grant.claims, resume=None,
+                       address=self.addresses.of_request(request)), grant  # fmt: skip
+
+    def _returning(self, request: Request) -> tuple[Hello, Grant] | None:
+        """The same of a client that comes back to its session: the token alone shows that, and what it may do holds."""
+        stay = self._runtime.desk.stays.of_token(request.query.get("resume"))
+        if stay is None or request.query.get("role", "control") != "control":
+            return None
+        hello = parse_hello(request.query, self._runtime.name)
+        return replace(hello, claims=stay.claims, address=self.addresses.of_request(request)), Grant(stay.claims)
+
+    def _look(self, request: Request, *, share_links: bool = False) -> Grant:
+        """What the client may do. Raises Denied."""
+        shown = shown_token(request)
+        if share_links and self._is_share_link(shown):
+            return Grant(Claims(role="viewer"))
+        return self._access.check(shown)
+
+    def _is_share_link(self, shown: str | None) -> bool:
+        return shown is not None and self._runtime.sessions.shared(shown) is not None
+
+    def _no_session(self, request: Request, hello: Hello) -> Response | None:
+        """Why there is no session, or no place, for this client now. Raises Denied."""
+        if self._runtime.draining.is_set():
+            return busy("the server is going down")
+        if hello.role == "viewer":
+            return self._no_view(hello)
+        if hello.resume is not None:
+            return None  # its session has a slot
+        match self._runtime.room.refusal(hello):
+            case None:
+                return None
+            case "address_full":
+                return self.addresses.queue_full(request)
+            case "full":
+                return busy("the server is full")
+            case "unclaimed":
+                raise Denied("expired", "this session is not reserved any more; ask the gate for another")
+            case _:
+                return busy(self._why_not())
+
+    def _no_view(self, hello: Hello) -> Response | None:
+        viewers = self._runtime.settings.viewers
+        if viewers == "none":
+            raise Denied("not_allowed", "this server takes no viewers (runtime.viewers: none)")
+        if viewers == "token" and hello.token is None:
+            reason: DenialReason = "not_allowed" if self._access.required else "missing"
+            raise Denied(reason, "a viewer needs the token of a share link, which the controlling client has")
+        if self._runtime.desk.session_to_view(hello) is not None:
+            return None
+        if hello.token is not None:
+            raise Denied("wrong", "no session has this token: the share link is wrong, or its session is over")
+        return busy("no session runs that a viewer could watch")
+
+    async def _converse(self, request: Request, hello: Hello, messages: MessageStream) -> None:
+        with self.addresses.conversation(request) as why_not:
+            if why_not is None:
+                await converse(self._runtime.desk, hello, messages)
+            else:
+                await messages.aclose(close_code("no_room"), why_not)
+
+    def _health(self, request: Request) -> Response:
+        """200 or 503 for everybody; how the server is only for who may come in."""
+        runtime = self._runtime
+        phase = runtime.journal.phase
+        status = "stuck" if runtime.stuck is not None else "ok" if phase == "ready" else phase
+        code, headers = (200, {}) if status == "ok" else (503, {"retry-after": "1"})
+        if (grant := self._known(request)) is None:
+            return json_response(code, {"status": status, "phase": phase}, headers)
+        body: dict[str, Any] = {
+            "status": status,
+            "model": runtime.name,
+            "phase": phase,
+            "sessions": runtime.room.admission.live,
+            "away": len(runtime.desk.stays.away),
+            "waiting": runtime.room.admission.waiting,
+            "clients": runtime.desk.present,
+            "encoders": runtime.encoders,
+        }
+        if self._access.required:
+            body["role"] = grant.claims.role
+        if reason := runtime.stuck or runtime.journal.reason or self._grace_left() or runtime.late:
+            body["reason"] = reason
+        return json_response(code, body, headers)
+
+    def _grace_left(self) -> str | None:
+        ends, now = self._runtime.drains_at, trio.current_time()
+        draining = self._runtime.journal.phase == "draining" and ends is not None and ends > now
+        return f"sessions may go on for {ends - now:.0f} s" if draining and ends is not None else None
+
+    def _why_not(self) -> str:
+        phase = self._runtime.journal.phase
+        return "the model is still loading" if phase == "loading" else f"the server is {phase}"

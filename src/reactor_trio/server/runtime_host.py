@@ -1,0 +1,156 @@
+"""`RuntimeHost`: a server that any thread can start and stop, for notebooks, tests and replica managers.
+
+Trio runs in a thread of its own; control crosses by `run_sync_soon`. The caller's thread needs no loop and no signals.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import outcome
+import trio
+
+from reactor_trio.admission import PhaseEntry
+from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.errors import ReactorError
+from reactor_trio.interface.model import Model
+from reactor_trio.server.serve import Serving, serve
+
+
+class RuntimeHost:
+    """Serves a model from a thread of its own; usable as a context manager.
+
+    Args:
+        model: a model class or a manifest.
+        ended: told, on the server's thread, when the server is gone, and by which exception, if by one.
+        beside: run on the server's loop from its start to its end.
+        options: what `serve` takes, but `drain` and `task_status`. The port is a free one unless given.
+    """
+
+    def __init__(
+        self,
+        model: type[Model] | Manifest,
+        *,
+        ended: Callable[[BaseException | None], object] = lambda _error: None,
+        beside: Sequence[Callable[[], Awaitable[None]]] = (),
+        **options: Any,
+    ) -> None:
+        self._model = model
+        self._ended = ended
+        self._beside = beside
+        self._options = {"port": 0, **options}
+        self._ready = threading.Event()
+        self._serving: Serving | None = None
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._drain: trio.Event | None = None
+        self._result: outcome.Maybe[None] | None = None
+        self._thread = threading.Thread(target=self._run, name="reactor-io", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The viewer page. Raises ReactorError before `start`."""
+        return self._started().url
+
+    @property
+    def serving(self) -> Serving:
+        """The server, to be touched on its own loop alone (`post`). Raises ReactorError before `start`."""
+        return self._started()
+
+    def start(self, timeout: float | None = None) -> str:
+        """Load the model and serve it; returns the URL once it is ready.
+
+        Raises what `serve` raises, TimeoutError if it is not ready in `timeout` seconds (it goes on loading).
+        """
+        self._thread.start()
+        if not self._ready.wait(timeout):
+            raise TimeoutError(f"the model was not ready within {timeout} s")
+        if self._serving is None:
+            self._finish()
+        return self.url
+
+    def post(self, function: Callable[..., object], *args: object) -> None:
+        """Call `function(*args)` on the server's I/O loop; returns at once. It must not raise."""
+        self._started()
+        assert self._token is not None
+        self._token.run_sync_soon(function, *args)
+
+    def revoke(self, session_id: str) -> None:
+        """End a session: its clients are told `revoked`. Returns at once; does nothing if none of this id runs."""
+        self.post(self._started().runtime.revoke, session_id)
+
+    def drain(self) -> None:
+        """Refuse newcomers and let sessions end, as `stop` does, without waiting for it."""
+        assert self._drain is not None, "the server has not been started"
+        self.post(self._drain.set)
+
+    def watch(self, after: int = 0) -> list[PhaseEntry]:
+        """The server's phases with a number above `after`, oldest first."""
+        return self._started().runtime.journal.after(after)
+
+    def stop(self, timeout: float | None = None) -> None:
+        """Drain and stop; returns when the server is gone, after `runtime.drain_notice`. A second call does nothing.
+
+        Raises what `serve` raised, TimeoutError if it is not gone in `timeout` seconds (a step that does not end).
+        """
+        if not self._thread.is_alive() and self._result is None:
+            return
+        if self._token is not None and self._drain is not None:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._drain.set)
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise TimeoutError(f"the server did not stop within {timeout} s")
+        self._finish()
+
+    def __enter__(self) -> RuntimeHost:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _started(self) -> Serving:
+        if self._serving is None:
+            raise ReactorError("the server has not been started")
+        return self._serving
+
+    def _finish(self) -> None:
+        result, self._result = self._result, None
+        self._thread.join()
+        if result is not None:
+            result.unwrap()
+
+    def _run(self) -> None:
+        self._result = outcome.capture(trio.run, self._main)
+        self._ready.set()
+        self._ended(self._result.error if isinstance(self._result, outcome.Error) else None)
+
+    async def _main(self) -> None:
+        self._token, self._drain = trio.lowlevel.current_trio_token(), trio.Event()
+        drain = self._drain
+        failure: BaseException | None = None
+        async with trio.open_nursery() as nursery:
+
+            async def run(task_status: trio.TaskStatus[Serving]) -> None:
+                nonlocal failure
+                try:
+                    await serve(self._model, drain=drain, task_status=task_status, **self._options)
+                except Exception as error:
+                    failure = error
+                nursery.cancel_scope.cancel()
+
+            for function in self._beside:
+                nursery.start_soon(function)
+            try:
+                self._serving = await nursery.start(run)
+                self._ready.set()
+            except RuntimeError:  # ended before it was ready; `failure` says why
+                pass
+        if failure is not None:
+            raise failure

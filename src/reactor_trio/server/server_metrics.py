@@ -1,0 +1,283 @@
+"""What the server counts, in Prometheus' exposition format; every name starts with `reactor_`, every label is bounded.
+
+Counting happens for each frame on the I/O loop, so it is adding to plain numbers; they become metrics when asked for. The
+library that writes them brings an HTTP server along, and being ready does not wait for it.
+"""
+
+from __future__ import annotations
+
+import platform
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal, get_args
+
+from reactor_trio.edge.request_metrics import RequestMetrics, labelled
+from reactor_trio.protocol.reasons import END_REASONS, EndReason
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+#: Where a frame can be dropped, and why.
+DROPS = (
+    ("input", "not_taken"),
+    ("input", "refused"),
+    ("input", "overflow"),
+    ("input", "no_keyframe"),
+    ("input", "client_left"),
+    ("input", "evicted"),
+    ("input", "superseded"),
+    ("input", "unread"),
+    ("model", "no_client"),
+    ("buffer", "full"),
+    ("buffer", "flushed"),
+    ("buffer", "session_over"),
+    ("session", "no_viewer"),
+    ("lane", "superseded"),
+    ("lane", "late"),
+    ("lane", "thinned"),
+    ("lane", "gated"),
+    ("lane", "encoder_failed"),
+    ("lane", "audio_overflow"),
+    ("lane", "client_left"),
+    ("recording", "before_keyframe"),
+    ("recording", "before_picture"),
+    ("recording", "no_picture"),
+    ("recording", "changed"),
+    ("recording", "disk_too_slow"),
+    ("recording", "until_keyframe"),
+    ("recording", "failed"),
+)
+
+#: What became of an upload: kept; refused by its head or a limit; cut short, too slow or of another size; not written;
+#: ended with its session.
+UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_over"]
+
+#: Parts of the time from a command to its picture: until the step that saw it began; that step; until encoding began;
+#: encoding; to the client and back; what the client held it for; and all of it.
+LATENCY_PARTS = ("wait", "step", "queue", "encode", "network", "decode", "total")
+
+#: What a model can be: `/health` in one word.
+ModelState = Literal["loading", "ready", "draining", "failed", "stuck"]
+
+#: What became of a command: its handler ran or its field was set; it was refused, by a check or by the handler; its handler
+#: raised what is no CommandError; its session was over before it was its turn.
+CommandOutcome = Literal["applied", "refused", "failed", "discarded"]
+
+#: What encodes; another name counts as "other".
+CODECS = ("raw", "jpeg", "h264", "lossless", "vp8", "vp9", "av1", "pcm_s16le", "opus", "other")
+
+_LATENCY = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
+_INTERVAL = (0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0)
+_STEP = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_ENCODING = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)
+_DURATION = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14400.0)
+_LATENESS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+class Buckets:
+    """A histogram with the given upper bounds, as plain numbers."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Upper bounds, and how many values were not above each."""
+        bounds = (*map(str, self._bounds), "+Inf")
+        return list(zip(bounds, accumulate(self._counts), strict=True))
+
+
+class Metrics(RequestMetrics):
+    """The counters of one server.
+
+    Args:
+        name: the model's.
+        state: tells what the model is now.
+
+    Attributes:
+        live, waiting: sessions and clients in the queue there are now.
+        away: sessions whose client was lost and may come back.
+        ready: whether a model is loaded and alive.
+        load_seconds: how long import and `load` took; 0 until they have ended.
+    """
+
+    def __init__(self, name: str = "", state: Callable[[], ModelState] = lambda: "loading") -> None:
+        super().__init__()
+        self.live = self.waiting = self.away = 0
+        self.ready = False
+        self.load_seconds = 0.0
+        self._restarts = 0
+        self._name = name
+        self._state = state
+        self._resumed = self._missed = 0
+        self._handed = self._sent = self._bytes = self._underruns = 0
+        self._dropped = dict.fromkeys(DROPS, 0)
+        self._sessions: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
+        self._uploads: dict[UploadOutcome, int] = dict.fromkeys(get_args(UploadOutcome), 0)
+        self._upload_bytes = 0
+        self._commands: dict[CommandOutcome, int] = dict.fromkeys(get_args(CommandOutcome), 0)
+        self._lateness = Buckets(_LATENESS)
+        self._intervals = Buckets(_INTERVAL)
+        self._steps = Buckets(_STEP)
+        self._command_waits = Buckets(_LATENCY)
+        self._durations = Buckets(_DURATION)
+        self._encodings = {codec: Buckets(_ENCODING) for codec in CODECS}
+        self._latencies = {part: Buckets(_LATENCY) for part in LATENCY_PARTS}
+
+    def dropped(self, place: str, reason: str, frames: int) -> None:
+        """Frames were dropped, at a place and for a reason of `DROPS`."""
+        self._dropped[place, reason] += frames
+
+    def drops(self) -> dict[tuple[str, str], int]:
+        """Frames dropped so far, by place and reason; what was not dropped is left out."""
+        return {where: frames for where, frames in self._dropped.items() if frames}
+
+    def handed(self, frames: int, lateness: float, interval: float | None, step: float | None) -> None:
+        """A bundle was shown, `lateness` seconds after its due time and `interval` after the one before, if there was one.
+
+        `step`: how long its step took, if it is the first of that and the model has said so.
+        """
+        self._handed += frames
+        self._lateness.add(max(0.0, lateness))
+        if interval is not None:
+            self._intervals.add(interval)
+        if step is not None:
+            self._steps.add(step)
+
+    def encoded(self, codec: str, seconds: float) -> None:
+        """A frame was encoded, which took so long, the wait for a worker thread included."""
+        self._encodings.get(codec, self._encodings["other"]).add(seconds)
+
+    def commanded(self, outcome: CommandOutcome, waited: float) -> None:
+        """A command was answered, or would have been if it had an id, so many seconds after it came."""
+        self._commands[outcome] += 1
+        self._command_waits.add(waited)
+
+    def latency(self, part: str, seconds: float) -> None:
+        """A part, of `LATENCY_PARTS`, of the time from a command to its picture."""
+        self._latencies[part].add(seconds)
+
+    def underrun(self) -> None:
+        """Sound, and the picture with it, stood still because the model had not made more."""
+        self._underruns += 1
+
+    def sent(self, frames: int, size: int) -> None:
+        """Frames were written to a client."""
+        self._sent += frames
+        self._bytes += size
+
+    def resumed(self, missed: int) -> None:
+        """A client came back, and so many messages to it are lost."""
+        self._resumed += 1
+        self._missed += missed
+
+    def session_ended(self, reason: EndReason, seconds: float) -> None:
+        """A session is over that lasted so long."""
+        self._sessions[reason] += 1
+        self._durations.add(seconds)
+
+    def model_restarted(self) -> None:
+        """The model was gone, and is loaded again."""
+        self._restarts += 1
+
+    def uploaded(self, outcome: UploadOutcome, size: int) -> None:
+        """An upload is over, of which `size` bytes came."""
+        self._uploads[outcome] += 1
+        self._upload_bytes += size
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it as metric families, for the registry."""
+        yield from self._counters()
+        yield from self.families()
+        yield from self._gauges()
+        yield from self._histograms()
+
+    def _counters(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily
+
+        yield CounterMetricFamily("reactor_frames_handed", "Frames shown, one for each track", self._handed)
+        yield CounterMetricFamily("reactor_frames_sent", "Frames written to clients", self._sent)
+        yield CounterMetricFamily("reactor_media_bytes_sent", "Bytes of frames written to clients", self._bytes)
+        yield CounterMetricFamily("reactor_sessions_resumed", "Times that a lost client came back", self._resumed)
+        yield CounterMetricFamily(
+            "reactor_messages_missed", "Messages that a client that came back did not get any more", self._missed
+        )
+        yield CounterMetricFamily("reactor_underruns", "Times that sound waited for the model", self._underruns)
+        yield CounterMetricFamily("reactor_model_restarts", "Times that the model was gone", self._restarts)
+        dropped = CounterMetricFamily("reactor_frames_dropped", "Frames dropped", labels=["place", "reason"])
+        for where, frames in self._dropped.items():
+            dropped.add_metric(where, frames)
+        yield dropped
+        yield CounterMetricFamily("reactor_upload_bytes", "Bytes of uploads that came", self._upload_bytes)
+        for name, text, label, counts in (
+            ("reactor_sessions_ended", "Sessions that ended", "reason", self._sessions),
+            ("reactor_commands", "Commands, by what became of them", "outcome", self._commands),
+            ("reactor_uploads", "Uploads, by what became of them", "outcome", self._uploads),
+        ):
+            yield from labelled(name, text, label, counts)
+
+    def _gauges(self) -> Iterator[Metric]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        yield GaugeMetricFamily("reactor_sessions_live", "Sessions that run now", self.live)
+        yield GaugeMetricFamily("reactor_sessions_away", "Sessions whose client was lost and may come back", self.away)
+        yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", self.waiting)
+        yield GaugeMetricFamily("reactor_model_ready", "1 if a model is loaded and alive", int(self.ready))
+        state, now = GaugeMetricFamily("reactor_model_state", "1 at what the model is now", labels=["state"]), self._state()
+        for name in get_args(ModelState):
+            state.add_metric([name], int(name == now))
+        yield state
+        yield GaugeMetricFamily("reactor_model_load_seconds", "How long import and load() took", self.load_seconds)
+        build = GaugeMetricFamily(
+            "reactor_build_info", "1; the labels say what runs", labels=["version", "python", "model"]
+        )
+        build.add_metric([_version(), platform.python_version(), self._name], 1)
+        yield build
+
+    def _histograms(self) -> Iterator[Metric]:
+        from prometheus_client.core import HistogramMetricFamily
+
+        plain = (
+            ("reactor_emission_lateness_seconds", "How long after its due time a frame was shown", self._lateness),
+            ("reactor_frame_interval_seconds", "From one frame shown to the next", self._intervals),
+            ("reactor_step_seconds", "How long a step of the model took, as far as it says so", self._steps),
+            ("reactor_command_wait_seconds", "From a command's arrival to its answer", self._command_waits),
+            ("reactor_session_seconds", "How long sessions lasted", self._durations),
+        )
+        for name, text, buckets in plain:
+            family = HistogramMetricFamily(name, text)
+            family.add_metric([], buckets.cumulative(), buckets.sum)
+            yield family
+        encodings = HistogramMetricFamily(
+            "reactor_encode_seconds", "Encoding one frame, the wait for a worker thread included", labels=["codec"]
+        )
+        for codec, times in self._encodings.items():
+            encodings.add_metric([codec], times.cumulative(), times.sum)
+        yield encodings
+        latencies = HistogramMetricFamily(
+            "reactor_command_to_picture_seconds",
+            "From a command's arrival to its first picture decoded at the controlling client, in parts; "
+            "network is both ways, and known of clients that send feedback",
+            labels=["part"],
+        )
+        for part, times in self._latencies.items():
+            latencies.add_metric([part], times.cumulative(), times.sum)
+        yield latencies
+
+
+@cache
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("reactor-trio")
+    except PackageNotFoundError:
+        return "unknown"

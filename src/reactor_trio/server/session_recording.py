@@ -1,0 +1,273 @@
+"""A session as files: one viewer more, whose connection is a recorder.
+
+It shares encoders by the rules that hold for every viewer, and is asked for no window: what it is sent waits for the disk in
+a bounded queue (`reactor_trio.recording`). What happens besides frames it learns as the session's journal.
+
+    run_session -+- session.run   its end says goodbye to every viewer
+                 '- _record       shielded, so that the files are ended; not for ever, a disk may hang
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+import trio
+
+from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.connection import Hello, Outbound
+from reactor_trio.errors import ManifestError, ReactorError
+from reactor_trio.media import Bundle, choose_codecs, to_host
+from reactor_trio.protocol import (
+    ServerText,
+    TrackInfo,
+    Welcome,
+    decode_packet,
+    decode_server_text,
+)
+from reactor_trio.recording import (
+    Recorder,
+    command_line,
+    container_of,
+    frames_line,
+    message_line,
+    session_line,
+    track_line,
+    upload_line,
+)
+from reactor_trio.session import Session
+from reactor_trio.session.upload_store import Disk, Upload
+from reactor_trio.transport import MessageStream
+
+log = logging.getLogger("reactor_trio.server")
+
+#: seconds that opening the files may take, and ending them after the session's end
+OPENING, CLOSING = 5.0, 10.0
+
+
+def recording_folder(text: str | None) -> Path | None:
+    """The folder for recordings, made if there is none. Raises ManifestError if it cannot be, or PyAV is missing."""
+    if text is None:
+        return None
+    folder = Path(text).expanduser()
+    try:
+        container_of(folder / "TIME-SESSION.mp4")  # as its files will be called
+        folder.mkdir(parents=True, exist_ok=True)
+    except ReactorError as error:
+        raise ManifestError(f"runtime.record: {error}") from None
+    except OSError as error:
+        raise ManifestError(f"runtime.record: {folder}: {error.strerror or error}") from None
+    return folder
+
+
+def recorder_hello() -> Hello:
+    """What the recorder asks of a session."""
+    return Hello("viewer", choose_codecs(container_of(Path("any.mp4")).video))
+
+
+class SessionRecording:
+    """Records one session.
+
+    Args:
+        session: not running yet.
+        outbound: this viewer's way out, which has joined the session's tiers.
+        welcome: what it is told first.
+        disk: runs what touches files.
+        run: what is needed to run it again.
+        dropped: counts frames lost: place, reason, number.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        session: Session,
+        outbound: Outbound,
+        welcome: Welcome,
+        disk: Disk,
+        run: Mapping[str, Any],
+        dropped: Callable[[str, str, int], None],
+    ) -> None:
+        self._path = folder / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{session.id}.mp4"
+        self._session = session
+        self._outbound = outbound
+        self._disk = disk
+        self._dropped = dropped
+        self._bell = Bell()
+        self._tracks = {track.index: track for track in welcome.tracks}
+        self._recorder: Recorder | None = None
+        self._early = [session_line(welcome, run)]
+        session.journal = self
+        session.attach(outbound)
+
+    async def run_session(self) -> None:
+        """Run the session; returns when it is over and its files are whole. Cancelled, it ends both in their order."""
+        self._recorder = await self._open()
+        async with trio.open_nursery() as nursery:
+            if self._recorder is None:
+                self._leave()
+            else:
+                for line in self._early:
+                    self._recorder.note(line)
+                self._session.playout.made = self._made
+                nursery.start_soon(self._record, self._recorder)
+            await self._session.run()
+
+    async def _open(self) -> Recorder | None:
+        with trio.move_on_after(OPENING, shield=True):
+            try:
+                tracks = list(self._tracks.values())
+                recorder: Recorder = await self._disk(partial(Recorder, self._path, tracks), abandon_on_cancel=True)
+            except ReactorError as error:
+                log.error("session %s is not recorded: %s", self._session.id, error)
+                return None
+            return recorder
+        log.error("session %s is not recorded: the disk did not make %s in %g s", self._session.id, self._path, OPENING)
+        return None
+
+    async def _record(self, recorder: Recorder) -> None:
+        """Write until the session has said goodbye, then end the files."""
+        try:
+            with trio.CancelScope(shield=True) as scope:
+                await self._write(recorder, scope)
+        finally:
+            self._leave()  # also if the disk hangs
+        if scope.cancelled_caught:
+            log.error("session %s: the disk did not take the end of %s in %g s", self._session.id, self._path, CLOSING)
+
+    async def _write(self, recorder: Recorder, scope: trio.CancelScope) -> None:
+        messages = _FileMessages(self)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._bound, scope)
+            nursery.start_soon(self._outbound.send, messages)
+            while not messages.closed:
+                if recorder.waiting:
+                    await self._disk(recorder.write, abandon_on_cancel=True)
+                    self._count(recorder)
+                else:
+                    await self._bell.wait()
+            self._leave()
+            reason = self._session.reason or self._outbound.end_reason or "client_left"
+            await self._disk(partial(recorder.close, self._now(), reason), abandon_on_cancel=True)
+            self._count(recorder)
+            log.info("session %s: recorded %s: %s", self._session.id, self._path, recorder.summary())
+            nursery.cancel_scope.cancel()
+
+    async def _bound(self, scope: trio.CancelScope) -> None:
+        await self._session.ended.wait()
+        scope.deadline = trio.current_time() + CLOSING
+
+    def _leave(self) -> None:
+        self._session.journal = self._session.playout.made = None
+        self._session.detach(self._outbound)
+        self._outbound.close()
+
+    def _count(self, recorder: Recorder) -> None:
+        for reason, number in recorder.left_out().items():
+            self._dropped("recording", reason, number)
+        for index in recorder.keyframes_wanted():
+            self._outbound.request_keyframe(index)
+
+    # ---- what this viewer is sent -------------------------------------------------------------------------------------
+
+    def take_text(self, text: ServerText) -> None:
+        """A message; those of the model come by the journal."""
+        if text.type == "reactor.track":
+            track = msgspec.convert(text.data, TrackInfo)
+            self._tracks[track.index] = track
+            self._note(track_line(self._now(), track))
+
+    def take_packet(self, message: bytes) -> None:
+        """A frame; never waits for the disk."""
+        packet = decode_packet(message)
+        assert self._recorder is not None
+        self._recorder.put(self._tracks[packet.track], packet)
+        self._bell.ring()
+
+    def _made(self, bundle: Bundle) -> None:
+        """The model made a bundle, which may never be shown; its fingerprint is taken on a worker thread."""
+        assert self._recorder is not None
+        tracks = {name: (bundle.seqs[name], partial(to_host, frame)) for name, frame in bundle.tracks.items()}
+        line = partial(frames_line, self._now(), bundle.origin.step, tracks)
+        self._recorder.note_later(line, bundle.nbytes, partial(line, digests=False))
+        self._bell.ring()
+
+    # ---- Journal ------------------------------------------------------------------------------------------------------
+
+    def commanded(self, name: str, data: bytes, id: int | None, step: int, superseded: bool) -> None:  # noqa: A002
+        """A command was applied."""
+        line = command_line(self._now(), id, name, _plain(data), step)
+        self._note(line | ({"superseded": True} if superseded else {}))
+
+    def refused(self, name: str, data: bytes, id: int | None, code: str, message: str) -> None:  # noqa: A002
+        """A command was refused."""
+        self._note(command_line(self._now(), id, name, _plain(data), None, (code, message)))
+
+    def told(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's word
+        """The model said something."""
+        self._note(message_line(self._now(), type, data) | ({} if client is None else {"client": client}))
+
+    def uploaded(self, upload: Upload) -> None:
+        """A file has come."""
+        self._note(upload_line(self._now(), upload.id, upload.name, upload.size, upload.mime_type, upload.digest))
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._bell.ring()
+
+    def _note(self, line: dict[str, Any]) -> None:
+        if self._recorder is None:
+            self._early.append(line)
+        else:
+            self._recorder.note(line)
+        self._bell.ring()
+
+    def _now(self) -> float:
+        return trio.current_time() - self._session.began
+
+
+class _FileMessages(MessageStream):
+    """The end of a connection that is none."""
+
+    peer = "recorder"
+
+    def __init__(self, recording: SessionRecording) -> None:
+        self.closed = False
+        self._recording = recording
+
+    async def receive(self) -> NoReturn:
+        """A recorder says nothing."""
+        while True:
+            await trio.sleep_forever()
+
+    async def send_text(self, text: str) -> None:
+        """Take a message."""
+        await trio.lowlevel.checkpoint()
+        self._recording.take_text(decode_server_text(text))
+
+    async def send_packet(self, head: bytes, payload: memoryview) -> None:
+        """Take a packet, as a copy: the caller's may change when this returns."""
+        await trio.lowlevel.checkpoint()
+        self._recording.take_packet(b"".join((head, payload)))
+
+    async def aclose(self, code: int, reason: str) -> None:
+        """Nothing more comes."""
+        await self.abort()
+
+    async def abort(self) -> None:
+        """Nothing more comes."""
+        self.closed = True
+        self._recording.wake()
+        await trio.lowlevel.checkpoint()
+
+
+def _plain(data: bytes) -> Any:
+    """A command's arguments as they were sent, on one line whatever its spaces."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return None

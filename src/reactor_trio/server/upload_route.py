@@ -1,0 +1,114 @@
+"""`POST /uploads`: who may send a file, and what it is answered.
+
+    POST /uploads?name=cat.png&mime_type=image/png
+    Authorization: Bearer <upload_token of reactor.welcome>
+    Content-Length: 12345
+
+201 with `{"upload_id", "name", "mime_type", "size"}`, or a line of text with the status that says why not. What can be
+refused by the head is refused before the client has sent its body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import msgspec
+import trio
+
+from reactor_trio.errors import UploadRefused
+from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.server_metrics import UploadOutcome
+from reactor_trio.session import Session
+from reactor_trio.transport import BodyTaker, Refused, Request, Response
+
+UPLOAD_PATH = "/uploads"
+
+_MIME_TYPE = re.compile(r"[\w!#$&^.+-]{1,64}/[\w!#$&^.+-]{1,64}( *; *[\w-]+=[^;\s]{1,64}){0,4}", re.ASCII)
+_LONGEST_NAME = 255
+_OUTCOMES: dict[int, UploadOutcome] = {400: "incomplete", 410: "session_over", 500: "failed", 507: "failed"}
+
+
+def take_upload(runtime: Runtime, request: Request) -> BodyTaker:
+    """Who takes the body of a `POST /uploads`. Raises Refused for what its head says wrong."""
+    try:
+        return _Taker(runtime, *_check_head(runtime, request))
+    except Refused:
+        runtime.metrics.uploaded("refused", 0)
+        raise
+
+
+def _check_head(runtime: Runtime, request: Request) -> tuple[Session, str, str, int]:
+    if runtime.schema is None:
+        raise Refused.because(503, "the model is not loaded", {"retry-after": "1"})
+    if not runtime.declaration.takes_files:
+        raise Refused.because(404, f"{runtime.name} takes no files")
+    session = runtime.sessions.of_upload_token(_token(request))
+    if session is None:
+        raise Refused.because(
+            401, "show the upload_token of reactor.welcome, of a session that runs", {"www-authenticate": "Bearer"}
+        )
+    length = request.header("content-length")
+    if length is None or request.header("transfer-encoding") is not None:
+        raise Refused.because(411, "say the size of the file in Content-Length; a chunked body is not taken")
+    if int(length) == 0:
+        raise Refused.because(400, "the file is empty")
+    given_type = request.query.get("mime_type") or request.header("content-type") or "application/octet-stream"
+    if not _MIME_TYPE.fullmatch(given_type):
+        raise Refused.because(400, "mime_type: expected something like image/png")
+    return session, _plain_name(request.query.get("name", "")), given_type, int(length)
+
+
+@dataclass
+class _Taker:
+    runtime: Runtime
+    session: Session
+    name: str
+    mime_type: str
+    size: int
+
+    async def __call__(self, body: AsyncIterator[bytes]) -> Response:
+        metrics, counted = self.runtime.metrics, _Counted(body)
+        outcome: UploadOutcome = "incomplete"
+        try:
+            upload = await self.session.upload(self.name, self.mime_type, self.size, counted)
+            outcome = "stored"
+        except UploadRefused as refused:
+            outcome = _OUTCOMES.get(refused.status, "refused")
+            return Response.plain(refused.status, refused.message)
+        except trio.Cancelled:
+            outcome = "session_over"
+            raise
+        finally:
+            metrics.uploaded(outcome, counted.size)
+        answer = {"upload_id": upload.id, "name": upload.name, "mime_type": upload.mime_type, "size": upload.size}
+        return Response(201, "application/json", msgspec.json.encode(answer))
+
+
+class _Counted:
+    """A body, and how much of it has come."""
+
+    def __init__(self, body: AsyncIterator[bytes]) -> None:
+        self._body = body
+        self.size = 0
+
+    def __aiter__(self) -> _Counted:
+        return self
+
+    async def __anext__(self) -> bytes:
+        data = await anext(self._body)
+        self.size += len(data)
+        return data
+
+
+def _token(request: Request) -> str | None:
+    scheme, _, token = (request.header("authorization") or "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else request.query.get("token")
+
+
+def _plain_name(name: str) -> str:
+    """What people call the file: no folders, nothing unprintable; `file` if nothing is left."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    plain = "".join(c for c in last if c.isprintable()).strip()[:_LONGEST_NAME]
+    return "file" if plain in ("", ".", "..") else plain

@@ -1,0 +1,61 @@
+"""What a session is given by its server: the loaded model, limits, and who is told of what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from reactor_trio.concurrency import FailureLog
+from reactor_trio.execution.model_session import Half
+from reactor_trio.execution.placement import Check
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.session.command_ledger import CommandRecord
+from reactor_trio.session.lifetime import TimeLimits
+from reactor_trio.session.upload_store import Disk, UploadLimits
+
+
+class SessionServices(msgspec.Struct, frozen=True):
+    """What a session needs of its server.
+
+    Attributes:
+        model_name: the model's class, for the log.
+        open_half: gives the model's side of a new session: of its id, and number and joining time of its controlling client.
+        hold: whether the model waits for slow clients.
+        debug: whether clients are told the text of an author's exception.
+        stuck_after: seconds after which a step that outlives its session is reported with its stack.
+        moderate: checks the text in commands, None if nothing does.
+        commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.
+        uploads, disk: what files a session may have, and how they are written and read.
+        times: how long a session may last.
+        failures: logs the exceptions of author code that end a session.
+        dropped: counts frames dropped: place, reason, number.
+        underrun: counts times when sound had to wait for the model.
+        handed: told of each bundle handed: frames, lateness, time since the one before (None: there was none), and of the
+            first of a step how long that took, if known (else None); in seconds.
+        commanded: told of each command that is over.
+        late: told of author code that takes too long while its client is there: the session, what the code does, in words,
+            and since when; with an empty text when it has ended.
+        stuck: told when a step outlives its session for too long (True), and when it ends after all (False).
+    """
+
+    model_name: str
+    declaration: Declaration
+    open_half: Callable[[str, tuple[int, float]], Half]
+    hold: bool
+    debug: bool
+    stuck_after: float
+    commands_per_second: float
+    pending_commands: int
+    unanswered_commands: int
+    uploads: UploadLimits
+    disk: Disk
+    failures: FailureLog
+    dropped: Callable[[str, str, int], None]
+    underrun: Callable[[], None]
+    handed: Callable[[int, float, float | None, float | None], None]
+    commanded: Callable[[CommandRecord], None]
+    late: Callable[[str, str, float], None]
+    stuck: Callable[[str, bool], None]
+    moderate: Check | None = None
+    times: TimeLimits = TimeLimits()

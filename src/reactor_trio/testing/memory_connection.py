@@ -1,0 +1,197 @@
+"""A connection in memory, in whole messages: the server's end and the client's, with a client that can stall or vanish."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.abc
+import trio
+import trio.abc
+
+from reactor_trio.client.client_transport import TransportClosed
+from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
+
+#: Messages under way to a client that does not read, as a socket's buffers would hold some.
+CAPACITY = 1
+
+
+class Stall:
+    """Whether the client reads. `stall` and `resume` are plain calls."""
+
+    def __init__(self) -> None:
+        self.stalled = False
+        self._resumed = trio.Event()
+
+    def stall(self) -> None:
+        """Read no more."""
+        if not self.stalled:
+            self.stalled = True
+            self._resumed = trio.Event()
+
+    def resume(self) -> None:
+        """Read again."""
+        self.stalled = False
+        self._resumed.set()
+
+    async def wait_reading(self) -> None:
+        """Return when the client reads."""
+        while self.stalled:
+            await self._resumed.wait()
+
+
+class MemoryLink:
+    """Both directions between one client and the server.
+
+    Args:
+        stall: the client's will to read.
+        patience: seconds without a message taken after which the server counts the client as too slow.
+    """
+
+    def __init__(self, stall: Stall, patience: float) -> None:
+        self.stall = stall
+        self.patience = patience
+        self.to_client: list[str | bytes] = []
+        self.to_server: list[str | bytes] = []
+        #: close code and reason, once either side has closed or the link is broken
+        self.closed: tuple[int, str] | None = None
+        self.client_bell = Bell()
+        self.server_bell = Bell()
+        self.room_bell = Bell()
+
+    def close(self, code: int, reason: str) -> None:
+        """Nothing more goes in; the first close counts. A broken link (1006) loses what was under way."""
+        if self.closed is None:
+            self.closed = (code, reason)
+            if code == 1006:
+                self.to_client.clear()
+        for bell in (self.client_bell, self.server_bell, self.room_bell):
+            bell.ring()
+
+
+class MemoryMessages(MessageStream):
+    """The server's end."""
+
+    def __init__(self, link: MemoryLink, peer: str) -> None:
+        self._link = link
+        self.peer = peer
+
+    async def receive(self) -> str | bytes:
+        """The client's next message."""
+        await trio.lowlevel.checkpoint()
+        while not self._link.to_server:
+            if self._link.closed is not None:
+                raise PeerGone(*self._link.closed)
+            await self._link.server_bell.wait()
+        return self._link.to_server.pop(0)
+
+    async def send_text(self, text: str) -> None:
+        """To the client."""
+        await self._send(text)
+
+    async def send_packet(self, head: bytes, payload: memoryview) -> None:
+        """To the client, joined: what a test keeps must not change under it."""
+        await self._send(b"".join((head, payload)))
+
+    async def aclose(self, code: int, reason: str) -> None:
+        """What was sent before arrives before the close."""
+        self._link.close(code, reason)
+        await trio.lowlevel.checkpoint()
+
+    async def abort(self) -> None:
+        """Break the link."""
+        self._link.close(1006, "")
+
+    async def _send(self, message: str | bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        link = self._link
+        deadline = trio.current_time() + link.patience
+        while len(link.to_client) >= CAPACITY and link.closed is None:
+            before = len(link.to_client)
+            await link.room_bell.wait(deadline)
+            if len(link.to_client) >= before and trio.current_time() >= deadline:
+                link.close(1006, "")
+                raise PeerTooSlow(1006, "too slow")
+        if link.closed is not None:
+            raise PeerGone(*link.closed)
+        link.to_client.append(message)
+        link.client_bell.ring()
+
+
+class MemoryTransport:
+    """The client's end; a `reactor_trio.client.Transport`."""
+
+    def __init__(self, link: MemoryLink) -> None:
+        self._link = link
+
+    async def receive(self) -> str | bytes:
+        """The server's next message."""
+        await trio.lowlevel.checkpoint()
+        link = self._link
+        while link.stall.stalled or not link.to_client:
+            if link.closed is not None and not link.to_client:
+                raise TransportClosed(*link.closed)
+            if link.stall.stalled:
+                await link.stall.wait_reading()
+            else:
+                await link.client_bell.wait()
+        message = link.to_client.pop(0)
+        link.room_bell.ring()
+        return message
+
+    async def send(self, text: str) -> None:
+        """To the server; never waits, for its intake never does."""
+        await self._send(text)
+
+    async def send_bytes(self, data: bytes) -> None:
+        """To the server."""
+        await self._send(data)
+
+    async def aclose(self, code: int = 1000, reason: str = "") -> None:
+        """Leave politely."""
+        self._link.close(code, reason)
+
+    def vanish(self) -> None:
+        """Break the link without a word."""
+        self._link.close(1006, "")
+
+    async def _send(self, message: str | bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._link.closed is not None:
+            raise TransportClosed(*self._link.closed)
+        self._link.to_server.append(message)
+        self._link.server_bell.ring()
+
+
+class StallableStream(anyio.abc.ByteStream):
+    """A Trio stream as the anyio stream of a client that can stop reading."""
+
+    def __init__(self, stream: trio.abc.Stream, stall: Stall) -> None:
+        self._stream = stream
+        self._stall = stall
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        """The next bytes, once the client reads."""
+        await self._stall.wait_reading()
+        try:
+            data = bytes(await self._stream.receive_some(max_bytes))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise anyio.BrokenResourceError from None
+        if not data:
+            raise anyio.EndOfStream
+        return data
+
+    async def send(self, item: bytes) -> None:
+        """Send bytes."""
+        try:
+            await self._stream.send_all(item)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise anyio.BrokenResourceError from None
+
+    async def send_eof(self) -> None:
+        """Half-close, where the stream can."""
+        if isinstance(self._stream, trio.abc.HalfCloseableStream):
+            await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        """Close."""
+        await self._stream.aclose()

@@ -1,0 +1,188 @@
+"""The client of a test: the real client over a connection in memory, with what a test needs besides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import trio
+import trio.testing
+
+from reactor_trio.client import Client, Frame, Message
+from reactor_trio.client.client_transport import Transport
+from reactor_trio.client.reconnecting import Reopen
+from reactor_trio.client.streams import FrameStream, MessageStream
+from reactor_trio.client.uploads import Post, Source, Upload
+from reactor_trio.errors import SessionEnded
+from reactor_trio.testing.memory_connection import Stall
+from reactor_trio.testing.simulated_link import Link
+
+if TYPE_CHECKING:
+    from reactor_trio.testing.memory_server import TestServer
+
+
+T = TypeVar("T")
+
+#: reasons for an end that is the model's
+_FAILURES = ("model_error", "model_restarting")
+
+
+class SessionClient(Client):
+    """`reactor_trio.client.Client` with scripted behaviour.
+
+    Attributes:
+        server: the server that it is connected to.
+    """
+
+    frames_queued = 1 << 20  # a test takes frames when it likes, and wants all of them
+
+    def __init__(
+        self,
+        transport: Transport,
+        server: TestServer,
+        stall: Stall,
+        vanish: Callable[[], Awaitable[None]],
+        on_queued: Callable[[int, int], object] | None,
+        post: Post,
+        link: Link | None = None,
+        feedback: bool = False,
+        on_ending: Callable[[str, float | None], object] | None = None,
+        reopen: Reopen | None = None,
+        on_waiting: Callable[[str], object] | None = None,
+    ) -> None:
+        super().__init__(
+            transport, on_queued=on_queued, on_waiting=on_waiting, on_ending=on_ending, post=post, feedback=feedback,
+            reopen=reopen,
+        )  # fmt: skip
+        self.server = server
+        self._stall = stall
+        self._vanish = vanish
+        self._link = link
+        self._taking: dict[str | None, FrameStream] = {}
+        self._reading: MessageStream | None = None
+
+    @property
+    def ended(self) -> str | None:
+        """As the real client's; who reads here that the model failed has heard of it, so the block does not raise it."""
+        if self._receiver.ended in _FAILURES:
+            self._receiver.told = True
+        return self._receiver.ended
+
+    @property
+    def heard_of_failure(self) -> bool:
+        """Whether the test has been told, by an exception or by `ended`, that the session ended because the model failed."""
+        return self._receiver.told and self._receiver.ended in _FAILURES
+
+    @property
+    def link(self) -> Link:
+        """The link that it was connected with."""
+        if self._link is None:
+            raise TypeError("this client has no link to shape: connect it with link=Link(...)")
+        return self._link
+
+    @property
+    def resume_token(self) -> str | None:
+        """What `server.connect(resume=...)` wants to find this session again; None if it cannot be found again."""
+        return None if self._conversation.welcome is None else self._conversation.welcome.resume_token
+
+    async def take(self, count: int = 1, track: str | None = None, *, within: float = 60.0) -> list[Frame]:
+        """The next `count` frames of a track, none left out.
+
+        Raises the model's own exception if that ends the session first, SessionEnded for any other end, and
+        trio.TooSlowError, which says what the model did meanwhile, when no frame comes for `within` seconds of virtual time.
+        """
+        stream = self._stream(track)
+        frames: list[Frame] = []
+        while len(frames) < count:
+            what = f"no frame of {self._find_track(track).name}", f", after {len(frames)} of {count}"
+            frames.append(await self._within(within, stream.__anext__, *what))
+        return frames
+
+    async def take_after(self, command: int | None = None, track: str | None = None, *, within: float = 60.0) -> Frame:
+        """The first frame of a track that was made with a command; those before it are passed over.
+
+        `command` is the `last_command` of the controlling client, by default of this one: `await client.command(...)`, then
+        `await client.take_after()`. Raises as `take` does, here if that frame does not come for `within` seconds, and
+        ValueError if no command of this client has been applied yet.
+        """
+        number = self.last_command if command is None else command
+        if number is None:
+            raise ValueError("no command of this client has been applied yet")
+        what = f"no frame of {self._find_track(track).name} with command {number}"
+        return await self._within(within, partial(self._stream(track).after, number), what)
+
+    async def next_message(self, *, within: float = 60.0) -> Message:
+        """The model's next message. Raises as `take` does."""
+        self._reading = self._reading or self.messages()
+        return await self._within(within, self._reading.__anext__, "no message")
+
+    async def upload(self, source: Source, *, name: str | None = None, mime_type: str | None = None) -> Upload:
+        """As the real client's; takes no virtual time."""
+        if not isinstance(source, bytes | bytearray | memoryview):
+            path = Path(source)  # read here and not by a thread, which would run beside the virtual clock
+            source, name = path.read_bytes(), path.name if name is None else name  # noqa: ASYNC240
+        return await super().upload(source, name=name, mime_type=mime_type)
+
+    async def push(
+        self, track: str, *frames: Any, pts: float | None = None, codec: str = "raw", quality: int = 85
+    ) -> None:
+        """Send pictures or sound to an input track, and return when all that happens at this instant has happened.
+
+        Raw, so that the model reads the same pixels. All carry the same `pts`, by default the virtual time since the first.
+        """
+        for frame in frames:
+            if self._find_kind(track) == "audio":
+                await self.push_audio(track, frame, pts)
+            else:
+                await self.push_video(track, frame, pts, codec=codec, quality=quality)
+        await self.server.settle()
+
+    async def close(self) -> None:
+        """Leave politely and wait until the server has let go of the session.
+
+        Raises what author code raised at the session's end, in a group if that is more than one exception.
+        """
+        await self.aclose()
+        await self.server.wait_left(self)
+        self.server.check_failures(self)
+
+    async def vanish(self) -> None:
+        """Be gone without a word, as a machine that lost its power, and wait until the server has noticed."""
+        await self._vanish()
+        await trio.testing.wait_all_tasks_blocked()  # the model may be in a step that ends when the test says so
+
+    def stall(self) -> None:
+        """Stop reading; what the server sends stays in its socket."""
+        self._stall.stall()
+
+    def resume(self) -> None:
+        """Read again."""
+        self._stall.resume()
+
+    async def _away(self, work: Callable[[], T]) -> T:
+        """Here: a worker thread would run beside the virtual clock."""
+        return work()
+
+    def _find_kind(self, name: str) -> str | None:
+        return next((track.kind for track in self.tracks if track.direction == "in" and track.name == name), None)
+
+    def _stream(self, track: str | None) -> FrameStream:
+        return self._taking.setdefault(track, self.frames(track))
+
+    async def _within(self, seconds: float, get: Callable[[], Awaitable[T]], what: str, detail: str = "") -> T:
+        before = self.server.mark(self)
+        try:
+            with trio.move_on_after(seconds):
+                return await get()
+        except StopAsyncIteration:
+            raise SessionEnded(self.ended or "done") from None
+        except SessionEnded as ended:
+            raise self._cause(ended) from None
+        done = await self.server.done_since(before, self)
+        stalled = "; this client reads nothing since stall()" if self._stall.stalled else ""
+        raise trio.TooSlowError(f"{what} for {seconds:g} s{detail}. Meanwhile {done}{stalled}")
+
+    def _cause(self, ended: SessionEnded) -> BaseException:
+        return self.server.model_error(ended) or ended
