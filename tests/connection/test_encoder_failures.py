@@ -14,7 +14,7 @@ from tier_stage import FULL, Stage
 from reactor_trio.connection import connect_request as hello
 from reactor_trio.connection import rendition as tier
 from reactor_trio.connection import rendition_set as tiers
-from reactor_trio.connection import sound_track as sound
+from reactor_trio.connection import sound_tracks as sound
 from reactor_trio.errors import SessionEnded
 from reactor_trio.interface import Audio, Output, ReactorPipeline, Video
 from reactor_trio.media import Encoded

@@ -14,12 +14,12 @@ import trio
 import trio.testing
 from tier_stage import ChainEncoder, Stage
 
-from reactor_trio.connection import Inbound
-from reactor_trio.connection import sound_track as sound
-from reactor_trio.connection.sound_track import Sound
+from reactor_trio.connection import MediaReceiver
+from reactor_trio.connection import sound_tracks as sound
+from reactor_trio.connection.sound_tracks import SoundTracks
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoded, Overrun
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.media.encoders import PcmEncoder
 from reactor_trio.media.worker_threads import worker_threads
 from reactor_trio.protocol import Packet, TrackInfo, packet_head
@@ -210,7 +210,7 @@ async def test_closing_leaves_the_loop_and_may_hang(autojump_clock: Any, caplog:
             began.set()
             assert go_on.wait(120)
 
-    coders, encoder = Coders(worker_threads(1), 10), Closing("av1", [])
+    coders, encoder = CodecPool(worker_threads(1), 10), Closing("av1", [])
     try:
         async with coders.closing():
             coders.close(encoder)
@@ -226,7 +226,7 @@ async def test_closing_leaves_the_loop_and_may_hang(autojump_clock: Any, caplog:
 
 
 async def test_what_is_closed_last_is_closed_although_the_server_is_cancelled() -> None:
-    coders, encoder = Coders(worker_threads(1), 120), ChainEncoder("av1", [])
+    coders, encoder = CodecPool(worker_threads(1), 120), ChainEncoder("av1", [])
     with trio.CancelScope() as scope:
         async with coders.closing():
             coders.close(encoder)
@@ -247,15 +247,15 @@ async def test_sound_that_hangs_goes_on_with_the_next_codec(autojump_clock: Any,
 
     changed: list[TrackInfo] = []
     spec = TrackSpec("voice", "audio", sample_rate=48_000)
-    coders = Coders(never, 10)
+    coders = CodecPool(never, 10)
     monkeypatch.setattr(sound, "open_encoder", lambda spec, codec, settings: Opus() if codec == "opus" else PcmEncoder())
-    track = Sound(0, spec, ("opus", "pcm_s16le"), CodecSettings(), coders, changed.append, lambda: None)
+    track = SoundTracks(0, spec, ("opus", "pcm_s16le"), CodecSettings(), coders, changed.append, lambda: None)
     encoded = await track.encode(np.zeros((1, 4), np.int16))
     assert trio.current_time() == 10
     assert encoded is not None
     assert bytes(encoded.payload) == bytes(8)
     assert [info.codec for info in changed] == ["pcm_s16le"]
-    other = Sound(0, spec, ("opus", "pcm_s16le"), CodecSettings(), coders, changed.append, lambda: None)
+    other = SoundTracks(0, spec, ("opus", "pcm_s16le"), CodecSettings(), coders, changed.append, lambda: None)
     assert other.info.codec == "pcm_s16le"
 
 
@@ -275,8 +275,8 @@ async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, c
         return packet_head(Packet(0, 0, 0, 0, None, 0, meta, memoryview(payload))) + payload
 
     spec = TrackSpec("camera", "video", "in")
-    coders = Coders(worker, 10)
-    inbound = Inbound((spec,), coders, lambda *what: dropped.append(what), lambda *words: said.append(words))
+    coders = CodecPool(worker, 10)
+    inbound = MediaReceiver((spec,), coders, lambda *what: dropped.append(what), lambda *words: said.append(words))
     picture, first = np.zeros((2, 2, 3), np.uint8), inbound._decoders[0]
     try:
         async with trio.open_nursery() as nursery:

@@ -11,10 +11,10 @@ import trio
 import trio.testing
 
 from reactor_trio.client.client import Client
-from reactor_trio.connection.media_receiver import WAITING, Inbound
+from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
 from reactor_trio.interface import Audio, Input, InputFrame, Output, ReactorPipeline, Video
 from reactor_trio.interface.declaration import declaration_of
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import KEYFRAME, Packet, encode_packet
 from reactor_trio.testing import open_server
 
@@ -156,8 +156,8 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
         await gate.wait()
         return function(argument)
 
-    inbound = Inbound(
-        declaration_of(Model).tracks, Coders(worker, 10),
+    inbound = MediaReceiver(
+        declaration_of(Model).tracks, CodecPool(worker, 10),
         lambda place, reason, frames: dropped.append((place, reason, frames)), lambda *words: said.append(words),
     )  # fmt: skip
 

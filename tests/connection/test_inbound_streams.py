@@ -8,11 +8,11 @@ import trio
 import trio.testing
 
 from reactor_trio.client.push_video import StreamEncoder
-from reactor_trio.connection.media_receiver import WAITING, Inbound
+from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
 from reactor_trio.interface import Input, Output, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.media import input_decoder as decoders
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import Packet, decode_packet, encode_packet
 from reactor_trio.testing import open_server
 
@@ -157,8 +157,8 @@ async def test_a_picture_that_finds_the_queue_full_does_not_break_the_chain():
         await gate.wait()
         return function(argument)
 
-    inbound = Inbound(
-        declaration_of(Model).tracks, Coders(worker, 10),
+    inbound = MediaReceiver(
+        declaration_of(Model).tracks, CodecPool(worker, 10),
         lambda *what: dropped.append(what), lambda *words: None, asked.append,
     )  # fmt: skip
     made = packets("h264", range(60, 200, 10), keys=(0, 12))

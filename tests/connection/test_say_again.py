@@ -5,28 +5,28 @@ from __future__ import annotations
 import pytest
 import trio
 
-from reactor_trio.connection import Hello, Outbound, OutboundServices
-from reactor_trio.connection.message_log import Transcript
+from reactor_trio.connection import ClientSender, ConnectRequest, SenderServices
+from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.media import CodecSettings
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 
 
 async def nowhere(function, argument, limit):
     raise AssertionError("nothing is encoded here")
 
 
-def way_out(transcript: Transcript) -> Outbound:
+def way_out(transcript: MessageLog) -> ClientSender:
     def ignore(*_):
         return None
 
-    services = OutboundServices((), CodecSettings(), Coders(nowhere, 10), 0.15, 5, ignore, ignore, ignore)
-    return Outbound(1, 0.0, Hello("control", ()), services, transcript)
+    services = SenderServices((), CodecSettings(), CodecPool(nowhere, 10), 0.15, 5, ignore, ignore, ignore)
+    return ClientSender(1, 0.0, ConnectRequest("control", ()), services, transcript)
 
 
 @pytest.mark.parametrize("kept", [0, 20])
 async def test_messages_that_come_again_leave_room_for_new_ones(kept):
     await trio.lowlevel.checkpoint()
-    transcript = Transcript(100, 10_000)
+    transcript = MessageLog(100, 10_000)
     transcript.add("reactor.welcome", {})
     for _ in range(kept):
         transcript.add("m", {})

@@ -12,7 +12,7 @@ from tier_stage import FULL, INTERVAL, Stage
 from trio.testing import MockClock
 
 from reactor_trio.connection import rendition as tier
-from reactor_trio.connection.down_track import Lane
+from reactor_trio.connection.down_track import DownTrack
 from reactor_trio.pacing import Quality
 
 # ---- who encodes ----------------------------------------------------------------------------------------------------
@@ -384,10 +384,10 @@ async def test_what_a_frame_costs_grows_with_the_viewers_and_not_with_their_squa
     for _ in range(20):
         stage.watch()
     await stage.show()
-    asked: list[Lane] = []
-    wanted = Lane.wanted.fget
+    asked: list[DownTrack] = []
+    wanted = DownTrack.wanted.fget
     assert wanted is not None
-    monkeypatch.setattr(Lane, "wanted", property(lambda lane: (asked.append(lane), wanted(lane))[1]))
+    monkeypatch.setattr(DownTrack, "wanted", property(lambda lane: (asked.append(lane), wanted(lane))[1]))
     await stage.show()
     assert len(asked) == 20
 

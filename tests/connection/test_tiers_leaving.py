@@ -12,7 +12,7 @@ import trio
 import trio.testing
 from tier_stage import FULL, INTERVAL, Stage
 
-from reactor_trio.connection import Hello
+from reactor_trio.connection import ConnectRequest
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.pacing import Quality
 from reactor_trio.testing import open_server
@@ -250,7 +250,7 @@ async def test_feedback_with_any_numbers_changes_nothing(autojump_clock: Any) ->
 
 async def test_a_wish_before_the_welcome_is_kept(autojump_clock: Any) -> None:
     async with open_server(Counting, step_cost=0.01) as server:
-        outbound = server.runtime.desk.outbound(Hello("viewer", ("raw", "jpeg")))
+        outbound = server.runtime.desk.outbound(ConnectRequest("viewer", ("raw", "jpeg")))
         outbound.request_keyframe(0)
         outbound.acknowledge(0, 3, 0.1)
         assert outbound.choose_video(["jpeg"])
@@ -263,7 +263,7 @@ async def test_a_wish_before_the_welcome_is_kept(autojump_clock: Any) -> None:
 
 async def test_a_client_that_wants_no_video_before_the_welcome_has_no_encoder(autojump_clock: Any) -> None:
     async with open_server(Counting, step_cost=0.01) as server:
-        outbound = server.runtime.desk.outbound(Hello("viewer", ("raw",)))
+        outbound = server.runtime.desk.outbound(ConnectRequest("viewer", ("raw",)))
         assert outbound.choose_video(["none"])
         async with server.connect(video=["jpeg"]):
             tiers = server.runtime.desk.tiers(server.sessions[0])

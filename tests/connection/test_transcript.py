@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from reactor_trio.connection.message_log import Transcript
+from reactor_trio.connection.message_log import MessageLog
 
 
 def texts(transcript, after):
@@ -12,7 +12,7 @@ def texts(transcript, after):
 
 
 def test_numbers_begin_with_the_welcome_which_is_not_kept():
-    transcript = Transcript(10, 1000)
+    transcript = MessageLog(10, 1000)
     assert "n" not in json.loads(transcript.add("reactor.queued", {"position": 1}))
     assert json.loads(transcript.add("reactor.welcome", {}))["n"] == 1
     assert json.loads(transcript.add("hello", {}, 7)) == {"type": "hello", "data": {}, "id": 7, "n": 2}
@@ -24,12 +24,12 @@ def test_numbers_begin_with_the_welcome_which_is_not_kept():
 
 
 def test_the_oldest_are_forgotten_by_number_and_by_size():
-    many = Transcript(3, 1_000_000)
+    many = MessageLog(3, 1_000_000)
     for number in range(10):
         many.add("reactor.welcome" if number == 0 else "m", {})
     assert [text["n"] for text in texts(many, 1)] == [8, 9, 10]
     assert [many.missed_after(n) for n in (0, 1, 2, 6, 7, 10, 99)] == [6, 6, 5, 1, 0, 0, 0]
-    large = Transcript(100, 200)
+    large = MessageLog(100, 200)
     large.add("reactor.welcome", {})
     size = len(large.add("m", {"text": "ä" * 20}).encode())
     for _ in range(20):
@@ -41,7 +41,7 @@ def test_the_oldest_are_forgotten_by_number_and_by_size():
 
 
 def test_without_room_nothing_is_kept():
-    transcript = Transcript()
+    transcript = MessageLog()
     for _ in range(3):
         transcript.add("reactor.welcome", {})
     assert not transcript.keeps

@@ -15,9 +15,9 @@ import trio
 import trio.testing
 
 from reactor_trio.connection import (
-    Outbound,
-    OutboundServices,
-    Tiers,
+    ClientSender,
+    RenditionSet,
+    SenderServices,
 )
 from reactor_trio.connection import (
     client_sender as outbound,
@@ -28,10 +28,10 @@ from reactor_trio.connection import (
 from reactor_trio.connection import (
     rendition_set as tiers,
 )
-from reactor_trio.connection.connect_request import Hello
+from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, Overrun, Target
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.pacing import Quality
 from reactor_trio.protocol import TrackInfo, decode_packet
 from reactor_trio.transport import MessageStream
@@ -86,7 +86,7 @@ class ChainEncoder(Encoder):
 
 
 class FakeLink:
-    """What `pacing.LinkControl` says, as the test likes it."""
+    """What `pacing.CongestionWindow` says, as the test likes it."""
 
     def __init__(self) -> None:
         self.quality = Quality(FULL)
@@ -120,7 +120,7 @@ class Viewer(MessageStream):
 
     peer = "test"
 
-    def __init__(self, stage: Stage, outbound: Outbound) -> None:
+    def __init__(self, stage: Stage, outbound: ClientSender) -> None:
         self.stage = stage
         self.outbound = outbound
         self.texts: list[dict[str, Any]] = []
@@ -196,8 +196,8 @@ class Stage:
         self.broken: dict[str, float] = {}
         self._nursery = nursery
         self._last: tuple[Bundle, float] | None = None
-        self.coders = Coders(self.work, CodecSettings().timeout)
-        self.tiers = Tiers(CodecSettings(), self.coders, max_age)
+        self.coders = CodecPool(self.work, CodecSettings().timeout)
+        self.tiers = RenditionSet(CodecSettings(), self.coders, max_age)
         for module in (tier, tiers):
             monkeypatch.setattr(module, "full_bitrate", lambda *_: FULL)
         monkeypatch.setattr(tiers, "open_encoder", lambda spec, codec, settings: self.open_encoder(codec))
@@ -217,12 +217,12 @@ class Stage:
         raise Overrun
 
     def watch(self, *codecs: str) -> Viewer:
-        services = OutboundServices(
+        services = SenderServices(
             (VIDEO,), CodecSettings(), self.coders, self.max_age, 100,
             lambda place, reason, count: self.drops.__setitem__(reason, self.drops.get(reason, 0) + count),
             lambda frames, size: None, lambda part, seconds: self.latencies.append((part, seconds)),
         )  # fmt: skip
-        way = Outbound(len(self.viewers), 0.0, Hello("viewer", codecs or ("h264",)), services)
+        way = ClientSender(len(self.viewers), 0.0, ConnectRequest("viewer", codecs or ("h264",)), services)
         viewer = Viewer(self, way)
         self.viewers.append(viewer)
         way.join(self.tiers)

@@ -94,14 +94,14 @@ class Campaign:
 
 
 async def everywhere(
-    converse: Callable[[Injector], Awaitable[None]],
+    serve_client: Callable[[Injector], Awaitable[None]],
     *,
     thorough: bool,
     within: str = "",
     known: set[tuple[str, Stack]] | None = None,
     notes: int = 3,
 ) -> Campaign:
-    """Run `converse` `notes` times as it is, then once for each place that these runs came to.
+    """Run `serve_client` `notes` times as it is, then once for each place that these runs came to.
 
     Unless `thorough`, of the places at which tasks of one name wait in one and the same await only the first and the last,
     and only where the task waits in files of the package whose path has `within` in it; those in `known` are left out, and
@@ -110,7 +110,7 @@ async def everywhere(
     places: dict[Place, Stack] = {}
     for _ in range(notes):
         injector = Injector()
-        await _bounded(converse, injector)
+        await _bounded(serve_client, injector)
         places |= injector.places
     chosen = list(places)
     if not thorough:
@@ -127,7 +127,7 @@ async def everywhere(
     for place in chosen:
         injector = Injector(place)
         try:
-            await _bounded(converse, injector)
+            await _bounded(serve_client, injector)
         except BaseException as error:
             error.add_note(f"cancelled at step {place[2]} of {place[0]} number {place[1]}")
             raise
@@ -143,10 +143,10 @@ def _awaits(task: trio.lowlevel.Task) -> Stack:
     return tuple((frame.f_code.co_filename, line) for frame, line in task.iter_await_frames())
 
 
-async def _bounded(converse: Callable[[Injector], Awaitable[None]], injector: Injector) -> None:
+async def _bounded(serve_client: Callable[[Injector], Awaitable[None]], injector: Injector) -> None:
     with trio.fail_after(PATIENCE):
         try:
-            await converse(injector)
+            await serve_client(injector)
         finally:
             injector.stop()
 

@@ -191,10 +191,10 @@ async def sound(server, caplog) -> AsyncIterator[None]:
 Conversation = Callable[[kit.TestServer, Injector], Awaitable[None]]
 
 
-async def cancel_everywhere(server, caplog, converse: Conversation, **how):
+async def cancel_everywhere(server, caplog, serve_client: Conversation, **how):
     async def once(injector: Injector) -> None:
         async with sound(server, caplog):
-            await suppressed(converse, server, injector)
+            await suppressed(serve_client, server, injector)
 
     campaign = await everywhere(once, **how)
     print(campaign)
@@ -232,19 +232,19 @@ def cancel_conversation(server, injector: Injector) -> None:
 @MODELS
 @pytest.mark.parametrize("cancel", [cancel_session, cancel_conversation])
 async def test_a_session_cancelled_anywhere(autojump_clock, caplog, model, cancel, thorough):
-    async def converse(server, injector):
+    async def serve_client(server, injector):
         cancel(server, injector)
         await talk(server)
 
     async with open_server(model, step_cost=0.004) as server:
-        await cancel_everywhere(server, caplog, converse, thorough=thorough)
+        await cancel_everywhere(server, caplog, serve_client, thorough=thorough)
 
 
 @THOROUGH
 async def test_a_waiting_client_cancelled_anywhere(autojump_clock, caplog, thorough):
     """It waits in the queue behind another, which leaves; the one behind it moves up, whatever becomes of it."""
 
-    async def converse(server, injector):
+    async def serve_client(server, injector):
         async def be_next():
             async with server.connect() as client:
                 await client.take(1)
@@ -260,7 +260,7 @@ async def test_a_waiting_client_cancelled_anywhere(autojump_clock, caplog, thoro
             await first.close()
 
     async with open_server(SyncPipeline, step_cost=0.004) as server:
-        await cancel_everywhere(server, caplog, converse, thorough=thorough)
+        await cancel_everywhere(server, caplog, serve_client, thorough=thorough)
 
 
 @THOROUGH
@@ -268,7 +268,7 @@ async def test_a_waiting_client_cancelled_anywhere(autojump_clock, caplog, thoro
 async def test_a_client_that_comes_back_cancelled_anywhere(autojump_clock, caplog, cancel, thorough):
     """Its session, from before it is lost; or the conversation with which it comes back, also over one that is half open."""
 
-    async def converse(server, injector):
+    async def serve_client(server, injector):
         if cancel is cancel_session:
             cancel(server, injector)
         async with server.connect() as first:
@@ -285,14 +285,14 @@ async def test_a_client_that_comes_back_cancelled_anywhere(autojump_clock, caplo
                     await third.close()
 
     async with open_server(SyncPipeline, step_cost=0.004, resume_window=2) as server:
-        await cancel_everywhere(server, caplog, converse, thorough=thorough)
+        await cancel_everywhere(server, caplog, serve_client, thorough=thorough)
 
 
 @THOROUGH
 async def test_a_viewer_cancelled_anywhere(autojump_clock, caplog, thorough):
     """Who is watched goes on without a gap."""
 
-    async def converse(server, injector):
+    async def serve_client(server, injector):
         async with server.connect() as first:
             frames = await first.take(1)
             cancel_conversation(server, injector)
@@ -306,7 +306,7 @@ async def test_a_viewer_cancelled_anywhere(autojump_clock, caplog, thorough):
             await viewer.take(3)
 
     async with open_server(SyncPipeline, step_cost=0.004) as server:
-        await cancel_everywhere(server, caplog, converse, thorough=thorough)
+        await cancel_everywhere(server, caplog, serve_client, thorough=thorough)
 
 
 async def suppressed(function, *args) -> None:
@@ -461,9 +461,9 @@ async def test_a_connection_cancelled_anywhere(autojump_clock, caplog, thorough)
         for _ in range(ROUNDS):
             known = set()
             for script in [plain, upload, leave, fail, break_framing, send_too_much, vanish, fall_silent]:
-                converse = partial(on_a_connection, script)
+                serve_client = partial(on_a_connection, script)
                 how = {"thorough": thorough, "within": "/transport/", "known": known}
-                campaigns.append(await cancel_everywhere(server, caplog, converse, **how))
+                campaigns.append(await cancel_everywhere(server, caplog, serve_client, **how))
             missed = never_waited(campaigns, http, body_module, stream_module, websocket)
             if set(missed) <= NOT_HERE:
                 break

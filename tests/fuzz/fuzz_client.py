@@ -30,7 +30,7 @@ from reactor_trio.decoding import DecodeError, VideoDecoder
 from reactor_trio.errors import ConnectionRefused, ManifestError, ProtocolError, SessionEnded
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Undecodable
-from reactor_trio.pacing import LinkControl
+from reactor_trio.pacing import CongestionWindow
 
 TRACK = {
     "index": 0,
@@ -95,7 +95,7 @@ class _Client(Client):
         return work()
 
 
-class Clients(Target):
+class ConnectedClients(Target):
     """The client's side: text, packets, and the frames that are made of them."""
 
     name, share = "client", 8
@@ -353,7 +353,7 @@ class Links(Target):
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Run, None]:
         async def run(data: bytes) -> str:
-            link, now, full = LinkControl(4e6, 30, expected=len(data) % 2 == 0), 0.0, 4e6
+            link, now, full = CongestionWindow(4e6, 30, expected=len(data) % 2 == 0), 0.0, 4e6
             for at in range(0, min(len(data), 4000) - self._STEP.size + 1, self._STEP.size):
                 kind, number, seconds = self._STEP.unpack_from(data, at)
                 now += min(max(seconds, 0.0), 1e6) if seconds == seconds else 0.0  # the clock is ours
@@ -427,4 +427,4 @@ class Streams(Target):
         yield run
 
 
-CLIENT_TARGETS: list[Callable[[], Target]] = [Clients, Handshakes, Manifests, Links, Streams]
+CLIENT_TARGETS: list[Callable[[], Target]] = [ConnectedClients, Handshakes, Manifests, Links, Streams]

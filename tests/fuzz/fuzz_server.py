@@ -22,12 +22,12 @@ import trio.testing
 from fuzz_tickets import JsonWebTokens
 from fuzzing import LONGEST, Run, Target, kind_of, mutated
 
-from reactor_trio.connection.client_connection import _Conversation
-from reactor_trio.connection.client_sender import Outbound
-from reactor_trio.connection.connect_request import Hello, HelloRefused, parse_hello
-from reactor_trio.connection.media_receiver import Inbound
-from reactor_trio.connection.rendition_set import Tiers
-from reactor_trio.connection.sender_services import OutboundServices
+from reactor_trio.connection.client_connection import _ClientConnection
+from reactor_trio.connection.client_sender import ClientSender
+from reactor_trio.connection.connect_request import ConnectRequest, ConnectRequestRefused, parse_connect_request
+from reactor_trio.connection.media_receiver import MediaReceiver
+from reactor_trio.connection.rendition_set import RenditionSet
+from reactor_trio.connection.sender_services import SenderServices
 from reactor_trio.interface import (
     Audio,
     Idle,
@@ -43,7 +43,7 @@ from reactor_trio.interface import (
 )
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.media import CodecSettings
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import decode_server_text
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_server import TestServer
@@ -196,29 +196,29 @@ class _Desk:
     def __init__(self) -> None:
         self.declaration = declaration_of(Fuzzed)
 
-    def stay(self, _hello: Hello) -> None:
+    def stay(self, _hello: ConnectRequest) -> None:
         """Nobody comes back."""
         return
 
-    def outbound(self, hello: Hello) -> Outbound:
-        services = OutboundServices(
+    def outbound(self, hello: ConnectRequest) -> ClientSender:
+        services = SenderServices(
             tracks=self.declaration.tracks,
             codec=CodecSettings(),
-            coders=Coders(_here, 10),
+            coders=CodecPool(_here, 10),
             max_age=0.15,
             message_limit=1024,
             dropped=lambda *_: None,
             sent=lambda *_: None,
             latency=lambda *_: None,
         )
-        outbound = Outbound(1, 0.0, hello, services)
-        outbound.join(Tiers(CodecSettings(), Coders(_here, 10), 0.15))
+        outbound = ClientSender(1, 0.0, hello, services)
+        outbound.join(RenditionSet(CodecSettings(), CodecPool(_here, 10), 0.15))
         return outbound
 
-    def inbound(self, outbound: Outbound) -> Inbound:
-        return Inbound(
+    def inbound(self, outbound: ClientSender) -> MediaReceiver:
+        return MediaReceiver(
             self.declaration.tracks,
-            Coders(_here, 10),
+            CodecPool(_here, 10),
             lambda *_: None,
             lambda code, message: outbound.say("reactor.error", {"code": code, "message": message}),
             lambda track: outbound.say("reactor.keyframe", {"track": track}),
@@ -233,7 +233,7 @@ async def _here(function: Callable[[Any], Any], argument: Any, /, limit: float) 
 class _Session:
     """Decodes the arguments, and answers at once."""
 
-    def __init__(self, desk: _Desk, outbound: Outbound) -> None:
+    def __init__(self, desk: _Desk, outbound: ClientSender) -> None:
         self._desk, self._outbound = desk, outbound
 
     def submit(self, name: str, data: bytes, id: int | None, trace: object = None) -> None:  # noqa: A002
@@ -246,7 +246,7 @@ def _no_file(upload_id: str) -> Any:
     raise LookupError
 
 
-def said(outbound: Outbound) -> list[Any]:
+def said(outbound: ClientSender) -> list[Any]:
     """What waits to be sent, read as a client reads it."""
     found = []
     while outbound._texts:
@@ -268,7 +268,7 @@ class Texts(Target):
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Run, None]:
         desk = _Desk()
-        conversation = _Conversation(desk, Hello("control", ("raw", "jpeg")), None)  # type: ignore[arg-type]
+        conversation = _ClientConnection(desk, ConnectRequest("control", ("raw", "jpeg")), None)  # type: ignore[arg-type]
         outbound = conversation.outbound
         conversation._session = _Session(desk, outbound)  # type: ignore[assignment]
 
@@ -312,7 +312,7 @@ class Packets(Target):
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Run, None]:
         desk = _Desk()
-        outbound = desk.outbound(Hello("control", ()))
+        outbound = desk.outbound(ConnectRequest("control", ()))
         outbound.say("reactor.welcome", {})
         outbound._texts.clear()
 
@@ -476,8 +476,8 @@ class Queries(Target):
         async def run(data: bytes) -> str:
             query = dict(parse_qsl(data.decode("latin-1"), keep_blank_values=True))
             try:
-                hello = parse_hello(query, "m")
-            except HelloRefused as refused:
+                hello = parse_connect_request(query, "m")
+            except ConnectRequestRefused as refused:
                 refused.message.encode()
                 return f"{refused.status}: {kind_of(refused.message)}"
             assert len(set(hello.video)) == len(hello.video) <= 8

@@ -18,13 +18,13 @@ from reactor_trio.client.decoders import make_decoder
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.session_protocol import MOST_TRACKS, Conversation
 from reactor_trio.configuration.manifest import load_manifest
-from reactor_trio.connection.client_connection import _Conversation
-from reactor_trio.connection.connect_request import Hello
+from reactor_trio.connection.client_connection import _ClientConnection
+from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.edge import common_responses as answers
 from reactor_trio.errors import CommandError, ConnectionRefused, ManifestError, ProtocolError
 from reactor_trio.interface import Idle, ModelMessage, Output, ReactorPipeline, Video, event
 from reactor_trio.media.input_decoder import _shown
-from reactor_trio.pacing import LinkControl
+from reactor_trio.pacing import CongestionWindow
 from reactor_trio.protocol import Packet, ServerText, TrackInfo, encode_server_text
 from reactor_trio.protocol.text import MAX_LINE
 from reactor_trio.testing import open_server, open_session
@@ -32,7 +32,7 @@ from reactor_trio.testing import open_server, open_session
 
 def answered(text: str) -> list[object]:
     desk = _Desk()
-    conversation = _Conversation(desk, Hello("control", ("raw",)), None)  # type: ignore[arg-type]
+    conversation = _ClientConnection(desk, ConnectRequest("control", ("raw",)), None)  # type: ignore[arg-type]
     conversation._take(text)
     return said(conversation.outbound)
 
@@ -264,7 +264,7 @@ def test_h11_bounds_the_digits_of_a_length():
 
 
 def test_frames_without_a_byte_teach_nothing_of_the_link():
-    link = LinkControl(4e6, 30)
+    link = CongestionWindow(4e6, 30)
     link.sent(0, 0, 0.0)
     link.sent(1, 0, 0.01)
     link.acknowledged(0, 0.1)

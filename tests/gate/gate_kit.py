@@ -16,7 +16,7 @@ from reactor_trio import Output, ReactorPipeline, Video
 from reactor_trio.admission import Refused
 from reactor_trio.client.client_transport import TransportClosed, WebSocketTransport
 from reactor_trio.client.handshake import open_websocket
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
@@ -56,7 +56,7 @@ class Replicas:
     def __init__(self, servers: Sequence[tuple[TestServer, str]], claim_within: float) -> None:
         self._servers = servers
         self._claim_within = claim_within
-        self._changed = Bell()
+        self._changed = RepeatedEvent()
         self.asked = self.cancelled = 0
         self.failures: list[LeaseLost] = []
         self.mute: set[int] = set()

@@ -8,7 +8,7 @@ import socket
 import pytest
 import trio
 
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.process_link import SocketLink
 
 
@@ -16,14 +16,14 @@ from reactor_trio.execution.isolation.process_link import SocketLink
 async def ends():
     first, second = socket.socketpair()
     first.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    one, other = SocketLink(first, words.FromModel), SocketLink(second, words.ToModel)
+    one, other = SocketLink(first, ipc_messages.FromModel), SocketLink(second, ipc_messages.ToModel)
     yield one, other
     one.close()
     other.close()
 
 
 def said(data, number=1):
-    return words.Said("s", number, 1, "set_x", data, {}, None, 0.0)
+    return ipc_messages.Said("s", number, 1, "set_x", data, {}, None, 0.0)
 
 
 async def test_words_of_all_sizes_arrive_whole_and_in_order(ends):
@@ -52,7 +52,7 @@ async def test_each_descriptor_comes_with_its_word(ends):
     async with trio.open_nursery() as nursery:
 
         def take(word, descriptor):
-            if isinstance(word, words.Segment):
+            if isinstance(word, ipc_messages.Segment):
                 os.write(descriptor, str(word.number).encode())
                 os.close(descriptor)
                 heard.append(word.number)
@@ -63,7 +63,7 @@ async def test_each_descriptor_comes_with_its_word(ends):
         nursery.start_soon(one.run)
         for number, (_reads, writes) in enumerate(pipes):
             one.send(said(b"x" * 3000, number))
-            one.send(words.Segment(number, 1), writes)  # the link closes it
+            one.send(ipc_messages.Segment(number, 1), writes)  # the link closes it
     for number, (reads, _writes) in enumerate(pipes):
         assert os.read(reads, 100) == str(number).encode()
         assert os.read(reads, 100) == b""  # nobody has the writing end any more
@@ -77,8 +77,8 @@ async def test_hearing_ends_with_the_other_end_and_nothing_stays_open(ends):
         nursery.start_soon(other.hear, lambda word, descriptor: None)
         one.close()
     one.send(said(b"too late"))
-    one.send(words.Segment(1, 1), writes)
+    one.send(ipc_messages.Segment(1, 1), writes)
     other.send(said(b"nobody hears"))
-    other.send(words.Segment(1, 1), os.dup(reads))
+    other.send(ipc_messages.Segment(1, 1), os.dup(reads))
     assert os.read(reads, 1) == b""
     os.close(reads)

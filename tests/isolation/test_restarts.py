@@ -10,7 +10,7 @@ import trio
 
 from reactor_trio import InputState, Output, ReactorModel, ReactorPipeline, Video, event
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation import isolated_worker as worker
 from reactor_trio.execution.restarts import PAUSES, STAYED
 from reactor_trio.testing import open_server
@@ -239,7 +239,7 @@ async def test_a_step_within_step_timeout_goes_on_and_one_above_it_ends_the_proc
     hear = worker._Worker._hear
 
     def late(self, word, descriptor):
-        if isinstance(word, words.Ping):
+        if isinstance(word, ipc_messages.Ping):
             self._nursery.start_soon(answer, self, word)
         else:
             hear(self, word, descriptor)
@@ -268,7 +268,7 @@ async def test_a_server_that_stood_still_in_a_step_does_not_take_it_for_hung(aut
     stood = trio.Event()
 
     def late(self, word, descriptor):
-        if isinstance(word, words.Ping) and trio.current_time() > LOAD:
+        if isinstance(word, ipc_messages.Ping) and trio.current_time() > LOAD:
             self._nursery.start_soon(answer, self, word)
         else:
             hear(self, word, descriptor)

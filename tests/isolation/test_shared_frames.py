@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.shared_frames import WORTH_SHARING, SeenFrames, SharedFrames
 
 SIDE = 200
@@ -26,7 +26,7 @@ class Pair:
     def see(self, frame):
         plane = self.shared.show(frame)
         for word, descriptor in self.said:
-            if isinstance(word, words.Segment):
+            if isinstance(word, ipc_messages.Segment):
                 self.seen.add(word, descriptor)
             else:
                 self.seen.gone(word.number)

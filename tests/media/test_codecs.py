@@ -10,7 +10,7 @@ import pytest
 from codec_clips import VIDEO, colour_bars, grainy, opened, psnr
 from simplejpeg import decode_jpeg
 
-from reactor_trio.connection.connect_request import HelloRefused, parse_hello
+from reactor_trio.connection.connect_request import ConnectRequestRefused, parse_connect_request
 from reactor_trio.media import CodecSettings, Target, encoders, open_encoder, video_codecs
 
 WITHOUT = """
@@ -22,7 +22,7 @@ find_spec = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in {blocked!r} else find_spec(name, *rest)
 import numpy as np
 from reactor_trio.media import CodecSettings, Target, choose_codecs, encoders, open_encoder, video_codecs
-from reactor_trio.connection.connect_request import HelloRefused, parse_hello
+from reactor_trio.connection.connect_request import ConnectRequestRefused, parse_hello
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.tracks import TrackSpec
 picture = np.zeros((480, 640, 3), np.uint8); picture[:, 320:] = (255, 128, 0)
@@ -37,7 +37,7 @@ encoder.configure(Target(1e6, 30, 0.5))
 assert encoder.encode(picture).size == (320, 240)
 try:
     parse_hello({"video": "h264,vp8"}, "m")
-except HelloRefused as refused:
+except ConnectRequestRefused as refused:
     print(refused.message)
 try:
     encoders(CodecSettings(h264="libx264"))
@@ -103,8 +103,8 @@ def test_what_is_said_of_a_codec_is_what_runs(codec: str) -> None:
 
 
 def test_a_client_that_asks_for_what_is_not_encoded_is_told_what_is() -> None:
-    with pytest.raises(HelloRefused) as refused:
-        parse_hello({"video": "hevc"}, "model")
+    with pytest.raises(ConnectRequestRefused) as refused:
+        parse_connect_request({"video": "hevc"}, "model")
     assert refused.value.message == "video: this server encodes h264, vp8, vp9, av1, jpeg, lossless, raw, not hevc"
 
 

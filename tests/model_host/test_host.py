@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.concurrency import HostClosed, ModelHost, Timekeeper, open_model_host, strip
+from reactor_trio.concurrency import ClockHooks, HostClosed, ModelHost, open_model_host, strip
 from reactor_trio.testing.virtual_time import HeldTime, InlineTime, hold_clock
 
 VAR: contextvars.ContextVar[str] = contextvars.ContextVar("var")
@@ -27,8 +27,8 @@ def run(main: Callable[[], Any], *, virtual: bool) -> Any:
         assert not [t for t in threading.enumerate() if t.name == "reactor-model"]
 
 
-PLACEMENTS: dict[str, tuple[bool, Callable[[], Timekeeper]]] = {
-    "thread, real time": (False, Timekeeper),
+PLACEMENTS: dict[str, tuple[bool, Callable[[], ClockHooks]]] = {
+    "thread, real time": (False, ClockHooks),
     "thread, held clock": (True, lambda: HeldTime(None)),
     "inline, virtual time": (True, lambda: InlineTime(None)),
     "inline, real time": (False, lambda: InlineTime(None)),

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from reactor_trio.pacing import LinkControl, Quality
+from reactor_trio.pacing import CongestionWindow, Quality
 
 PACKET = 1500  # bytes
 LINE = 1e9  # bits per second inside a burst
@@ -134,7 +134,7 @@ class Simulation:
     def __init__(self, path: Path, source: Source, seed: int = 0, *, expected: bool = True, acks: bool = True) -> None:
         self.path, self.source = path, source
         self.random = random.Random(seed)
-        self.link = LinkControl(source.full, source.fps, expected=expected)
+        self.link = CongestionWindow(source.full, source.fps, expected=expected)
         self.link.describe(source.full, source.fps, source.codec, source.width, source.height)
         self.outcome = Outcome(qualities=[(0.0, self.link.quality)])
         self.acks = acks

@@ -10,20 +10,20 @@ import pytest
 import trio
 
 from reactor_trio import Output, ReactorPipeline, Video
-from reactor_trio.pacing import Cadence, Ceiling
+from reactor_trio.pacing import Cadence, FrameRateCap
 from reactor_trio.pacing.frame_rate_cap import AIM, FRAMES, HIGHER, SECONDS
 from reactor_trio.testing import Link, open_server, open_session
 
 
 def test_far_off_it_comes_down_to_what_was_taken() -> None:
-    ceiling = Ceiling()
+    ceiling = FrameRateCap()
     ceiling.handed(0.0, False)
     said = [ceiling.handed((n + 1) / 200, n % 4 != 0) for n in range(50)]
     assert said == [False] * 49 + [True]
     assert ceiling.fps == pytest.approx(200 * 13 / 50)
 
 
-def near(ceiling: Ceiling, began: float, fps: float, outpaced: int) -> float:
+def near(ceiling: FrameRateCap, began: float, fps: float, outpaced: int) -> float:
     """A window of frames, the first of them `outpaced`; when it ended."""
     frames = max(FRAMES, math.ceil(fps * SECONDS + 1e-6))
     for n in range(frames):
@@ -32,7 +32,7 @@ def near(ceiling: Ceiling, began: float, fps: float, outpaced: int) -> float:
 
 
 def test_near_by_it_seeks_the_share_that_it_aims_at() -> None:
-    ceiling = Ceiling()
+    ceiling = FrameRateCap()
     ceiling.fps = 100
     ceiling.handed(0.0, False)
     at = near(ceiling, 0.0, 100, 0)
@@ -47,7 +47,7 @@ def test_near_by_it_seeks_the_share_that_it_aims_at() -> None:
 
 
 def test_it_does_not_rise_by_more_than_a_quarter() -> None:
-    ceiling = Ceiling()
+    ceiling = FrameRateCap()
     ceiling.fps, at = 100, 0.0
     ceiling.handed(at, False)
     for _ in range(20):
@@ -57,7 +57,7 @@ def test_it_does_not_rise_by_more_than_a_quarter() -> None:
 
 
 def test_a_model_that_is_slower_has_none() -> None:
-    ceiling = Ceiling()
+    ceiling = FrameRateCap()
     ceiling.fps = 100
     ceiling.handed(0.0, False)
     near(ceiling, 0.0, 45, 0)
@@ -65,7 +65,7 @@ def test_a_model_that_is_slower_has_none() -> None:
 
 
 def test_few_frames_replaced_are_no_reason_for_one() -> None:
-    ceiling = Ceiling()
+    ceiling = FrameRateCap()
     ceiling.handed(0.0, False)
     near(ceiling, 0.0, 100, 1)
     assert ceiling.fps == math.inf

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactor_trio.pacing import Ladder, Quality
+from reactor_trio.pacing import BitrateLadder, Quality
 from reactor_trio.pacing.bitrate_ladder import HYSTERESIS, LEAST_BITS_PER_PIXEL
 
 VGA = 640 * 480 * 30  # pixels per second
@@ -16,7 +16,7 @@ LEAST = 0.035 * VGA  # 322 560
 
 def ladder(target: float, codec: str, width: int, height: int, fps: float, full: float | None = None) -> Quality:
     """Without a past; at full quality 1.5 bits per pixel, more than any codec's least."""
-    return Ladder(codec, width, height, fps, 1.5 * width * height * fps if full is None else full).choose(target, 0.0)
+    return BitrateLadder(codec, width, height, fps, 1.5 * width * height * fps if full is None else full).choose(target, 0.0)
 
 
 def shape(quality: Quality) -> tuple[int, float]:
@@ -55,14 +55,14 @@ def test_a_codec_keeps_its_rate_and_size_down_to_its_least(codec: str) -> None:
 
 
 def test_a_small_picture_is_given_no_more_than_its_own_full_quality() -> None:
-    steps = Ladder("h264", 640, 480, 30, FULL)
+    steps = BitrateLadder("h264", 640, 480, 30, FULL)
     steps.choose(LEAST / 3 - 1, 0.0)
     assert steps.choose(LEAST / 3, 0.0).bitrate == LEAST / 3
     assert steps.most(3, 0.5) == FULL / 12
 
 
 def test_upwards_it_takes_more() -> None:
-    steps = Ladder("h264", 640, 480, 30, FULL)
+    steps = BitrateLadder("h264", 640, 480, 30, FULL)
     assert steps.choose(LEAST - 1, 0.0).divisor == 2
     assert steps.choose(LEAST * HYSTERESIS - 1, 1.0).divisor == 2
     assert steps.choose(LEAST * HYSTERESIS, 2.0).divisor == 1
@@ -70,13 +70,13 @@ def test_upwards_it_takes_more() -> None:
 
 
 def test_full_quality_is_full_quality_however_low_it_was_set() -> None:
-    steps = Ladder("h264", 640, 480, 30, LEAST / 2)
+    steps = BitrateLadder("h264", 640, 480, 30, LEAST / 2)
     assert steps.choose(LEAST / 2 - 1, 0.0).divisor == 2
     assert steps.choose(LEAST / 2, 0.0) == Quality(LEAST / 2, 1, 1.0)
 
 
 def test_sizes_are_a_second_apart_and_one_step_may_be_wide() -> None:
-    steps = Ladder("h264", 640, 480, 30, FULL)
+    steps = BitrateLadder("h264", 640, 480, 30, FULL)
     assert shape(steps.choose(FULL, 0.0)) == (1, 1)
     assert shape(steps.choose(LEAST / 30, 0.1)) == (3, 0.25)
     assert shape(steps.choose(FULL, 1.0)) == (3, 0.25)
@@ -86,9 +86,9 @@ def test_sizes_are_a_second_apart_and_one_step_may_be_wide() -> None:
 
 
 def test_another_frame_rate_is_no_reason_to_move() -> None:
-    steps = Ladder("h264", 640, 480, 30, FULL)
+    steps = BitrateLadder("h264", 640, 480, 30, FULL)
     steps.choose(LEAST - 1, 0.0)
-    steps = Ladder("h264", 640, 480, 29, FULL, steps)
+    steps = BitrateLadder("h264", 640, 480, 29, FULL, steps)
     assert steps.choose(LEAST * 1.2, 1.0).divisor == 2
 
 
@@ -101,7 +101,7 @@ def test_a_size_that_is_not_known_is_not_changed() -> None:
     st.lists(st.tuples(st.floats(1, 1e9), st.floats(0, 0.5)), max_size=60),
 )
 def test_any_target_changes_the_size_at_most_once_a_second(codec: str, targets: list[tuple[float, float]]) -> None:
-    steps, now, sized_at, before = Ladder(codec, 1280, 720, 30, 1.5 * 1280 * 720 * 30), 0.0, -1.0, 1.0
+    steps, now, sized_at, before = BitrateLadder(codec, 1280, 720, 30, 1.5 * 1280 * 720 * 30), 0.0, -1.0, 1.0
     for i, (target, pause) in enumerate(targets):
         now += pause
         quality = steps.choose(target, now)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_path import Path, Simulation, Source
 
-from reactor_trio.pacing import LinkControl
+from reactor_trio.pacing import CongestionWindow
 
 FULL = 2_000_000.0
 FPS = 25.0
@@ -18,9 +18,9 @@ MEGABIT = 1e6
 MAX_AGE = 0.150
 
 
-def warm(delay: float, frames: int = 60) -> tuple[LinkControl, int, float]:
+def warm(delay: float, frames: int = 60) -> tuple[CongestionWindow, int, float]:
     """A link on which so many frames, one each interval, were each acknowledged after `delay`."""
-    link = LinkControl(FULL, FPS, expected=True)
+    link = CongestionWindow(FULL, FPS, expected=True)
     events = [(i * INTERVAL, 1, i) for i in range(frames)] + [(i * INTERVAL + delay, 0, i) for i in range(frames)]
     for at, sends, seq in sorted(events):
         if sends:
@@ -34,7 +34,7 @@ def warm(delay: float, frames: int = 60) -> tuple[LinkControl, int, float]:
 
 
 def test_without_feedback_there_is_no_window() -> None:
-    link = LinkControl(FULL, FPS)
+    link = CongestionWindow(FULL, FPS)
     for seq in range(1000):
         assert link.open(seq * INTERVAL)
         link.sent(seq, 10_000, seq * INTERVAL)
@@ -56,7 +56,7 @@ def test_no_more_than_one_round_trip_and_one_frame_is_under_way(delay: float, fr
 
 
 def test_before_the_first_acknowledgement_two_frames_go_out_if_one_is_expected() -> None:
-    link = LinkControl(FULL, FPS, expected=True)
+    link = CongestionWindow(FULL, FPS, expected=True)
     for seq in range(2):
         assert link.open(0.0)
         link.sent(seq, 10_000, 0.0)
@@ -91,7 +91,7 @@ def test_a_viewer_that_stops_acknowledging_is_asked_again_ever_more_rarely() -> 
 
 
 def test_an_open_window_has_nothing_to_wait_for() -> None:
-    assert LinkControl(FULL, FPS, expected=True).reopens_at() == -math.inf
+    assert CongestionWindow(FULL, FPS, expected=True).reopens_at() == -math.inf
 
 
 @pytest.mark.parametrize(("size", "opens"), [(2_000, True), (60_000, False)])
@@ -142,7 +142,7 @@ LIES = st.one_of(st.integers(), st.integers(-5, 200), st.sampled_from([2**63, -(
 
 @given(st.lists(st.tuples(st.sampled_from(["send", "lie", "skip"]), LIES, st.floats(0, 3)), max_size=200))
 def test_lies_gain_nothing(moves: list[tuple[str, int, float]]) -> None:
-    link = LinkControl(FULL, FPS)
+    link = CongestionWindow(FULL, FPS)
     link.describe(FULL, FPS, "h264", 640, 480)
     now, seq, most = 0.0, 0, 0
     for move, number, pause in moves:
@@ -166,7 +166,7 @@ def test_lies_gain_nothing(moves: list[tuple[str, int, float]]) -> None:
 
 
 def test_lies_alone_are_no_feedback() -> None:
-    link = LinkControl(FULL, FPS)
+    link = CongestionWindow(FULL, FPS)
     for lie in (-1, 0, 5, 2**70):
         link.acknowledged(lie, 0.0)
     assert not link.active

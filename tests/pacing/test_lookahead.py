@@ -4,15 +4,15 @@ import math
 
 import pytest
 
-from reactor_trio.pacing import Lookahead
+from reactor_trio.pacing import PlayoutForecast
 
 
 def test_a_pipeline_starts_at_once_when_nothing_is_queued_or_shown() -> None:
-    assert Lookahead(4).step_at(5.0, 0.5, 0.1) < 5.0
+    assert PlayoutForecast(4).step_at(5.0, 0.5, 0.1) < 5.0
 
 
 def test_a_step_starts_when_what_is_left_lasts_for_the_step_and_the_margin() -> None:
-    ahead = Lookahead(4)
+    ahead = PlayoutForecast(4)
     ahead.put(1.0, 0.1)
     ahead.handed(1.1)  # shown at 1.0
     assert ahead.step_at(1.0, 0.0, 0.1) == pytest.approx(1.0)  # a model that costs nothing, one interval of margin
@@ -24,7 +24,7 @@ def test_a_step_starts_when_what_is_left_lasts_for_the_step_and_the_margin() -> 
 
 
 def test_a_frame_is_taken_as_shown_when_it_is_due() -> None:
-    ahead = Lookahead(1)
+    ahead = PlayoutForecast(1)
     ahead.put(0.0, 0.1)  # due at once: there is nothing on screen
     ahead.put(0.0, 0.1)  # due at 0.1
     assert ahead.queue_at(0.05) == 0.1
@@ -35,7 +35,7 @@ def test_a_frame_is_taken_as_shown_when_it_is_due() -> None:
 
 
 def test_the_word_of_the_player_replaces_what_was_assumed() -> None:
-    ahead = Lookahead(1)
+    ahead = PlayoutForecast(1)
     ahead.put(0.0, 0.1)
     ahead.put(0.0, 0.1)
     ahead.handed(0.3)  # the first was shown late, at 0.2
@@ -43,7 +43,7 @@ def test_the_word_of_the_player_replaces_what_was_assumed() -> None:
 
 
 def test_a_player_that_waits_for_others_must_be_heard() -> None:
-    ahead = Lookahead(1, assume=False)
+    ahead = PlayoutForecast(1, assume=False)
     ahead.put(0.0, 0.1)
     assert ahead.queue_at(5.0) == ahead.emit_at(5.0) == ahead.step_at(5.0, 0.0, 0.1) == math.inf
     ahead.handed(5.1)
@@ -51,7 +51,7 @@ def test_a_player_that_waits_for_others_must_be_heard() -> None:
 
 
 def test_the_buffer_size_is_a_ceiling() -> None:
-    ahead = Lookahead(1)
+    ahead = PlayoutForecast(1)
     ahead.put(0.0, 0.1)
     ahead.put(0.0, 0.1)
     assert ahead.step_at(0.0, 100.0, 0.1) == 0.1
@@ -59,7 +59,7 @@ def test_the_buffer_size_is_a_ceiling() -> None:
 
 
 def test_a_run_loop_fills_the_buffer_the_frame_on_screen_counted() -> None:
-    ahead, times = Lookahead(4), []
+    ahead, times = PlayoutForecast(4), []
     for _ in range(4):
         times.append(ahead.emit_at(0.0))
         ahead.put(0.0, 0.1)
@@ -69,7 +69,7 @@ def test_a_run_loop_fills_the_buffer_the_frame_on_screen_counted() -> None:
 
 
 def test_a_batch_always_has_room_in_an_empty_buffer() -> None:
-    ahead = Lookahead(4)
+    ahead = PlayoutForecast(4)
     ahead.make_room_for(10)
     for _ in range(10):
         assert ahead.emit_at(0.0) == 0.0
@@ -80,7 +80,7 @@ def test_a_batch_always_has_room_in_an_empty_buffer() -> None:
 
 
 def test_a_flush_makes_room_but_for_what_is_on_screen() -> None:
-    ahead = Lookahead(1)
+    ahead = PlayoutForecast(1)
     ahead.put(3.0, 0.1)
     ahead.put(3.0, 0.1)
     ahead.put(3.0, 0.1)
@@ -91,7 +91,7 @@ def test_a_flush_makes_room_but_for_what_is_on_screen() -> None:
 
 
 def test_a_new_rate_holds_for_what_is_queued() -> None:
-    ahead = Lookahead(4)
+    ahead = PlayoutForecast(4)
     ahead.put(0.9, 0.1)
     ahead.put(0.9, 0.1)
     ahead.handed(1.0)
@@ -102,7 +102,7 @@ def test_a_new_rate_holds_for_what_is_queued() -> None:
 
 
 def test_a_new_rate_does_not_change_what_audio_fixes() -> None:
-    ahead = Lookahead(4)
+    ahead = PlayoutForecast(4)
     ahead.put(9.0, 0.1)
     ahead.put(9.0, 0.25, paced=False)
     ahead.retimed(0.5)

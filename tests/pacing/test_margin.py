@@ -1,13 +1,13 @@
 """How long before need: exact numbers, no loop."""
 
-from reactor_trio.pacing import Margin
+from reactor_trio.pacing import StepMargin
 from reactor_trio.pacing.step_margin import LEAST, NEEDED, REMEMBERED, WARM_UP
 
 INTERVAL = 0.04
 
 
-def observed(*overruns: float) -> Margin:
-    margin = Margin()
+def observed(*overruns: float) -> StepMargin:
+    margin = StepMargin()
     for overrun in [9.0] * WARM_UP + list(overruns):
         margin.observe(overrun)
     return margin

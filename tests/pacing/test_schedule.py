@@ -2,12 +2,12 @@
 
 import pytest
 
-from reactor_trio.pacing import Schedule
+from reactor_trio.pacing import PresentationTimeline
 
 
 def play(ready: list[float], duration: float, woken_late: float = 0.0) -> list[float]:
     """Due times of frames that are ready at the given times; the pacer wakes `woken_late` seconds after each is due."""
-    schedule, shown = Schedule(), []
+    schedule, shown = PresentationTimeline(), []
     for at in ready:
         now = max(at, schedule.until) + woken_late
         due = schedule.due(at, now, duration)
@@ -33,14 +33,14 @@ def test_a_late_frame_is_shown_at_once_and_the_line_starts_anew() -> None:
 
 
 def test_a_pacer_that_slept_through_a_frame_does_not_catch_up() -> None:
-    schedule = Schedule()
+    schedule = PresentationTimeline()
     schedule.show(0.0, 0.25)
     assert schedule.due(0.0, 0.3, 0.25) == 0.25  # a little late: the line holds
     assert schedule.due(0.0, 0.6, 0.25) == 0.6  # a whole frame late: anew
 
 
 def test_a_new_rate_holds_for_the_frame_on_screen() -> None:
-    schedule = Schedule()
+    schedule = PresentationTimeline()
     schedule.show(1.0, 0.5)
     schedule.retime(0.1)
     assert schedule.until == 1.1

@@ -5,18 +5,18 @@ from itertools import pairwise
 
 import pytest
 
-from reactor_trio.pacing import Tempo
+from reactor_trio.pacing import PlayoutSmoother
 from reactor_trio.pacing.playout_smoother import AHEAD, ALPHA, FASTER, GAIN, LONGEST, MOST, WARM_UP
 
 
-def observed(*steps: float, frames: int = 1) -> Tempo:
-    tempo = Tempo()
+def observed(*steps: float, frames: int = 1) -> PlayoutSmoother:
+    tempo = PlayoutSmoother()
     for seconds in steps:
         tempo.observe(seconds, frames)
     return tempo
 
 
-def steady(seconds: float, frames: int = 1) -> Tempo:
+def steady(seconds: float, frames: int = 1) -> PlayoutSmoother:
     return observed(*[seconds] * (WARM_UP + 1), frames=frames)
 
 
@@ -108,7 +108,7 @@ def test_what_was_long_ago_is_forgotten() -> None:
 
 def test_frames_of_a_jittery_model_are_shown_more_evenly_than_its_steps() -> None:
     """The model never rests: a frame is ready when its step ends, and shown then or when the one before it ends."""
-    dice, tempo, until, ready, shown, steps = random.Random(3), Tempo(), 0.0, 0.0, [], []
+    dice, tempo, until, ready, shown, steps = random.Random(3), PlayoutSmoother(), 0.0, 0.0, [], []
     for _ in range(2000):
         steps.append(dice.gauss(0.04, 0.004))
         ready += steps[-1]

@@ -14,7 +14,7 @@ FILE = {"type": "object", "properties": {"upload_id": {"type": "string"}}, "requ
 PNG = {"name": "a cat.png", "mimeType": "image/png", "buffer": b"not really a picture"}
 
 
-class Desk:
+class SessionProvider:
     """Where uploads arrive: each waits until the test answers it."""
 
     def __init__(self, page: Page) -> None:
@@ -59,7 +59,7 @@ def drop(page: Page, selector: str) -> None:
 
 
 def test_a_chosen_file_is_uploaded_and_then_named_in_the_command(server: FakeServer, page: Page) -> None:
-    desk = Desk(page)
+    desk = SessionProvider(page)
     peer = begin(page, server, command("look_at", required=("image",), image=FILE), upload="secret")
     form = page.locator('[data-command="look_at"]')
     form.locator("input[type=file]").set_input_files(PNG)
@@ -81,7 +81,7 @@ def test_a_chosen_file_is_uploaded_and_then_named_in_the_command(server: FakeSer
 
 
 def test_a_file_among_other_arguments_waits_for_the_button(server: FakeServer, page: Page) -> None:
-    desk = Desk(page)
+    desk = SessionProvider(page)
     paint = command("paint", required=("image",), image=FILE, times={"type": "integer", "default": 1})
     peer = begin(page, server, paint, command("ping"), upload="t")
     form = page.locator('[data-command="paint"]')
@@ -101,7 +101,7 @@ def test_a_file_among_other_arguments_waits_for_the_button(server: FakeServer, p
 
 
 def test_a_setting_takes_a_file_and_can_be_without_one(server: FakeServer, page: Page) -> None:
-    desk = Desk(page)
+    desk = SessionProvider(page)
     nullable = {"anyOf": [FILE, {"type": "null"}], "default": None}
     peer = begin(page, server, command("set_reference", reference=nullable), upload="t")
     setting = page.locator('[data-command="set_reference"]')
@@ -120,7 +120,7 @@ def test_a_setting_takes_a_file_and_can_be_without_one(server: FakeServer, page:
 def test_a_file_is_dropped_on_its_field_or_anywhere_if_it_is_the_only_one(
     server: FakeServer, page: Page, selector: str
 ) -> None:
-    desk = Desk(page)
+    desk = SessionProvider(page)
     peer = begin(page, server, command("look_at", required=("image",), image=FILE), upload="t")
     drop(page, selector)
     desk.accept(desk.next(), "u4")
@@ -130,7 +130,7 @@ def test_a_file_is_dropped_on_its_field_or_anywhere_if_it_is_the_only_one(
 
 
 def test_with_two_fields_a_file_belongs_to_the_one_it_is_dropped_on(server: FakeServer, page: Page) -> None:
-    desk = Desk(page)
+    desk = SessionProvider(page)
     peer = begin(page, server, command("first", a=FILE), command("second", b=FILE), upload="t")
     drop(page, "#hero")
     drop(page, '[data-command="second"] .drop')
@@ -140,7 +140,7 @@ def test_with_two_fields_a_file_belongs_to_the_one_it_is_dropped_on(server: Fake
 
 
 def test_a_model_that_takes_files_by_themselves_gets_a_place_for_them(server: FakeServer, page: Page) -> None:
-    desk = Desk(page)
+    desk = SessionProvider(page)
     peer = begin(page, server, command("reset"), upload="t")
     drop(page, "#hero")
     desk.accept(desk.next(), "u6")
@@ -165,7 +165,7 @@ def test_without_a_token_there_is_no_place_for_files(server: FakeServer, page: P
 def test_a_refused_upload_says_why(
     server: FakeServer, page: Page, troubles: list[str], status: int, kind: str, body: str, words: str
 ) -> None:
-    desk = Desk(page)
+    desk = SessionProvider(page)
     peer = begin(page, server, command("look_at", image=FILE), command("reset"), upload="t")
     page.locator("input[type=file]").set_input_files(PNG)
     desk.next().fulfill(status=status, content_type=kind, body=body)
@@ -180,7 +180,7 @@ def test_a_refused_upload_says_why(
 def test_an_upload_can_be_cancelled_and_ends_with_the_session(server: FakeServer, page: Page) -> None:
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.method))
-    desk = Desk(page)
+    desk = SessionProvider(page)
     peer = begin(page, server, command("look_at", image=FILE), upload="t")
     for end in (lambda: page.get_by_role("button", name="Cancel").click(), lambda: peer.bye("done")):
         page.locator("input[type=file]").set_input_files(PNG)

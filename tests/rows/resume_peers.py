@@ -12,7 +12,7 @@ import trio
 from row_models import Picture, picture
 
 from reactor_trio.client.client_transport import TransportClosed
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.interface import ModelMessage, ReactorPipeline, connected, disconnected, event
 from reactor_trio.protocol import Packet, decode_packet
 from reactor_trio.testing import Link
@@ -90,7 +90,7 @@ class Returner:
         self.transport: Any = None
         self._listening = trio.CancelScope()
         self.gone = trio.Event()
-        self._heard = Bell()
+        self._heard = RepeatedEvent()
 
     @property
     def welcome(self) -> dict[str, Any]:

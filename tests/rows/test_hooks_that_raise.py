@@ -28,7 +28,7 @@ from reactor_trio.testing import open_server
 COST = 0.25
 
 
-class Half(InputState):
+class ModelSession(InputState):
     level: int = 0
 
 
@@ -60,7 +60,7 @@ class Hooked:
 
 class Sync(Hooked, ReactorPipeline):
     output: Picture
-    state: Half
+    state: ModelSession
 
     def inference(self):
         while True:
@@ -69,7 +69,7 @@ class Sync(Hooked, ReactorPipeline):
 
 class Async(Hooked, ReactorPipeline):
     output: Picture
-    state: Half
+    state: ModelSession
 
     @connected
     async def come(self):

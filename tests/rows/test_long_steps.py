@@ -47,7 +47,7 @@ class AsyncSteps(ReactorPipeline):
             yield picture(1)
 
 
-class Batches(ReactorPipeline):
+class DynamicBatcher(ReactorPipeline):
     output: Picture
 
     def batch_inference(self, sessions):
@@ -92,9 +92,9 @@ def cost(step: int) -> float:
 
 CASES: list[tuple[type, dict[str, Any]]] = [
     *((kind, placement) for kind in (SyncSteps, AsyncSteps) for placement in PLACEMENTS),
-    (Batches, {}), (Ranks, {}), (Loop, {}), (Loop, {"websocket": True}),
-    *((kind, {"max_sessions": 2}) for kind in (SyncSteps, Batches, Loop)),
-    *((kind, {"isolation": "process"}) for kind in (SyncSteps, AsyncSteps, Batches, Loop)),
+    (DynamicBatcher, {}), (Ranks, {}), (Loop, {}), (Loop, {"websocket": True}),
+    *((kind, {"max_sessions": 2}) for kind in (SyncSteps, DynamicBatcher, Loop)),
+    *((kind, {"isolation": "process"}) for kind in (SyncSteps, AsyncSteps, DynamicBatcher, Loop)),
 ]  # fmt: skip
 
 

@@ -605,7 +605,7 @@ async def test_t53_of_a_dedupe_event_the_newest_runs_at_the_place_of_the_first(
     assert [answer["id"] for answer in answers if answer["id"] in (2, 4)] == [2, 4]
 
 
-class Watched(InputState):
+class TracedAwaitable(InputState):
     """Notes each value that it is given after its making."""
 
     x: int = 0
@@ -623,19 +623,19 @@ async def test_consecutive_set_commands_of_one_field_share_a_place_and_are_acked
     thread: bool, autojump_clock: object
 ) -> None:
     class Model(Base):
-        state: Watched
+        state: TracedAwaitable
 
         def inference(self):
             while True:
                 yield picture(self.state.x)
 
-    Watched.given.clear()
+    TracedAwaitable.given.clear()
     async with open_server(Model, step_cost=1, thread=thread) as server, raw_session(server) as peer:
         answers = await send_during_the_first_step(
             peer,
             ("set_x", {"x": 1}), ("set_x", {"x": 2}), ("set_y", {"y": 3}), ("set_x", {"x": 4}), ("set_x", {"x": 5}),
         )  # fmt: skip
-    assert Watched.given == [("x", 2), ("y", 3), ("x", 5)]
+    assert TracedAwaitable.given == [("x", 2), ("y", 3), ("x", 5)]
     assert answers == [ack(number, 1) for number in (1, 2, 3, 4, 5)]
 
 

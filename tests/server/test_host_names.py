@@ -14,7 +14,7 @@ import trio
 from reactor_trio import serve
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.address_limits import is_own_address, page_urls, reachable_hosts
-from reactor_trio.edge.request_policy import Doorman
+from reactor_trio.edge.request_policy import RequestPolicy
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.server.standby import StandbySite
 
@@ -43,7 +43,7 @@ def _name(monkeypatch):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_who_listens_at_all_addresses_is_called_by_each_of_them_and_by_its_name(host):
-    doorman = Doorman(Settings(host=host))
+    doorman = RequestPolicy(Settings(host=host))
     for own in (NAME, host, "127.0.0.1", "localhost", "::1", *reachable_hosts(host)):
         assert doorman.hosts_allowed(own), own
     for foreign in FOREIGN:
@@ -51,11 +51,11 @@ def test_who_listens_at_all_addresses_is_called_by_each_of_them_and_by_its_name(
 
 
 def test_sockets_that_listen_at_all_addresses_count_whatever_the_manifest_says():
-    assert Doorman(Settings(host="0"), "0.0.0.0").hosts_allowed(NAME)
+    assert RequestPolicy(Settings(host="0"), "0.0.0.0").hosts_allowed(NAME)
 
 
 def test_who_listens_at_one_address_is_called_by_it_and_by_its_name_in_the_manifest():
-    doorman = Doorman(Settings(host="gpu.example"), "192.0.2.7")
+    doorman = RequestPolicy(Settings(host="gpu.example"), "192.0.2.7")
     assert doorman.hosts_allowed("gpu.example")
     assert doorman.hosts_allowed("192.0.2.7")
     for other in (NAME, "192.0.2.8", *FOREIGN):
@@ -96,7 +96,7 @@ def test_a_system_that_gives_no_socket_has_no_such_address(refusal, monkeypatch)
     def no_socket(*_args):
         raise OSError(refusal, os.strerror(refusal))
 
-    doorman = Doorman(Settings(host="::"))
+    doorman = RequestPolicy(Settings(host="::"))
     monkeypatch.setattr(socket, "socket", no_socket)
     assert not doorman.hosts_allowed("2001:db8::7")
     assert not is_own_address("2001:db8::7")

@@ -16,7 +16,7 @@ import trio.testing
 
 from reactor_trio import issue_ticket
 from reactor_trio.configuration.settings import AuthSettings, Settings
-from reactor_trio.connection import Hello
+from reactor_trio.connection import ConnectRequest
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.interface import Input, InputState, Output, ReactorPipeline, UploadedFile, Video, disconnected, event
 from reactor_trio.testing import open_server
@@ -389,8 +389,10 @@ async def test_a_place_that_is_not_claimed_in_time_goes_to_the_next(autojump_clo
     heard = []
     async with open_server(Model) as server:
         room = server.runtime.room
-        sleepy = room.enter("a", Hello("control", ()), print, lambda reason: heard.append((reason, trio.current_time())))
-        waiting = room.enter("b", Hello("control", ()), lambda *_: None, lambda _: None)
+        sleepy = room.enter(
+            "a", ConnectRequest("control", ()), print, lambda reason: heard.append((reason, trio.current_time()))
+        )
+        waiting = room.enter("b", ConnectRequest("control", ()), lambda *_: None, lambda _: None)
         assert sleepy.admitted.is_set()
         with trio.fail_after(11):
             await waiting.admitted.wait()

@@ -6,11 +6,11 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 
 
 async def test_a_ring_wakes_all_that_wait_and_leaves_nothing(autojump_clock: trio.testing.MockClock) -> None:
-    bell, woken = Bell(), []
+    bell, woken = RepeatedEvent(), []
 
     async def wait(name: str, deadline: float) -> None:
         await bell.wait(deadline)
@@ -28,7 +28,7 @@ async def test_a_ring_wakes_all_that_wait_and_leaves_nothing(autojump_clock: tri
 
 
 async def test_a_deadline_that_has_passed_is_a_checkpoint(autojump_clock: trio.testing.MockClock) -> None:
-    bell = Bell()
+    bell = RepeatedEvent()
     with trio.testing.assert_checkpoints():
         await bell.wait(-1.0)
     assert trio.current_time() == 0
@@ -38,7 +38,7 @@ async def test_a_deadline_that_has_passed_is_a_checkpoint(autojump_clock: trio.t
 async def test_a_cancellation_is_not_taken_for_the_deadline(
     deadline: float, autojump_clock: trio.testing.MockClock
 ) -> None:
-    bell, passed = Bell(), False
+    bell, passed = RepeatedEvent(), False
     with trio.move_on_after(2) as scope:
         await bell.wait(deadline)
         passed = True
@@ -50,7 +50,7 @@ async def test_a_cancellation_is_not_taken_for_the_deadline(
 
 
 async def test_a_ring_and_the_deadline_at_one_instant_wake_once(autojump_clock: trio.testing.MockClock) -> None:
-    bell, times = Bell(), []
+    bell, times = RepeatedEvent(), []
 
     async def wait() -> None:
         for deadline in (1.0, 2.0):

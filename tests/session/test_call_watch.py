@@ -11,7 +11,7 @@ import trio.testing
 
 from reactor_trio.concurrency import open_model_host
 from reactor_trio.execution.drivers.call_watch import CallWatch, RunningCall, WatchesPieces
-from reactor_trio.execution.drivers.traced_awaitable import Watched
+from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.testing.virtual_time import InlineTime
 
 
@@ -99,7 +99,7 @@ async def test_a_run_is_watched_between_two_awaits_and_only_in_a_session(autojum
             return "over"
 
         observer = WatchesPieces(lambda: session[-1] if session else None)
-        assert await Watched(run(), observer=observer) == "over"
+        assert await TracedAwaitable(run(), observer=observer) == "over"
         assert seen == [[], [], ["run() has awaited nothing"]]  # the piece that found the session had begun before
         assert watch.calls.oldest is None
         assert watch.reported == []

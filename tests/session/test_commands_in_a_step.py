@@ -11,7 +11,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from reactor_trio import InputState, Output, ReactorPipeline, Video
-from reactor_trio.concurrency import Timekeeper
+from reactor_trio.concurrency import ClockHooks
 from reactor_trio.testing import open_server
 
 STEPS = 20
@@ -44,7 +44,7 @@ class Gated(ReactorPipeline):
 
 
 async def test_a_command_during_a_step_is_seen_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reactor_trio.testing.memory_server.HeldTime", lambda _cost: Timekeeper())
+    monkeypatch.setattr("reactor_trio.testing.memory_server.HeldTime", lambda _cost: ClockHooks())
     async with open_server(Gated, thread=True) as server, server.connect() as client, trio.open_nursery() as nursery:
         model = server.model
         try:

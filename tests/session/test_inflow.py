@@ -1,4 +1,4 @@
-"""`Inflow` between two loops that run when the test says so."""
+"""`InputQueue` between two loops that run when the test says so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reactor_trio.errors import BufferClosed
-from reactor_trio.execution.input_queue import Inflow
+from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.interface import Input, InputBuffer, InputFrame, Output, ReactorModel, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
 
@@ -52,7 +52,7 @@ class Host:
 class Setting:
     def __init__(self, model=Pipeline, **options) -> None:
         self.host, self.dropped, self.heard = Host(), Counter(), 0
-        self.flow = Inflow(
+        self.flow = InputQueue(
             self.host, declaration_of(model), self._count, lambda _frame: None, self._hear, lambda: None, **options
         )
         self.buffer: InputBuffer = self.flow.inputs["input"].camera

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reactor_trio.execution.command_queue import Command, Pending
+from reactor_trio.execution.command_queue import Command, CommandQueue
 from reactor_trio.interface.declaration import Sharing
 
 
@@ -12,7 +12,7 @@ def sharing(name: str) -> Sharing:
 
 def applied(*names: str, client: dict[int, int] | None = None) -> list[tuple[str, int, list[int]]]:
     """(name, number that counts, all numbers answered) in order; numbers from 1."""
-    pending = Pending(sharing)
+    pending = CommandQueue(sharing)
     for number, name in enumerate(names, 1):
         pending.add(Command(number, (client or {}).get(number, 0), name, {}, None))
     order = []
@@ -43,7 +43,7 @@ def test_t54_one_run_for_each_client() -> None:
 
 
 def test_what_was_taken_shares_no_more() -> None:
-    pending = Pending(sharing)
+    pending = CommandQueue(sharing)
     pending.add(Command(1, 0, "set_x", {}, None))
     assert pending.take() is not None
     pending.add(Command(2, 0, "set_x", {}, None))

@@ -9,18 +9,18 @@ from reactor_trio.errors import CommandError
 from reactor_trio.execution.session_events import Answer
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.session import SESSION_OVER, CommandRecord, Flood
-from reactor_trio.session.command_ledger import Unanswered
+from reactor_trio.session.command_ledger import CommandLedger
 
 
-def few(over: list[CommandRecord]) -> Unanswered:
-    return Unanswered("s", 7, per_second=4, pending=2, most=3, over=over.append)
+def few(over: list[CommandRecord]) -> CommandLedger:
+    return CommandLedger("s", 7, per_second=4, pending=2, most=3, over=over.append)
 
 
 def sharing(name: str) -> Sharing:
     return "consecutive" if name.startswith("set_") else "anywhere" if name.startswith("ref") else "none"
 
 
-def add(unanswered: Unanswered, name: str) -> int:
+def add(unanswered: CommandLedger, name: str) -> int:
     return unanswered.add(name, b"", None, None, sharing(name)).number
 
 

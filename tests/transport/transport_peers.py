@@ -92,9 +92,9 @@ class TinySite:
         self.requests.append(request)
         if "full" in request.query:
             return Response.plain(503, "no room", {"retry-after": "5"})
-        return self.converse
+        return self.serve_client
 
-    async def converse(self, messages: MessageStream) -> None:
+    async def serve_client(self, messages: MessageStream) -> None:
         self.conversations += 1
         self.result = await self.talk(messages)
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import outcome
 import trio
 
-from reactor_trio.concurrency.clock_hooks import Timekeeper
+from reactor_trio.concurrency.clock_hooks import ClockHooks
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def start_thread(name: str, target: Callable[[], None]) -> threading.Thread:
 class AuthorThread:
     """The thread lives from construction to `close`. `run` and `rest` are for the loop it was made on."""
 
-    def __init__(self, name: str, time: Timekeeper) -> None:
+    def __init__(self, name: str, time: ClockHooks) -> None:
         self._time = time
         self._token = trio.lowlevel.current_trio_token()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()

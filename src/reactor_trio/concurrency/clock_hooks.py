@@ -32,7 +32,7 @@ class LinkedClock(trio.abc.Clock):
         return deadline - self.current_time()
 
 
-class Timekeeper:
+class ClockHooks:
     """Real time: nothing is held, nothing is charged."""
 
     #: whether the model loop is a thread (True) or a task of the I/O loop, for tests that need no thread

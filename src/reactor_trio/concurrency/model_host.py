@@ -32,10 +32,10 @@ import outcome
 import trio
 
 from reactor_trio.concurrency.author_thread import AuthorThread, start_thread
-from reactor_trio.concurrency.clock_hooks import Timekeeper
+from reactor_trio.concurrency.clock_hooks import ClockHooks
 from reactor_trio.concurrency.failure_log import FailureLog
+from reactor_trio.concurrency.observer import ExecutionObserver
 from reactor_trio.concurrency.stacks import await_stack, runs_now, thread_stack
-from reactor_trio.concurrency.witness import Witness
 
 T = TypeVar("T")
 
@@ -74,12 +74,12 @@ def current_call() -> Call:
 class ModelHost:
     """Runs author code. I/O side: `run`, `post`, `stack`. Model side: `post_io`, `time`."""
 
-    def __init__(self, time: Timekeeper) -> None:
+    def __init__(self, time: ClockHooks) -> None:
         self.time = time
         #: model loop: logs exceptions of author code that end no session
         self.failures = FailureLog()
         #: told of sessions, and of what author code raises that no client is told
-        self.witness = Witness()
+        self.observer = ExecutionObserver()
         #: model-side tasks that run now, for leak checks
         self.live_calls = 0
         self._thread: threading.Thread | None = None
@@ -234,9 +234,9 @@ class ModelHost:
 
 
 @asynccontextmanager
-async def open_model_host(time: Timekeeper | None = None) -> AsyncGenerator[ModelHost, None]:
+async def open_model_host(time: ClockHooks | None = None) -> AsyncGenerator[ModelHost, None]:
     """The outermost block of a server: sessions are opened, and have ended, inside it."""
-    host = ModelHost(time or Timekeeper())
+    host = ModelHost(time or ClockHooks())
     async with trio.open_nursery() as nursery:
         with trio.CancelScope(shield=True):  # cancelled half-started it would leave a thread behind
             await nursery.start(host.supervise)

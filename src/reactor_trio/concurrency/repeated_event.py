@@ -14,13 +14,13 @@ from typing import Any
 import trio
 
 
-class Bell:
-    """Wakes waiting tasks of its own loop. `ring` never raises, so it may be posted."""
+class RepeatedEvent:
+    """Wakes waiting tasks of its own loop. `set` never raises, so it may be posted."""
 
     def __init__(self) -> None:
         self._waiting: set[trio.lowlevel.Task] = set()
 
-    def ring(self) -> None:
+    def set(self) -> None:
         """Wake every task that waits now."""
         waiting, self._waiting = self._waiting, set()
         for task in waiting:

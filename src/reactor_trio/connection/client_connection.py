@@ -21,11 +21,11 @@ import msgspec
 import trio
 
 from reactor_trio.admission import Refused
-from reactor_trio.connection.client_sender import Outbound
-from reactor_trio.connection.connect_request import Hello
-from reactor_trio.connection.media_receiver import Inbound
-from reactor_trio.connection.rendition_set import Tiers
-from reactor_trio.connection.resumable_session import Place, Stay
+from reactor_trio.connection.client_sender import ClientSender
+from reactor_trio.connection.connect_request import ConnectRequest
+from reactor_trio.connection.media_receiver import MediaReceiver
+from reactor_trio.connection.rendition_set import RenditionSet
+from reactor_trio.connection.resumable_session import Place, ResumableSession
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text, presentable, readable
@@ -62,66 +62,68 @@ _DATA: dict[str, msgspec.json.Decoder[_Keyframe | _Feedback | _Video]] = {
 }
 
 
-class Desk(Protocol):
+class SessionProvider(Protocol):
     """What a connection asks of its server."""
 
     farewell_timeout: float
 
-    def stay(self, hello: Hello) -> Stay | None:
+    def resumable(self, request: ConnectRequest) -> ResumableSession | None:
         """What a client comes back to."""
 
-    def outbound(self, hello: Hello) -> Outbound:
+    def sender(self, request: ConnectRequest) -> ClientSender:
         """The way out to a new client, or to one that comes back."""
 
-    def inbound(self, outbound: Outbound) -> Inbound:
+    def receiver(self, sender: ClientSender) -> MediaReceiver:
         """The way in of that client."""
 
-    def enter(self, outbound: Outbound) -> Place:
+    def enter(self, sender: ClientSender) -> Place:
         """A place for a controlling client. Raises Refused."""
 
-    def leave(self, outbound: Outbound) -> None:
+    def leave(self, sender: ClientSender) -> None:
         """The connection is over."""
 
-    def open_stay(self, place: Place, outbound: Outbound) -> Stay:
+    def open_resumable(self, place: Place, sender: ClientSender) -> ResumableSession:
         """A new session for an admitted client, whose `run` is the caller's to start: at home."""
 
     def home(self) -> AbstractAsyncContextManager[Callable[[Callable[[], Awaitable[None]]], None]]:
         """Where a stay runs: gives what starts it."""
 
-    def session_to_view(self, hello: Hello) -> Session | None:
+    def session_to_view(self, request: ConnectRequest) -> Session | None:
         """The session that a viewer may watch."""
 
-    def tiers(self, session: Session) -> Tiers:
+    def renditions(self, session: Session) -> RenditionSet:
         """The encoders of a session."""
 
-    def welcome(self, session: Session, outbound: Outbound, hello: Hello, stay: Stay | None = None) -> Welcome:
+    def welcome(
+        self, session: Session, sender: ClientSender, request: ConnectRequest, resumable: ResumableSession | None = None
+    ) -> Welcome:
         """What the client is told first; the controlling one by its stay."""
 
 
-async def converse(desk: Desk, hello: Hello, messages: MessageStream) -> None:
+async def serve_client(provider: SessionProvider, request: ConnectRequest, messages: MessageStream) -> None:
     """Serve one connected client until its socket is closed and its session has unwound. Raises nothing of the client's."""
-    conversation = _Conversation(desk, hello, messages)
-    number = conversation.outbound.number
-    log.info("client %d connects from %s as %s", number, messages.peer, hello.role)
+    conversation = _ClientConnection(provider, request, messages)
+    number = conversation.sender.number
+    log.info("client %d connects from %s as %s", number, messages.peer, request.role)
     try:
-        if hello.role == "viewer":
+        if request.role == "viewer":
             await conversation.watch()
-        elif hello.resume is not None:
+        elif request.resume is not None:
             await conversation.come_back()
         else:
             await conversation.control()
     finally:
-        desk.leave(conversation.outbound)
-        log.info("client %d has left: %s", number, conversation.outbound.end_reason or "client_left")
+        provider.leave(conversation.sender)
+        log.info("client %d has left: %s", number, conversation.sender.end_reason or "client_left")
 
 
-class _Conversation:
-    def __init__(self, desk: Desk, hello: Hello, messages: MessageStream) -> None:
-        self._stay = desk.stay(hello)
-        self.outbound = desk.outbound(hello)
-        self._inbound = desk.inbound(self.outbound)
-        self._desk = desk
-        self._hello = hello
+class _ClientConnection:
+    def __init__(self, provider: SessionProvider, request: ConnectRequest, messages: MessageStream) -> None:
+        self._resumable = provider.resumable(request)
+        self.sender = provider.sender(request)
+        self._receiver = provider.receiver(self.sender)
+        self._provider = provider
+        self._request = request
         self._messages = messages
         self._session: Session | None = None
         self._served = serve_connection()
@@ -129,39 +131,39 @@ class _Conversation:
 
     async def control(self) -> None:
         try:
-            place = self._desk.enter(self.outbound)
+            place = self._provider.enter(self.sender)
         except Refused as refused:
-            self.outbound.end("draining" if refused.reason == "draining" else "no_room")
+            self.sender.end("draining" if refused.reason == "draining" else "no_room")
             await self._farewell()
             return
-        async with self._desk.home() as start:
+        async with self._provider.home() as start:
             try:
                 async with trio.open_nursery() as wire:
                     self._start_wire(wire)
                     await place.admitted.wait()
                     self._begin(start, place)
             finally:
-                if self._stay is None:
+                if self._resumable is None:
                     place.release()
                 await self._lose()
 
     async def come_back(self) -> None:
         """To a stay that was there when the client was admitted, which needed nothing else for that."""
-        if self._stay is None:
-            self.outbound.end("client_left")
+        if self._resumable is None:
+            self.sender.end("client_left")
             await self._farewell()
             return
         try:
             async with trio.open_nursery() as wire:
-                self._take_over(self._stay)
+                self._take_over(self._resumable)
                 self._start_wire(wire)
         finally:
             await self._lose()
 
     async def watch(self) -> None:
-        session = self._desk.session_to_view(self._hello)
+        session = self._provider.session_to_view(self._request)
         if session is None:
-            self.outbound.end("done")
+            self.sender.end("done")
             await self._farewell()
             return
         self._session, self._served.session_id = session, session.id
@@ -170,40 +172,40 @@ class _Conversation:
                 self._welcome(session)
                 self._start_wire(wire)
         finally:
-            session.detach(self.outbound)
+            session.detach(self.sender)
             await self._messages.abort()
 
     def _begin(self, start: Callable[[Callable[[], Awaitable[None]]], None], place: Place) -> None:
         try:
             place.claim()
         except Refused:
-            self.outbound.end("unclaimed")
+            self.sender.end("unclaimed")
             return
         self._served.session_id = place.sid
-        self._stay = self._desk.open_stay(place, self.outbound)
-        self._session = self._stay.session
+        self._resumable = self._provider.open_resumable(place, self.sender)
+        self._session = self._resumable.session
         self._welcome(self._session)
-        start(self._stay.run)
+        start(self._resumable.run)
 
-    def _take_over(self, stay: Stay) -> None:
-        self._session, self._served.session_id = stay.session, stay.session.id
-        stay.take_over(self.outbound)
-        self.outbound.join(self._desk.tiers(stay.session))
-        welcome = self._desk.welcome(stay.session, self.outbound, self._hello, stay)
-        self.outbound.say_again(welcome, self._hello.after)
-        stay.session.attach(self.outbound)
+    def _take_over(self, resumable: ResumableSession) -> None:
+        self._session, self._served.session_id = resumable.session, resumable.session.id
+        resumable.take_over(self.sender)
+        self.sender.join(self._provider.renditions(resumable.session))
+        welcome = self._provider.welcome(resumable.session, self.sender, self._request, resumable)
+        self.sender.say_again(welcome, self._request.after)
+        resumable.session.attach(self.sender)
 
     async def _lose(self) -> None:
         """Before the socket closes: the model learns it no later than the client."""
-        if self._stay is not None:
-            self._stay.lost(self.outbound, self._gone)
+        if self._resumable is not None:
+            self._resumable.lost(self.sender, self._gone)
         with trio.CancelScope(shield=True):
             await self._messages.abort()
 
     def _welcome(self, session: Session) -> None:
-        self.outbound.join(self._desk.tiers(session))
-        self.outbound.say("reactor.welcome", self._desk.welcome(session, self.outbound, self._hello, self._stay))
-        session.attach(self.outbound)
+        self.sender.join(self._provider.renditions(session))
+        self.sender.say("reactor.welcome", self._provider.welcome(session, self.sender, self._request, self._resumable))
+        session.attach(self.sender)
 
     # ---- the wire -----------------------------------------------------------------------------------------------------
 
@@ -211,8 +213,8 @@ class _Conversation:
         wire.start_soon(self._receive, wire.cancel_scope)
         wire.start_soon(self._send, wire.cancel_scope)
         wire.start_soon(self._bound_farewell, wire.cancel_scope)
-        if self._inbound.open:
-            wire.start_soon(self._inbound.run)
+        if self._receiver.open:
+            wire.start_soon(self._receiver.run)
 
     async def _farewell(self) -> None:
         """Say only goodbye."""
@@ -232,7 +234,7 @@ class _Conversation:
 
     async def _send(self, wire: trio.CancelScope) -> None:
         try:
-            await self.outbound.send(self._messages)
+            await self.sender.send(self._messages)
         except PeerGone as gone:
             self._left(gone)
         wire.cancel()
@@ -243,20 +245,20 @@ class _Conversation:
             return
         self._gone = gone
         if isinstance(gone, PeerTooSlow):
-            self.outbound.hang_up("too_slow")
+            self.sender.hang_up("too_slow")
             log.warning("%s took no byte for too long and was closed", self._messages.peer)
         else:
             log.debug("%s left: %s", self._messages.peer, gone)
 
     async def _bound_farewell(self, wire: trio.CancelScope) -> None:
-        await self.outbound.ended.wait()
-        await trio.sleep(self._desk.farewell_timeout)
+        await self.sender.ended.wait()
+        await trio.sleep(self._provider.farewell_timeout)
         wire.cancel()
 
     # ---- what the client says -----------------------------------------------------------------------------------------
 
     def _take(self, message: str | bytes) -> None:
-        if self._stay is not None and self._stay.outbound is not self.outbound:
+        if self._resumable is not None and self._resumable.sender is not self.sender:
             return  # it speaks by another connection now, and has been told what had come until then
         if not isinstance(message, str):
             self._media(message)
@@ -277,22 +279,22 @@ class _Conversation:
 
     def _count_command(self) -> None:
         """Also one that is refused, or cannot be read: who comes back is told how many have come."""
-        if self._stay is not None:
-            self._stay.received += 1
+        if self._resumable is not None:
+            self._resumable.received += 1
 
     def _media(self, message: bytes) -> None:
-        if not self._inbound.open:
+        if not self._receiver.open:
             self._refuse("protocol_error", "a binary message: this model has no input tracks", None)
-        elif self._hello.role == "viewer":
-            self._inbound.not_taken("not_allowed", "a viewer watches; only the controlling client may send media")
+        elif self._request.role == "viewer":
+            self._receiver.not_taken("not_allowed", "a viewer watches; only the controlling client may send media")
         elif self._session is None:
-            self._inbound.not_taken("not_admitted", "this client waits in the queue; media is taken after the welcome")
+            self._receiver.not_taken("not_admitted", "this client waits in the queue; media is taken after the welcome")
         else:
-            self._inbound.take(message, self._session.take_input)
+            self._receiver.take(message, self._session.take_input)
 
     def _command(self, text: ClientText) -> None:
         self._count_command()
-        if self._hello.role == "viewer":
+        if self._request.role == "viewer":
             self._refuse("not_allowed", "a viewer watches; only the controlling client may command", text.id)
         elif self._session is None:
             self._refuse("not_admitted", "this client waits in the queue; commands are taken after the welcome", text.id)
@@ -302,7 +304,7 @@ class _Conversation:
             except CommandError as error:
                 self._refuse(error.code, error.message, text.id)
             except Flood:
-                self.outbound.end("flood")
+                self.sender.end("flood")
 
     def _runtime_message(self, text: ClientText) -> None:
         decoder = _DATA.get(text.type)
@@ -316,12 +318,12 @@ class _Conversation:
             return
         match data:
             case _Keyframe(track):
-                self.outbound.request_keyframe(track)
+                self.sender.request_keyframe(track)
             case _Feedback(track, seq, held_us):
-                self.outbound.acknowledge(track, seq, None if held_us is None else held_us / 1e6)
+                self.sender.acknowledge(track, seq, None if held_us is None else held_us / 1e6)
             case _Video(video):
-                if not self.outbound.choose_video(video):
+                if not self.sender.choose_video(video):
                     self._refuse("protocol_error", f"reactor.video: this server encodes none of {', '.join(video)}", text.id)
 
     def _refuse(self, code: str, message: str, id: int | None) -> None:  # noqa: A002 - the wire's word
-        self.outbound.say("reactor.error", {"code": code, "message": presentable(message)}, id)
+        self.sender.say("reactor.error", {"code": code, "message": presentable(message)}, id)

@@ -16,7 +16,7 @@ PCM = "pcm_s16le"
 MOST_DIGITS = 15
 
 
-class Hello(msgspec.Struct, frozen=True):
+class ConnectRequest(msgspec.Struct, frozen=True):
     """The client's wishes.
 
     Attributes:
@@ -44,7 +44,7 @@ class Hello(msgspec.Struct, frozen=True):
         return f"Hello({self.role})"  # the tokens are secrets
 
 
-class HelloRefused(Exception):
+class ConnectRequestRefused(Exception):
     """The wishes cannot be met; an HTTP status and a line that says why."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -53,28 +53,30 @@ class HelloRefused(Exception):
         self.message = message
 
 
-def parse_hello(query: Mapping[str, str], name: str) -> Hello:
-    """The client's wishes. Raises HelloRefused: 400 for what is not understood, 404 for another model's name."""
+def parse_connect_request(query: Mapping[str, str], name: str) -> ConnectRequest:
+    """The client's wishes. Raises ConnectRequestRefused: 400 for what is not understood, 404 for another model's name."""
     if query.get("model", name) != name:
-        raise HelloRefused(404, f"this server serves {name}, not {query['model']}")
+        raise ConnectRequestRefused(404, f"this server serves {name}, not {query['model']}")
     role = query.get("role", "control")
     if role not in ROLES:
-        raise HelloRefused(400, f"role: {role!r} is not one of control, viewer")
+        raise ConnectRequestRefused(400, f"role: {role!r} is not one of control, viewer")
     wanted = [codec.strip() for codec in query.get("video", "jpeg").split(",")]
     video = () if wanted == ["none"] else choose_codecs(wanted)
     if not video and wanted != ["none"]:
         known = ", ".join(video_codecs())
-        raise HelloRefused(400, f"video: this server encodes {known}, not {', '.join(wanted)}{missing_hint(wanted)}")
+        raise ConnectRequestRefused(
+            400, f"video: this server encodes {known}, not {', '.join(wanted)}{missing_hint(wanted)}"
+        )
     audio = [codec.strip() for codec in query.get("audio", PCM).split(",")]
     sound = () if audio == ["none"] else choose_audio_codecs(audio)
     if not sound and audio != ["none"]:
         known = ", ".join(audio_codecs())
-        raise HelloRefused(400, f"audio: this server encodes {known}, not {', '.join(audio)}{missing_hint(audio)}")
+        raise ConnectRequestRefused(400, f"audio: this server encodes {known}, not {', '.join(audio)}{missing_hint(audio)}")
     token, feedback = query.get("token") or None, query.get("feedback") == "1"
     after = query.get("after") or "1"
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
-        raise HelloRefused(400, "after: expected the number of the last message received, such as 17")
+        raise ConnectRequestRefused(400, "after: expected the number of the last message received, such as 17")
     resume = query.get("resume") or None
     if role == "viewer":
-        return Hello("viewer", video, sound, token, feedback)
-    return Hello("control", video, sound, token, feedback, resume=resume, after=int(after))
+        return ConnectRequest("viewer", video, sound, token, feedback)
+    return ConnectRequest("control", video, sound, token, feedback, resume=resume, after=int(after))

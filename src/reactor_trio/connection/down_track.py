@@ -1,8 +1,8 @@
 """One viewer's way for one video track: what waits for its socket, and how much may be under way.
 
-A *window* bounds what is under way (`pacing.LinkControl`): a frame that is encoded and handed to the system can no longer be
-replaced by a newer one, so without it every buffer between here and a slow viewer fills with old pictures. While the window
-is closed the frame waits unencoded in the tier, where a newer one takes its place.
+A *window* bounds what is under way (`pacing.CongestionWindow`): a frame that is encoded and handed to the system can no
+longer be replaced by a newer one, so without it every buffer between here and a slow viewer fills with old pictures. While
+the window is closed the frame waits unencoded in the tier, where a newer one takes its place.
 
 Packets wait here only where an encoder is shared and another viewer could take the frame earlier. A packet that refers to
 one before it is worth nothing without it, so what misses its deadline takes all that waits with it, and the lane is *gated*:
@@ -22,11 +22,11 @@ import msgspec
 
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import FrameHandle, Origin
-from reactor_trio.pacing import LinkControl
+from reactor_trio.pacing import CongestionWindow
 from reactor_trio.protocol import TrackInfo
 
 if TYPE_CHECKING:
-    from reactor_trio.connection.rendition import Tier
+    from reactor_trio.connection.rendition import Rendition
 
 
 #: bits per second at full quality until the first frame says how large the pictures are
@@ -95,7 +95,7 @@ class _Unconfirmed(msgspec.Struct, frozen=True):
     at: float
 
 
-class Lane:
+class DownTrack:
     """A viewer's way for the video track `spec`, with `index` on the wire.
 
     Args:
@@ -127,10 +127,10 @@ class Lane:
         self.wake = wake
         self.forsaken = forsaken
         #: None: the viewer wants no video now, or none of its codecs can be encoded
-        self.tier: Tier | None = None
+        self.rendition: Rendition | None = None
         #: what the viewer has been told of the track
         self.info = TrackInfo(index, spec.name, "video", "out", self.codec)
-        self.link = LinkControl(_GUESS, 30.0, expected=feedback)
+        self.link = CongestionWindow(_GUESS, 30.0, expected=feedback)
         self._full = _GUESS
         #: whether it has been offered a frame
         self.fresh = True
@@ -166,7 +166,7 @@ class Lane:
     @property
     def waits(self) -> bool:
         """Whether a frame waits for this viewer, encoded or not."""
-        return bool(self._queue) or (self.tier is not None and self.tier.waits)
+        return bool(self._queue) or (self.rendition is not None and self.rendition.waits)
 
     def ready(self, now: float) -> bool:
         """Whether it could send the next frame at once."""
@@ -175,9 +175,9 @@ class Lane:
     def has_packet(self, now: float) -> bool:
         """Whether there is a packet that may be sent now, for who could send it; what is too old is dropped first."""
         self._drop_late(now)
-        if self._cut_off and self.tier is not None:
+        if self._cut_off and self.rendition is not None:
             self._cut_off = False
-            self.tier.refresh(self, now)
+            self.rendition.refresh(self, now)
         return bool(self._queue) and self.link.open(now)
 
     def put(self, coded: CodedFrame, now: float) -> None:

@@ -18,12 +18,12 @@ from typing import Any
 import numpy.typing as npt
 import trio
 
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import ProtocolError
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Overrun, Undecodable
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.media.input_decoder import STREAMS
 from reactor_trio.protocol import Packet, decode_packet
 
@@ -39,7 +39,7 @@ KEYFRAME_FLOOR = 0.5
 _MAX_PTS_US = 2**53  # what a float holds exactly
 
 
-class Inbound:
+class MediaReceiver:
     """The way in of one client.
 
     Args:
@@ -53,13 +53,13 @@ class Inbound:
     def __init__(
         self,
         tracks: tuple[TrackSpec, ...],
-        coders: Coders,
+        codec_pool: CodecPool,
         dropped: Callable[[str, str, int], None],
         refuse: Callable[[str, str], None],
         ask: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._tracks = {index: track for index, track in enumerate(tracks) if track.direction == "in"}
-        self._coders = coders
+        self._codec_pool = codec_pool
         self._dropped = dropped
         self._refuse = refuse
         self._ask = ask
@@ -67,7 +67,7 @@ class Inbound:
         self._gaps: set[int] = set()
         self._asked: dict[int, float] = {}
         self._waiting: deque[tuple[TrackSpec, Packet, Callable[[str, InputFrame], None]]] = deque()
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self._told: dict[int | None, float] = {}
 
     @property
@@ -98,7 +98,7 @@ class Inbound:
             _, lost, _ = self._waiting.popleft()
             self._gaps.add(lost.track)
             self._dropped("input", "overflow", 1)
-        self._bell.ring()
+        self._wakeup.set()
 
     def not_taken(self, code: str, message: str) -> None:
         """A binary message of a client that may not send any."""
@@ -112,7 +112,7 @@ class Inbound:
             while True:
                 under_way = 0
                 if not self._waiting:
-                    await self._bell.wait()
+                    await self._wakeup.wait()
                     continue
                 under_way = 1
                 spec, packet, deliver = self._waiting.popleft()
@@ -127,7 +127,7 @@ class Inbound:
                     continue
                 codec = packet.meta.get("codec")
                 try:
-                    data = await self._coders.decode(decoder, packet.meta, packet.payload)
+                    data = await self._codec_pool.decode(decoder, packet.meta, packet.payload)
                 except (Undecodable, Overrun) as error:
                     if isinstance(error, Overrun):
                         log.error("%s: the %s decoder failed: %s", spec.name, codec, error)

@@ -3,7 +3,8 @@ client that comes back.
 
 Each message gets its number when it is said, whether a connection is there to carry it or not. Numbers begin with the
 welcome, 1; what comes before it has none. A goodbye that ends a connection and not the session is no message of the session:
-see `Outbound.hang_up`. Values of settings are numbered and not kept: the welcome of a client that comes back has the newest.
+see `ClientSender.hang_up`. Values of settings are numbered and not kept: the welcome of a client that comes back has the
+newest.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from reactor_trio.protocol import ServerText, encode_server_text
 WELCOME = "reactor.welcome"
 
 
-class Transcript:
+class MessageLog:
     """The messages of one client.
 
     Args:

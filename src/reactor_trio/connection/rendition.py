@@ -8,8 +8,8 @@ A lane that cannot go on without a packet that stands alone asks for one (`refre
 so that one client cannot make everybody's pictures expensive; a newcomer's floor is lower, since it has no picture at all,
 but not twice within the floor. If the model is at rest, the picture that stands is encoded again.
 
-An encoder may fail, at any frame, or hang (`coders`). Its tier is over then, and whoever made it decides what its lanes get
-instead.
+An encoder may fail, at any frame, or hang (`codec_pool`). Its tier is over then, and whoever made it decides what its lanes
+get instead.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 
 import trio
 
-from reactor_trio.connection.down_track import CodedFrame, DueFrame, Lane, Level
+from reactor_trio.connection.down_track import CodedFrame, DownTrack, DueFrame, Level
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoded, Encoder, Target, full_bitrate
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, packet_head
 
 #: seconds between two packets that stand alone: where one is asked for, and where a newcomer needs one
@@ -32,8 +32,8 @@ NEWCOMER_FLOOR = 0.05
 _STANDS_AFTER = 0.5
 
 
-class Tier:
-    """One encoder and the lanes it serves; made and kept by `Tiers`.
+class Rendition:
+    """One encoder and the lanes it serves; made and kept by `RenditionSet`.
 
     Args:
         index, spec: of the track.
@@ -53,9 +53,9 @@ class Tier:
         encoder: Encoder,
         level: Level,
         settings: CodecSettings,
-        coders: Coders,
+        codec_pool: CodecPool,
         max_age: float,
-        failed: Callable[[Tier, Exception, DueFrame], None],
+        failed: Callable[[Rendition, Exception, DueFrame], None],
         encoded: Callable[[str, float], None],
     ) -> None:
         self.track = spec.name
@@ -66,24 +66,24 @@ class Tier:
         #: whether the newest frame replaced one that was not encoded, and whether the encoder was at work then
         self.replaced = self.outpaced = False
         self.level = level
-        self.lanes: list[Lane] = []
+        self.down_tracks: list[DownTrack] = []
         self._index = index
         self._spec = spec
         self._encoder = encoder
         self._settings = settings
-        self._coders = coders
+        self._codec_pool = codec_pool
         self._max_age = max_age
         self._failed = failed
         self._encoded = encoded
         #: lanes of other tiers that join with the next keyframe
-        self._expected: list[Lane] = []
+        self._expected: list[DownTrack] = []
         self._busy = False
         self._frame: DueFrame | None = None
         self._last: DueFrame | None = None
         #: lanes that want the picture that stands, for themselves, and from when on each may have it
-        self._newcomers: dict[Lane, float] = {}
+        self._newcomers: dict[DownTrack, float] = {}
         #: for whom it is encoded now, None: for every member
-        self._asked: list[Lane] | None = None
+        self._asked: list[DownTrack] | None = None
         self._newest_seq = -1
         self._last_due = -math.inf
         self._last_keyframe = -math.inf
@@ -91,24 +91,24 @@ class Tier:
         self._target: Target | None = None
         self._info: TrackInfo | None = None
 
-    def join(self, lane: Lane) -> None:
+    def join(self, down_track: DownTrack) -> None:
         """A lane is served from now on; what it gets first stands alone."""
-        self.lanes.append(lane)
-        lane.tier, lane.codec = self, self.codec
-        lane.drop_queue("superseded")
+        self.down_tracks.append(down_track)
+        down_track.rendition, down_track.codec = self, self.codec
+        down_track.drop_queue("superseded")
 
-    def expect(self, lane: Lane, now: float) -> None:
+    def expect(self, down_track: DownTrack, now: float) -> None:
         """A lane of another tier joins with the next packet that stands alone, and goes on over there until then."""
-        if lane not in self._expected:
-            self._expected.append(lane)
+        if down_track not in self._expected:
+            self._expected.append(down_track)
         if not self._encoder.intra_only:
-            self.refresh(lane, now)
+            self.refresh(down_track, now)
 
-    def leave(self, lane: Lane) -> None:
+    def leave(self, down_track: DownTrack) -> None:
         """A lane is served no longer."""
-        self.lanes.remove(lane)
-        lane.tier = None
-        self._newcomers.pop(lane, None)
+        self.down_tracks.remove(down_track)
+        down_track.rendition = None
+        self._newcomers.pop(down_track, None)
         self._close_if_alone()
 
     @property
@@ -126,12 +126,12 @@ class Tier:
         """Whether a frame for every member is being encoded."""
         return self._busy and self._asked is None
 
-    def offer(self, lane: Lane, frame: DueFrame, now: float) -> None:
+    def offer(self, down_track: DownTrack, frame: DueFrame, now: float) -> None:
         """A frame is shown now; each member offers it, the first one counts. A newcomer may offer the one that stands."""
-        newcomer, lane.fresh = lane.fresh, False
+        newcomer, down_track.fresh = down_track.fresh, False
         if frame.seq <= self._newest_seq:
             if newcomer:
-                self.refresh(lane, now, newcomer=True)
+                self.refresh(down_track, now, newcomer=True)
             return
         old = self._frame
         self.replaced = old is not None and old is not self._last
@@ -139,36 +139,37 @@ class Tier:
         if old is not None and self.replaced:
             late, thinned = now > old.due + self._max_age, old.due < self._rested_at(old)
             reason = "thinned" if thinned else "late" if late else "superseded"
-            for member in self.lanes:
+            for member in self.down_tracks:
                 member.passed_over(reason, now)
         self._newest_seq, self._frame = frame.seq, frame
 
-    def refresh(self, lane: Lane, now: float, *, newcomer: bool = False) -> None:
-        """`lane` needs a packet that stands alone."""
-        at = lane.refreshed_at + KEYFRAME_FLOOR
+    def refresh(self, down_track: DownTrack, now: float, *, newcomer: bool = False) -> None:
+        """`down_track` needs a packet that stands alone."""
+        at = down_track.refreshed_at + KEYFRAME_FLOOR
         newcomer = newcomer and now >= at
         if not self._encoder.intra_only:
             floor = NEWCOMER_FLOOR if newcomer else KEYFRAME_FLOOR
             self._keyframe_at = min(self._keyframe_at, max(now, self._last_keyframe + floor))
             if newcomer:
-                self._newcomers[lane] = lane.refreshed_at = now
+                self._newcomers[down_track] = down_track.refreshed_at = now
             if not self._busy:
                 self._show_standing()
-        elif self._last is not None and self._frame is None and lane not in self._newcomers:
-            self._newcomers[lane] = lane.refreshed_at = max(now, at)
-        lane.wake()
+        elif self._last is not None and self._frame is None and down_track not in self._newcomers:
+            self._newcomers[down_track] = down_track.refreshed_at = max(now, at)
+        down_track.wake()
 
     def _show_standing(self) -> None:
         if self._frame is None:
             self._frame = self._last
 
-    def may_encode_at(self, lane: Lane, now: float) -> float:
-        """When the task of `lane`, which is ready, may encode what waits; infinite if that is nothing, or under way."""
+    def may_encode_at(self, down_track: DownTrack, now: float) -> float:
+        """When the task of `down_track`, which is ready, may encode what waits; infinite if that is nothing, or under
+        way."""
         if self._busy:
             return math.inf
         frame = self._frame
         if frame is None:
-            return self._newcomers.get(lane, math.inf)
+            return self._newcomers.get(down_track, math.inf)
         if frame is self._last:  # it is encoded again, unless a newer one comes, or a newcomer waits
             return self._keyframe_at if self._newcomers else max(self._keyframe_at, _stands_at(frame))
         if now > frame.due + self._max_age or frame.due < self._rested_at(frame):
@@ -183,7 +184,9 @@ class Tier:
         frame = self._frame or self._last
         assert frame is not None
         began = trio.current_time()
-        self._asked = None if self._frame is not None else [lane for lane, at in self._newcomers.items() if at <= began]
+        self._asked = (
+            None if self._frame is not None else [down_track for down_track, at in self._newcomers.items() if at <= began]
+        )
         self._frame, self._busy = None, True
         coded: CodedFrame | None = None
         error: Exception | None = None
@@ -214,37 +217,39 @@ class Tier:
         if self._frame is None:
             self._frame = frame
         elif frame is not self._last:
-            for member in self.lanes:
+            for member in self.down_tracks:
                 member.lose(reason)
 
     def _hand_out(self, frame: DueFrame, coded: CodedFrame) -> None:
         self._last, self._last_due, now = frame, frame.due, trio.current_time()
         taken_in = self._take_in() if coded.keyframe else ()
-        for member in list(self.lanes if self._asked is None else self._asked):
-            if member.tier is not self:  # who was asked for may have left meanwhile
+        for member in list(self.down_tracks if self._asked is None else self._asked):
+            if member.rendition is not self:  # who was asked for may have left meanwhile
                 continue
             if member in taken_in and self._encoder.intra_only and member.newest_seq >= frame.seq:
                 continue  # it has had this one of the tier that it came from
             member.put(coded, now)
-        served = self.lanes if self._asked is None else self._asked
-        self._newcomers = {lane: at for lane, at in self._newcomers.items() if lane.gated or lane not in served}
+        served = self.down_tracks if self._asked is None else self._asked
+        self._newcomers = {
+            down_track: at for down_track, at in self._newcomers.items() if down_track.gated or down_track not in served
+        }
         if self._keyframe_at < math.inf:
             self._show_standing()
         self._wake_members()
 
-    def _take_in(self) -> Sequence[Lane]:
+    def _take_in(self) -> Sequence[DownTrack]:
         expected, self._expected = self._expected, []
         taken_in = []
-        for lane in expected:
-            if lane.tier is not None and lane.tier is not self and lane.codec == self.codec:
-                lane.tier.leave(lane)
-                self.join(lane)
-                taken_in.append(lane)
+        for down_track in expected:
+            if down_track.rendition is not None and down_track.rendition is not self and down_track.codec == self.codec:
+                down_track.rendition.leave(down_track)
+                self.join(down_track)
+                taken_in.append(down_track)
         return taken_in
 
     def _wake_members(self) -> None:
         if self._frame is not None or self._newcomers:
-            for member in self.lanes:
+            for member in self.down_tracks:
                 member.wake()
 
     def _new_target(self, frame: DueFrame) -> Target | None:
@@ -263,7 +268,7 @@ class Tier:
             self._encoder.configure(target)
         if self._keyframe_at <= began:
             self._encoder.request_keyframe()
-        encoded = await self._coders.encode(self._encoder, frame.frame)
+        encoded = await self._codec_pool.encode(self._encoder, frame.frame)
         self._info = self._encoder.describe(self._index, self._spec, encoded.size)
         return encoded
 
@@ -296,13 +301,13 @@ class Tier:
         return -math.inf if divisor == 1 else self._last_due + (divisor - 0.5) * frame.duration
 
     def _close_if_alone(self) -> None:
-        if not self.lanes and not self._busy:
+        if not self.down_tracks and not self._busy:
             self._close()
 
     def _close(self) -> None:
         if not self.closed:
             self.closed = True
-            self._coders.close(self._encoder)
+            self._codec_pool.close(self._encoder)
 
 
 def _stands_at(frame: DueFrame) -> float:

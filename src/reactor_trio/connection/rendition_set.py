@@ -1,11 +1,11 @@
 """Which viewers share an encoder: those of one session that want the same.
 
 A member of a tier that cannot keep up is never waited for: its packets wait in its lane until they are too old. Nor does it
-lower the others' quality. What its link carries is measured (`pacing.LinkControl`); a member alone on its tier takes the
-tier with it, one among several leaves for a lower tier, of which a track has at most three. Who has recovered goes back.
+lower the others' quality. What its link carries is measured (`pacing.CongestionWindow`); a member alone on its tier takes
+the tier with it, one among several leaves for a lower tier, of which a track has at most three. Who has recovered goes back.
 
-A codec whose encoder has failed is not opened again in its session; one whose encoder hangs (`coders`) is opened in none.
-The lanes that it served go on with the next codec that their viewers decode, from the frame that could not be encoded.
+A codec whose encoder has failed is not opened again in its session; one whose encoder hangs (`codec_pool`) is opened in
+none. The lanes that it served go on with the next codec that their viewers decode, from the frame that could not be encoded.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 import trio
 
-from reactor_trio.connection.down_track import DueFrame, Lane, Level
-from reactor_trio.connection.rendition import Tier
+from reactor_trio.connection.down_track import DownTrack, DueFrame, Level
+from reactor_trio.connection.rendition import Rendition
 from reactor_trio.media import CodecSettings, full_bitrate, open_encoder
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -38,7 +38,7 @@ class _Shape(msgspec.Struct, frozen=True):
     fps: float
 
 
-class Tiers:
+class RenditionSet:
     """The tiers of one session.
 
     Args:
@@ -51,47 +51,47 @@ class Tiers:
     def __init__(
         self,
         settings: CodecSettings,
-        coders: Coders,
+        codec_pool: CodecPool,
         max_age: float,
         encoded: Callable[[str, float], None] = lambda _codec, _seconds: None,
     ) -> None:
         self._settings = settings
-        self._coders = coders
+        self._codec_pool = codec_pool
         self._max_age = max_age
         self._encoded = encoded
-        self._tiers: dict[str, list[Tier]] = {}
+        self._renditions: dict[str, list[Rendition]] = {}
         #: (track, codec) of encoders that have failed
         self._failed: set[tuple[str, str]] = set()
-        self._shapes: dict[Lane, _Shape] = {}
+        self._shapes: dict[DownTrack, _Shape] = {}
 
-    def join(self, lane: Lane) -> None:
+    def join(self, down_track: DownTrack) -> None:
         """A viewer watches a track from now on, or wants it in another codec; it is told if none can be encoded."""
-        self.leave(lane)
-        lane.codec = lane.codecs[0]
-        self._place(lane)
+        self.leave(down_track)
+        down_track.codec = down_track.codecs[0]
+        self._place(down_track)
 
-    def leave(self, lane: Lane) -> None:
+    def leave(self, down_track: DownTrack) -> None:
         """A viewer watches a track no longer."""
-        self._shapes.pop(lane, None)
-        if (tier := lane.tier) is not None:
-            tier.leave(lane)
+        self._shapes.pop(down_track, None)
+        if (rendition := down_track.rendition) is not None:
+            rendition.leave(down_track)
 
-    def offer(self, lane: Lane, frame: DueFrame) -> bool | None:
+    def offer(self, down_track: DownTrack, frame: DueFrame) -> bool | None:
         """A frame is shown now; the lane may move to another tier for it.
 
         Returns whether it replaced one that the lane's link would have taken, because the encoder is still at work. None:
         it replaced one for another reason, or the lane takes no video.
         """
-        if lane.tier is None:
+        if down_track.rendition is None:
             return None
         now = trio.current_time()
-        self._measure(lane, frame, now)
-        self._review(lane, now)
-        assert lane.tier is not None
-        lane.tier.offer(lane, frame, now)
-        if not lane.tier.replaced:
+        self._measure(down_track, frame, now)
+        self._review(down_track, now)
+        assert down_track.rendition is not None
+        down_track.rendition.offer(down_track, frame, now)
+        if not down_track.rendition.replaced:
             return False
-        return True if lane.tier.outpaced and lane.ready(now) else None
+        return True if down_track.rendition.outpaced and down_track.ready(now) else None
 
     def usable(self, track: str, codecs: Sequence[str]) -> tuple[str, ...]:
         """Those of the codecs whose encoder has not failed."""
@@ -99,118 +99,127 @@ class Tiers:
 
     def count(self, track: str) -> int:
         """How many tiers a track has."""
-        return sum(bool(tier.lanes) for tier in self._tiers.get(track, ()))
+        return sum(bool(rendition.down_tracks) for rendition in self._renditions.get(track, ()))
 
     def leftovers(self) -> list[str]:
         """Encoders that are open, in words; none once every viewer has left."""
         return [
-            f"encoder {tier.implementation} of {track}"
-            for track, tiers in self._tiers.items() for tier in tiers if not tier.closed
+            f"encoder {rendition.implementation} of {track}"
+            for track, renditions in self._renditions.items() for rendition in renditions if not rendition.closed
         ]  # fmt: skip
 
-    def _measure(self, lane: Lane, frame: DueFrame, now: float) -> None:
+    def _measure(self, down_track: DownTrack, frame: DueFrame, now: float) -> None:
         """Tell the lane what full quality is."""
         fps = 1 / frame.duration
-        shape = self._shapes.get(lane)
+        shape = self._shapes.get(down_track)
         if shape is None or shape.size != frame.size or not 0.9 < fps / shape.fps < 1.1:
-            self._shapes[lane] = _Shape(frame.size, fps)
-            lane.describe(full_bitrate(lane.codec, *frame.size, fps, self._settings), fps, frame.size, now)
+            self._shapes[down_track] = _Shape(frame.size, fps)
+            down_track.describe(full_bitrate(down_track.codec, *frame.size, fps, self._settings), fps, frame.size, now)
 
-    def _review(self, lane: Lane, now: float) -> None:
+    def _review(self, down_track: DownTrack, now: float) -> None:
         """Keep the lane on its tier, change the tier's level, or move the lane."""
-        tier, wanted = lane.tier, lane.wanted
-        assert tier is not None
-        if len(tier.lanes) == 1:
-            tier.level = wanted
-            if (better := self._better(lane, tier)) is not None:
-                better.expect(lane, now)
-        elif _too_much(tier.level, wanted):
-            self._move_down(lane, now)
-        elif _rank(wanted) > _rank(tier.level):  # else there is a member for whom it must not rise: this one
-            least = min((member.wanted for member in tier.lanes), key=_rank)
-            if _rank(least) > _rank(tier.level):
-                tier.level = least
+        rendition, wanted = down_track.rendition, down_track.wanted
+        assert rendition is not None
+        if len(rendition.down_tracks) == 1:
+            rendition.level = wanted
+            if (better := self._better(down_track, rendition)) is not None:
+                better.expect(down_track, now)
+        elif _too_much(rendition.level, wanted):
+            self._move_down(down_track, now)
+        elif _rank(wanted) > _rank(rendition.level):  # else there is a member for whom it must not rise: this one
+            least = min((member.wanted for member in rendition.down_tracks), key=_rank)
+            if _rank(least) > _rank(rendition.level):
+                rendition.level = least
 
-    def _better(self, lane: Lane, tier: Tier) -> Tier | None:
+    def _better(self, down_track: DownTrack, rendition: Rendition) -> Rendition | None:
         """A tier as good as the lane's own, to be shared instead of it: of two alike the one that is there for longer."""
-        tiers = self._of(lane)
-        for place, other in enumerate(tiers):
-            if other is tier or other.codec != tier.codec or not _near(other.level, lane.wanted):
+        renditions = self._of(down_track)
+        for place, other in enumerate(renditions):
+            if other is rendition or other.codec != rendition.codec or not _near(other.level, down_track.wanted):
                 continue
-            rank, own = _rank(other.level), _rank(tier.level)
-            if rank > own or (rank == own and place < tiers.index(tier)):
+            rank, own = _rank(other.level), _rank(rendition.level)
+            if rank > own or (rank == own and place < renditions.index(rendition)):
                 return other
         return None
 
-    def _move_down(self, lane: Lane, now: float) -> None:
-        lower = self._choose(lane)
-        if lower is None or lower is lane.tier:  # it is on the least there is: what it misses takes it to the next keyframe
+    def _move_down(self, down_track: DownTrack, now: float) -> None:
+        lower = self._choose(down_track)
+        if (
+            lower is None or lower is down_track.rendition
+        ):  # it is on the least there is: what it misses takes it to the next keyframe
             return
-        assert lane.tier is not None
-        lane.tier.leave(lane)
-        lower.join(lane)
-        lower.refresh(lane, now)
+        assert down_track.rendition is not None
+        down_track.rendition.leave(down_track)
+        lower.join(down_track)
+        lower.refresh(down_track, now)
 
-    def _place(self, lane: Lane) -> None:
-        tier = self._choose(lane)
-        if tier is None:
-            lane.forsaken()
+    def _place(self, down_track: DownTrack) -> None:
+        rendition = self._choose(down_track)
+        if rendition is None:
+            down_track.forsaken()
         else:
-            tier.join(lane)
+            rendition.join(down_track)
 
-    def _choose(self, lane: Lane) -> Tier | None:
+    def _choose(self, down_track: DownTrack) -> Rendition | None:
         """A tier that suits the lane; a new one if there is none and room for it. None: its codecs cannot be encoded."""
-        tiers = self._of(lane)
-        known = [tier for tier in tiers if tier.codec in lane.codecs]
-        for codec in dict.fromkeys((lane.codec, *lane.codecs)):
-            same = [tier for tier in tiers if tier.codec == codec]
-            suiting = [tier for tier in same if _near(tier.level, lane.wanted)]
+        renditions = self._of(down_track)
+        known = [rendition for rendition in renditions if rendition.codec in down_track.codecs]
+        for codec in dict.fromkeys((down_track.codec, *down_track.codecs)):
+            same = [rendition for rendition in renditions if rendition.codec == codec]
+            suiting = [rendition for rendition in same if _near(rendition.level, down_track.wanted)]
             if suiting:
-                return max(suiting, key=lambda tier: _rank(tier.level))
+                return max(suiting, key=lambda rendition: _rank(rendition.level))
             known = same or known
-            if known and len(tiers) >= MOST_TIERS:
+            if known and len(renditions) >= MOST_TIERS:
                 break
-            if (tier := self._open(lane, codec)) is not None:
-                return tier
+            if (rendition := self._open(down_track, codec)) is not None:
+                return rendition
         if not known:
             return None
-        below = [tier for tier in known if not _too_much(tier.level, lane.wanted)]
+        below = [rendition for rendition in known if not _too_much(rendition.level, down_track.wanted)]
         return max(below, key=lambda t: _rank(t.level)) if below else min(known, key=lambda t: _rank(t.level))
 
-    def _open(self, lane: Lane, codec: str) -> Tier | None:
+    def _open(self, down_track: DownTrack, codec: str) -> Rendition | None:
         """A new tier; None if its codec cannot be encoded in this session."""
-        track = lane.spec.name
+        track = down_track.spec.name
         if self._fails(track, codec):
             return None
         try:
-            encoder = open_encoder(lane.spec, codec, self._settings)
+            encoder = open_encoder(down_track.spec, codec, self._settings)
         except Exception as error:  # whatever a codec, its driver or a device says
             self._blame(track, codec, "not opened", error)
             return None
-        tier = Tier(
-            lane.index, lane.spec, encoder, lane.wanted, self._settings, self._coders, self._max_age, self._replace,
+        rendition = Rendition(
+            down_track.index,
+            down_track.spec,
+            encoder,
+            down_track.wanted,
+            self._settings,
+            self._codec_pool,
+            self._max_age,
+            self._replace,
             self._encoded,
         )
-        self._tiers[track].append(tier)
-        return tier
+        self._renditions[track].append(rendition)
+        return rendition
 
-    def _replace(self, tier: Tier, error: Exception, frame: DueFrame) -> None:
+    def _replace(self, rendition: Rendition, error: Exception, frame: DueFrame) -> None:
         """The encoder of a tier has failed: its lanes go on elsewhere, from `frame`."""
-        lanes = list(tier.lanes)
-        for lane in lanes:
-            self.leave(lane)
-        self._blame(tier.track, tier.codec, tier.implementation, error)
-        for lane in lanes:
-            lane.fresh = True
-            self._place(lane)
-            if lane.tier is None:
-                lane.lose("encoder_failed")
+        down_tracks = list(rendition.down_tracks)
+        for down_track in down_tracks:
+            self.leave(down_track)
+        self._blame(rendition.track, rendition.codec, rendition.implementation, error)
+        for down_track in down_tracks:
+            down_track.fresh = True
+            self._place(down_track)
+            if down_track.rendition is None:
+                down_track.lose("encoder_failed")
                 continue
-            self.offer(lane, frame)
-            lane.wake()
+            self.offer(down_track, frame)
+            down_track.wake()
 
     def _fails(self, track: str, codec: str) -> bool:
-        return (track, codec) in self._failed or self._coders.hangs("encoder", codec)
+        return (track, codec) in self._failed or self._codec_pool.hangs("encoder", codec)
 
     def _blame(self, track: str, codec: str, implementation: str, error: Exception) -> None:
         self._failed.add((track, codec))
@@ -219,23 +228,23 @@ class Tiers:
             track, codec, implementation, type(error).__name__, error, exc_info=error,
         )  # fmt: skip
 
-    def _of(self, lane: Lane) -> list[Tier]:
+    def _of(self, down_track: DownTrack) -> list[Rendition]:
         """The tiers of the lane's track that have members, the oldest first."""
-        tiers = [tier for tier in self._tiers.get(lane.spec.name, ()) if not tier.closed]
-        self._tiers[lane.spec.name] = tiers
-        return [tier for tier in tiers if tier.lanes]
+        renditions = [rendition for rendition in self._renditions.get(down_track.spec.name, ()) if not rendition.closed]
+        self._renditions[down_track.spec.name] = renditions
+        return [rendition for rendition in renditions if rendition.down_tracks]
 
 
 def _rank(level: Level) -> tuple[float, float, float]:
     return level.scale, -level.divisor, level.share
 
 
-def _too_much(tier: Level, wanted: Level) -> bool:
+def _too_much(rendition: Level, wanted: Level) -> bool:
     """Whether a tier gives more than a lane's link carries."""
-    return tier.scale > wanted.scale or tier.divisor < wanted.divisor or wanted.share < _TOO_MUCH * tier.share
+    return rendition.scale > wanted.scale or rendition.divisor < wanted.divisor or wanted.share < _TOO_MUCH * rendition.share
 
 
-def _near(tier: Level, wanted: Level) -> bool:
+def _near(rendition: Level, wanted: Level) -> bool:
     """Whether a tier gives about what a lane's link carries, and not more."""
-    alike = tier.scale == wanted.scale and tier.divisor == wanted.divisor
-    return alike and _NEAR * wanted.share <= tier.share <= 1.05 * wanted.share
+    alike = rendition.scale == wanted.scale and rendition.divisor == wanted.divisor
+    return alike and _NEAR * wanted.share <= rendition.share <= 1.05 * wanted.share

@@ -4,8 +4,8 @@
               |            is over, which is the deadline of the scope
               '- its place in the waiting room, given back when the session has unwound and the goodbye is said
 
-Where it runs depends on whether a session may outlive its connection (`Desk.home`): in the scope of that connection, or in
-the server's. The rest is the same: without time to come back a client that is lost has left.
+Where it runs depends on whether a session may outlive its connection (`SessionProvider.home`): in the scope of that
+connection, or in the server's. The rest is the same: without time to come back a client that is lost has left.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 import trio
 
-from reactor_trio.concurrency.repeated_event import Bell
-from reactor_trio.connection.client_sender import Outbound
-from reactor_trio.connection.message_log import Transcript
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.connection.client_sender import ClientSender
+from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
 from reactor_trio.session import Session
@@ -46,7 +46,7 @@ class Place(Protocol):
         """Give back whatever is held; the next client may come."""
 
 
-class Stay:
+class ResumableSession:
     """A session and the client that controls it.
 
     Args:
@@ -66,25 +66,25 @@ class Stay:
         self,
         session: Session,
         place: Place,
-        outbound: Outbound,
+        sender: ClientSender,
         window: float,
         run_session: Callable[[Session], Awaitable[None]],
-        changed: Callable[[Stay], None],
+        changed: Callable[[ResumableSession], None],
     ) -> None:
         self.session = session
         self.token = secrets.token_urlsafe(32) if window else None
-        self.claims = outbound.hello.claims
-        self.number, self.joined_at = outbound.number, outbound.joined_at
-        self.transcript = outbound.transcript
+        self.claims = sender.request.claims
+        self.number, self.joined_at = sender.number, sender.joined_at
+        self.message_log = sender.message_log
         self.received = 0
-        self.outbound: Outbound | None = outbound
+        self.sender: ClientSender | None = sender
         self.over = False
         self._place = place
         self._window = window
         self._run_session = run_session
         self._changed = changed
         self._scope = trio.CancelScope()
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
 
     @property
     def open(self) -> bool:
@@ -94,73 +94,73 @@ class Stay:
     @property
     def away(self) -> bool:
         """Whether the session runs although its client is not there."""
-        return self.outbound is None and self.open
+        return self.sender is None and self.open
 
     @property
     def end_reason(self) -> EndReason | None:
         """Why the client is going, None if it is not."""
-        return self.session.reason or (None if self.outbound is None else self.outbound.end_reason)
+        return self.session.reason or (None if self.sender is None else self.sender.end_reason)
 
     async def run(self) -> None:
         """The stay's whole life; returns when nothing is left of it."""
         try:
             with self._scope:
                 await self._run_session(self.session)
-            while self.outbound is not None:
-                await self._bell.wait()
+            while self.sender is not None:
+                await self._wakeup.wait()
         finally:
             self.over = True
             self._place.release()
             self._changed(self)
 
-    def take_over(self, outbound: Outbound) -> None:
-        """The client is back: `outbound` is its connection from now on, and one that it still has is ended."""
-        before, self.outbound = self.outbound, outbound
+    def take_over(self, sender: ClientSender) -> None:
+        """The client is back: `sender` is its connection from now on, and one that it still has is ended."""
+        before, self.sender = self.sender, sender
         self._scope.deadline = math.inf
         log.info("session %s has its client again", self.session.id)
         if before is not None:
             before.hang_up("taken_over")
         self._changed(self)
 
-    def lost(self, outbound: Outbound, why: PeerGone | None) -> None:
+    def lost(self, sender: ClientSender, why: PeerGone | None) -> None:
         """A connection is over; `why` is how its client went, None if it was not the client that ended it."""
-        if self.outbound is not outbound:
+        if self.sender is not sender:
             return  # another has taken its place
-        self.outbound = None
-        if self.open and _may_come_back(outbound, why):
+        self.sender = None
+        if self.open and _may_come_back(sender, why):
             self._scope.deadline = trio.current_time() + self._window
             log.info("session %s has lost its client, which may come back in %g s", self.session.id, self._window)
-            self.session.keep_for(Absent(outbound.number, outbound.joined_at, self.transcript))
+            self.session.keep_for(DetachedClient(sender.number, sender.joined_at, self.message_log))
         else:
-            self.session.detach(outbound)
-            self.session.reason = self.session.reason or outbound.end_reason or "client_left"
+            self.session.detach(sender)
+            self.session.reason = self.session.reason or sender.end_reason or "client_left"
             self._scope.cancel()
-        self._bell.ring()
+        self._wakeup.set()
         self._changed(self)
 
 
-def _may_come_back(outbound: Outbound, why: PeerGone | None) -> bool:
+def _may_come_back(sender: ClientSender, why: PeerGone | None) -> bool:
     if why is not None and why.code in FINAL_CODES:
         return False
-    return outbound.end_reason == "too_slow" or (outbound.end_reason is None and why is not None)
+    return sender.end_reason == "too_slow" or (sender.end_reason is None and why is not None)
 
 
-class Absent:
+class DetachedClient:
     """Stands for a controlling client that is away: what it is told is kept, what is shown it does not see."""
 
     watches = False
 
-    def __init__(self, number: int, joined_at: float, transcript: Transcript) -> None:
+    def __init__(self, number: int, joined_at: float, message_log: MessageLog) -> None:
         self.number = number
         self.joined_at = joined_at
-        self._transcript = transcript
+        self._message_log = message_log
 
     def offer(self, bundle: Bundle, pts: float) -> None:
         """Nobody looks."""
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
         """It will be told when it is back."""
-        self._transcript.add(type, data, id)
+        self._message_log.add(type, data, id)
 
     def say_values(self, values: dict[str, Any], sent: Callable[[], object]) -> None:
         """The welcome will have them when it is back."""

@@ -9,10 +9,10 @@ import msgspec
 from reactor_trio.connection.down_track import CodedFrame
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 
 
-class OutboundServices(msgspec.Struct, frozen=True):
+class SenderServices(msgspec.Struct, frozen=True):
     """What the ways out need of their server.
 
     Attributes:
@@ -31,7 +31,7 @@ class OutboundServices(msgspec.Struct, frozen=True):
 
     tracks: tuple[TrackSpec, ...]
     codec: CodecSettings
-    coders: Coders
+    codec_pool: CodecPool
     max_age: float
     message_limit: int
     dropped: Callable[[str, str, int], None]

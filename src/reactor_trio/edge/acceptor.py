@@ -37,7 +37,7 @@ class AddressedSite(Site, Protocol):
         """Of one connection."""
 
 
-class Reception:
+class Acceptor:
     """Takes the connections of one port.
 
     Args:

@@ -24,7 +24,7 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _ONE_SESSION = re.compile(rf"{SESSIONS_PATH}/([A-Za-z0-9_-]{{1,64}})")
 
 
-class Doorman:
+class RequestPolicy:
     """Who may ask, and how much one connection may use: what the settings say of every site.
 
     Args:
@@ -92,7 +92,7 @@ class Doorman:
         return None
 
 
-class AccessSite(Doorman):
+class AccessSite(RequestPolicy):
     """A site that asks who somebody is, and tells who may not come in.
 
     Attributes:

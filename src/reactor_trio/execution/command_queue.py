@@ -35,19 +35,19 @@ class Command(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class PendingCommand:
+class QueuedCommand:
     """One place in the order: the command that counts, and the numbers of all that are answered with it."""
 
     command: Command
     numbers: list[int] = field(default_factory=list)
 
 
-class Pending:
+class CommandQueue:
     """The pending commands of one session. `sharing` says how commands of a name share a place."""
 
     def __init__(self, sharing: Callable[[str], Sharing]) -> None:
         self._sharing = sharing
-        self._places: deque[PendingCommand] = deque()
+        self._places: deque[QueuedCommand] = deque()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -56,16 +56,16 @@ class Pending:
         """A command has arrived."""
         place = self._shared_place(command)
         if place is None:
-            self._places.append(PendingCommand(command, [command.number]))
+            self._places.append(QueuedCommand(command, [command.number]))
         else:
             place.command = command
             place.numbers.append(command.number)
 
-    def take(self) -> PendingCommand | None:
+    def take(self) -> QueuedCommand | None:
         """The next to apply."""
         return self._places.popleft() if self._places else None
 
-    def _shared_place(self, command: Command) -> PendingCommand | None:
+    def _shared_place(self, command: Command) -> QueuedCommand | None:
         sharing = self._sharing(command.name)
         if sharing == "none":
             return None

@@ -3,14 +3,14 @@
 The tasks of a connection share one `Served`, which is filled in when its session is known: those that read and write its
 socket begin before that. Context variables carry it to the session's half on the model loop, to author code, and to the
 worker threads and tasks that either starts with Trio. Code of a `run()` loop outlives sessions; for it counts the one that
-it last saw (`port`).
+it last saw (`binding`).
 """
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 
-from reactor_trio.execution.session_binding import seen_half
+from reactor_trio.execution.session_binding import observed_runner
 
 
 class Served:
@@ -36,8 +36,8 @@ def current_session() -> str | None:
     that these start with Trio. A plain `threading.Thread` starts without context variables; give it
     `contextvars.copy_context().run` as its target.
     """
-    half = seen_half()
-    if half is not None:
-        return half.session_id
+    runner = observed_runner()
+    if runner is not None:
+        return runner.session_id
     served = _SERVED.get()
     return None if served is None else served.session_id

@@ -23,7 +23,7 @@ from reactor_trio.interface.input_buffer import INPUT_BYTES, InputBuffer, InputF
 from reactor_trio.interface.tracks import Input
 
 
-class Inflow:
+class InputQueue:
     """The input tracks of one model instance.
 
     Args:

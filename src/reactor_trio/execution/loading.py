@@ -13,11 +13,11 @@ import msgspec
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.drivers.turns import Turn
-from reactor_trio.execution.local_session import ModelHalf
 from reactor_trio.execution.model_checks import buffer_size_of, check_model, refuse_no_generator, sessions_of
-from reactor_trio.execution.model_session import LocalHalf
-from reactor_trio.execution.session_binding import Port
-from reactor_trio.execution.session_copies import Seats
+from reactor_trio.execution.model_session import LocalModelSession
+from reactor_trio.execution.session_binding import SessionBinding
+from reactor_trio.execution.session_copies import SessionCopies
+from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.interface.video_model import VideoModel, instantiate
@@ -31,21 +31,24 @@ class LoadedModel(msgspec.Struct, frozen=True):
 
     model: Model
     declaration: Declaration
-    seats: Seats
+    session_copies: SessionCopies
     max_sessions: int
     max_fps: float
     buffer_size: int
     #: makes a session's side on the model loop
-    model_half: Callable[..., ModelHalf] = ModelHalf
+    runner_type: Callable[..., SessionRunner] = SessionRunner
 
-    def open_half(self, session_id: str, client: tuple[int, float], *, host: ModelHost, settings: Settings) -> LocalHalf:
-        """The model's side of a new session; see `SessionServices.open_half`."""
-        seat = self.seats.take()
-        return LocalHalf(
-            session_id, client, host=host, model=seat.model, port=seat.port, declaration=self.declaration,
+    def open_model_session(
+        self, session_id: str, client: tuple[int, float], *, host: ModelHost, settings: Settings
+    ) -> LocalModelSession:
+        """The model's side of a new session; see `SessionServices.open_model_session`."""
+        session_copy = self.session_copies.take()
+        return LocalModelSession(
+            session_id, client, host=host, model=session_copy.model, binding=session_copy.binding,
+            declaration=self.declaration,
             max_fps=self.max_fps, buffer_size=self.buffer_size, hold=settings.slow_client == "hold",
-            stuck_after=settings.stuck_after, own_model=seat.own,
-            closed=partial(self.seats.give_back, seat), model_half=self.model_half,
+            stuck_after=settings.stuck_after, own_model=session_copy.own,
+            closed=partial(self.session_copies.give_back, session_copy), runner_type=self.runner_type,
         )  # fmt: skip
 
 
@@ -73,11 +76,11 @@ async def load_model(
     max_fps = checked_fps(settings.max_fps or model.max_fps)
     declared = _declared_fps(model) if settings.fps is None else settings.fps
 
-    def open_port(turn: Turn | None = None) -> Port:
+    def open_binding(turn: Turn | None = None) -> SessionBinding:
         no_client = partial(dropped, "model", "no_client")
-        return Port(host, declaration, declared, max_fps, no_client, dropped, turn, settings.limits.input_bytes)
+        return SessionBinding(host, declaration, declared, max_fps, no_client, dropped, turn, settings.limits.input_bytes)
 
-    model._reactor_port = port = open_port()
+    model._reactor_binding = binding = open_binding()
     prepare(model)
     if isinstance(model, ReactorModel):
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
@@ -86,9 +89,9 @@ async def load_model(
     if declaration.kind == "pipeline" and not declaration.batched:  # once more: it may have assigned one
         refuse_no_generator(model_class.__qualname__, model.inference)  # type: ignore[attr-defined]
     buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
-    seats = Seats(model, declaration, port, max_sessions, host, open_port)
+    session_copies = SessionCopies(model, declaration, binding, max_sessions, host, open_binding)
     return LoadedModel(
-        model, declaration, seats, max_sessions, checked_fps(settings.max_fps or model.max_fps), buffer_size
+        model, declaration, session_copies, max_sessions, checked_fps(settings.max_fps or model.max_fps), buffer_size
     )
 
 

@@ -11,10 +11,10 @@ import trio
 
 from reactor_trio.concurrency import ModelHost, SessionOver, with_twin
 from reactor_trio.execution.drivers.call_watch import WatchesPieces
-from reactor_trio.execution.drivers.traced_awaitable import Watched
+from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.drivers.turns import SharedTurn, Turns
-from reactor_trio.execution.session_binding import Port
-from reactor_trio.execution.session_copies import Seat, Seats
+from reactor_trio.execution.session_binding import SessionBinding
+from reactor_trio.execution.session_copies import SessionCopies, SessionCopy
 from reactor_trio.interface.model import ReactorModel
 
 log = logging.getLogger("reactor_trio.server")
@@ -42,24 +42,24 @@ class ModelLoop:
         """Whether it is Ctrl-C in a test, where model code runs in the main thread."""
         return isinstance(error, KeyboardInterrupt) and self._host.thread is None
 
-    async def until_ended(self, seats: Seats) -> tuple[str, BaseException | None]:
+    async def until_ended(self, session_copies: SessionCopies) -> tuple[str, BaseException | None]:
         """Run it for as long as it lives; why it ended, in words, and what it raised."""
         what: str = ""
         cause: BaseException | None = None
 
-        async def run(seat: Seat) -> None:
+        async def run(session_copy: SessionCopy) -> None:
             nonlocal what, cause
-            ended = await self._run(seat)
+            ended = await self._run(session_copy)
             if not what:
                 what, cause = ended
             nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._until_killed, nursery.cancel_scope)
-            if seats.turns is not None:
-                nursery.start_soon(self._grant, seats.turns)
-            for seat in seats.run_loops:
-                nursery.start_soon(run, seat)
+            if session_copies.turns is not None:
+                nursery.start_soon(self._grant, session_copies.turns)
+            for session_copy in session_copies.run_loops:
+                nursery.start_soon(run, session_copy)
         if self._killer is not None:
             return f"model code raised {type(self._killer).__name__}: {self._killer}", self._killer
         return what, cause
@@ -75,11 +75,11 @@ class ModelLoop:
         finally:
             self.running -= 1
 
-    async def _run(self, seat: Seat) -> tuple[str, BaseException | None]:
-        assert isinstance(seat.model, ReactorModel)
+    async def _run(self, session_copy: SessionCopy) -> tuple[str, BaseException | None]:
+        assert isinstance(session_copy.model, ReactorModel)
         self.running += 1
         try:
-            await self._host.run(partial(_run, seat.model, seat.port))
+            await self._host.run(partial(_run, session_copy.model, session_copy.binding))
         except trio.Cancelled:
             raise
         except SessionOver as error:
@@ -97,9 +97,9 @@ class ModelLoop:
         return "run() returned; it must go on for the model's life", None
 
 
-async def _run(model: ReactorModel, port: Port) -> None:
+async def _run(model: ReactorModel, binding: SessionBinding) -> None:
     running: object = model.run()
     if not inspect.isawaitable(running):
         raise TypeError(f"run() must be async, it returned {type(running).__name__}")
-    code = Watched(running, observer=WatchesPieces(lambda: None if port.half is None else port.half.calls))
-    await (port.turn.run(code) if isinstance(port.turn, SharedTurn) else code)
+    code = TracedAwaitable(running, observer=WatchesPieces(lambda: None if binding.runner is None else binding.runner.calls))
+    await (binding.turn.run(code) if isinstance(binding.turn, SharedTurn) else code)

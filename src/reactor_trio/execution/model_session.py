@@ -1,4 +1,4 @@
-"""A session's model side as the I/O loop sees it, wherever the model runs: `Half`. And the one in this process.
+"""A session's model side as the I/O loop sees it, wherever the model runs: `ModelSession`. And the one in this process.
 
 The session and its playout tell the half what comes from outside, and hear from it by `ModelListener` and `PlayoutSide`.
 What they tell never waits; words that must be heard now wake the model, others lie until it looks (`mailbox`).
@@ -14,16 +14,16 @@ from typing import Protocol
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.call_watch import RunningCall
-from reactor_trio.execution.local_session import ModelHalf
 from reactor_trio.execution.mailbox import Mailbox
 from reactor_trio.execution.output_pacer import PlayoutSide
-from reactor_trio.execution.session_binding import Port
-from reactor_trio.execution.session_events import SessionSide
+from reactor_trio.execution.session_binding import SessionBinding
+from reactor_trio.execution.session_events import SessionEvents
+from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.model import Model
-from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
+from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast
 from reactor_trio.protocol import EndReason
 
 log = logging.getLogger("reactor_trio.model")
@@ -32,7 +32,7 @@ log = logging.getLogger("reactor_trio.model")
 NO_LINE = "(no line of the model: it waits for what it has started)"
 
 
-class Half(Protocol):
+class ModelSession(Protocol):
     """The model's side of one session; all of it is for the I/O loop, and only `run` waits.
 
     Attributes:
@@ -43,7 +43,7 @@ class Half(Protocol):
     mailbox: Mailbox
     reason: EndReason
 
-    def connect(self, session: SessionSide, playout: PlayoutSide) -> None:
+    def connect(self, session: SessionEvents, playout: PlayoutSide) -> None:
         """Name who hears of answers, messages and frames; once, before `run`."""
 
     async def run(self) -> BaseException | None:
@@ -98,7 +98,7 @@ class Half(Protocol):
         """The bundle on screen now ends at `until`."""
 
 
-class LocalHalf:
+class LocalModelSession:
     """A half on the model loop of this process.
 
     Args:
@@ -118,7 +118,7 @@ class LocalHalf:
         *,
         host: ModelHost,
         model: Model,
-        port: Port,
+        binding: SessionBinding,
         declaration: Declaration,
         max_fps: float,
         buffer_size: int,
@@ -126,51 +126,52 @@ class LocalHalf:
         stuck_after: float = math.inf,
         own_model: Callable[[Model], Model] | None = None,
         closed: Callable[[], object] = lambda: None,
-        model_half: Callable[..., ModelHalf] = ModelHalf,
+        runner_type: Callable[..., SessionRunner] = SessionRunner,
     ) -> None:
         self.mailbox = Mailbox(host.post_io, asleep=True)
         self.reason: EndReason = "done"
-        self._words = Mailbox(host.post, asleep=False)
+        self._replies = Mailbox(host.post, asleep=False)
         self._host = host
-        self._inflow = port.inflow
+        self._input_queue = binding.input_queue
         self._closed = closed
         self._session_id = session_id
         self._model_name = type(model).__name__
         self._stuck_after = stuck_after
 
-        def half(session: SessionSide, playout: PlayoutSide) -> ModelHalf:
-            return model_half(
-                session_id=session_id, model=model, port=port, declaration=declaration, host=host, session=session,
-                playout=playout, mailbox=self.mailbox, words=self._words, client=client,
-                cadence=_cadence(model, declaration, port, max_fps), lookahead=Lookahead(buffer_size, assume=not hold),
+        def runner(session: SessionEvents, playout: PlayoutSide) -> SessionRunner:
+            return runner_type(
+                session_id=session_id, model=model, binding=binding, declaration=declaration, host=host, session=session,
+                playout=playout, mailbox=self.mailbox, replies=self._replies, client=client,
+                cadence=_cadence(model, declaration, binding, max_fps), forecast=PlayoutForecast(buffer_size,
+                assume=not hold),
                 own_model=own_model,
             )  # fmt: skip
 
-        self._open: Callable[[SessionSide, PlayoutSide], ModelHalf] = half
+        self._open: Callable[[SessionEvents, PlayoutSide], SessionRunner] = runner
 
-    def connect(self, session: SessionSide, playout: PlayoutSide) -> None:
-        """See `Half`."""
-        self._half = self._open(session, playout)
-        self._inflow_number = self._inflow.begin()
+    def connect(self, session: SessionEvents, playout: PlayoutSide) -> None:
+        """See `ModelSession`."""
+        self._runner = self._open(session, playout)
+        self._input_queue_number = self._input_queue.begin()
 
     async def run(self) -> BaseException | None:
-        """See `Half`."""
-        return await self._host.run(self._half.run)
+        """See `ModelSession`."""
+        return await self._host.run(self._runner.run)
 
     def close(self) -> None:
-        """See `Half`."""
-        if not self._half.began:
-            self._host.post(self._inflow.close)
+        """See `ModelSession`."""
+        if not self._runner.began:
+            self._host.post(self._input_queue.close)
         self._closed()
 
     @property
     def raised(self) -> BaseException | None:
-        """See `Half`."""
-        return self._half.raised
+        """See `ModelSession`."""
+        return self._runner.raised
 
     async def watch(self, tell: Callable[[str, float], object]) -> None:
-        """See `Half`."""
-        await self._half.calls.watch(self._stuck_after, self._report, tell)
+        """See `ModelSession`."""
+        await self._runner.calls.watch(self._stuck_after, self._report, tell)
 
     def _report(self, call: RunningCall) -> None:
         stack = self._host.stack(call.task, call.thread) or NO_LINE
@@ -180,42 +181,42 @@ class LocalHalf:
         )  # fmt: skip
 
     def stack(self) -> str:
-        """See `Half`."""
-        call = self._half.calls.oldest
+        """See `ModelSession`."""
+        call = self._runner.calls.oldest
         return (self._host.stack() if call is None else self._host.stack(call.task, call.thread)) or NO_LINE
 
     def what_is_left(self) -> str:
-        """See `Half`."""
-        return self._half.what_is_left()
+        """See `ModelSession`."""
+        return self._runner.what_is_left()
 
     def pause(self, paused: bool) -> None:
-        """See `Half`."""
-        self._words.send(self._half.outflow.pause, paused)
+        """See `ModelSession`."""
+        self._replies.send(self._runner.output_pacer.pause, paused)
 
     def command(self, command: Command) -> None:
-        """See `Half`."""
-        self._words.send(self._half.command, command)
+        """See `ModelSession`."""
+        self._replies.send(self._runner.command, command)
 
     def take_input(self, track: str, frame: InputFrame) -> None:
-        """See `Half`."""
-        self._inflow.put(self._inflow_number, track, frame)
+        """See `ModelSession`."""
+        self._input_queue.put(self._input_queue_number, track, frame)
 
     def limit(self, fps: float) -> None:
-        """See `Half`."""
-        self._words.leave(self._half.outflow.limit, fps)
+        """See `ModelSession`."""
+        self._replies.leave(self._runner.output_pacer.limit, fps)
 
     def handed(self, until: float, epoch: int, *, wake: bool) -> None:
-        """See `Half`."""
-        tell = self._words.send if wake else self._words.leave
-        tell(self._half.outflow.handed, until, epoch)
+        """See `ModelSession`."""
+        tell = self._replies.send if wake else self._replies.leave
+        tell(self._runner.output_pacer.handed, until, epoch)
 
     def shown(self, until: float) -> None:
-        """See `Half`."""
-        self._words.send(self._half.outflow.shown, until)
+        """See `ModelSession`."""
+        self._replies.send(self._runner.output_pacer.shown, until)
 
 
-def _cadence(model: Model, declaration: Declaration, port: Port, max_fps: float) -> Cadence:
+def _cadence(model: Model, declaration: Declaration, binding: SessionBinding, max_fps: float) -> Cadence:
     if declaration.kind != "blocking":
-        return Cadence(port.declared_fps, max_fps)
+        return Cadence(binding.declared_fps, max_fps)
     fixed = fixed_rate(type(model))
-    return BlockCadence(fixed or port.declared_fps, max_fps, fixed=fixed is not None)
+    return BlockCadence(fixed or binding.declared_fps, max_fps, fixed=fixed is not None)

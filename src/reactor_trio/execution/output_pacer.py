@@ -1,8 +1,8 @@
 """Frames out of the model, on its own loop: accept, pace, queue.
 
-Room is counted here, where it is spent, and is free again when a frame is shown, which `Lookahead` knows; so nothing is
-computed that could not be queued. While nobody watches there is none, and that time counts for nothing. Each bundle leaves
-with its duration; after a flush, words about older ones do not count.
+Room is counted here, where it is spent, and is free again when a frame is shown, which `PlayoutForecast` knows; so nothing
+is computed that could not be queued. While nobody watches there is none, and that time counts for nothing. Each bundle
+leaves with its duration; after a flush, words about older ones do not count.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Protocol
 import trio
 from msgspec.structs import replace
 
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.mailbox import Mailbox
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
-from reactor_trio.pacing import BlockCadence, Cadence, Lookahead, Margin, Tempo
+from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast, PlayoutSmoother, StepMargin
 
 
 class PlayoutSide(Protocol):
@@ -37,30 +37,30 @@ class PlayoutSide(Protocol):
         """Frames were dropped on this side."""
 
 
-class Outflow:
+class OutputPacer:
     """Model side of a session's frames; `waits` is told before a pipeline's frame waits for room."""
 
     def __init__(
         self,
         mailbox: Mailbox,
-        words: Mailbox,
+        replies: Mailbox,
         playout: PlayoutSide,
         declaration: Declaration,
         cadence: Cadence,
-        lookahead: Lookahead,
-        bell: Bell,
+        forecast: PlayoutForecast,
+        wakeup: RepeatedEvent,
         waits: Callable[[], object] = lambda: None,
     ) -> None:
         self._mailbox = mailbox
-        self._words = words
+        self._replies = replies
         self._playout = playout
         self._declaration = declaration
         self._cadence = cadence
-        self._lookahead = lookahead
-        self._margin = Margin()
-        self._tempo = Tempo()
+        self._forecast = forecast
+        self._step_margin = StepMargin()
+        self._smoother = PlayoutSmoother()
         self._interval: float | None = None  # of a pipeline's newest frames
-        self._bell = bell
+        self._wakeup = wakeup
         self._waits = waits
         self._epoch = 0
         self._seqs: dict[str, int] = {}
@@ -82,13 +82,13 @@ class Outflow:
 
     def step_at(self, now: float) -> float:
         """When the next step of a pipeline may start."""
-        self._words.deliver()
+        self._replies.deliver()
         if self._paused_at is not None:
             return math.inf
-        margin = self._margin.seconds(self._cadence.interval)
-        if self._tempo.cycle > self._cadence.shortest * self._frames_per_step:  # it never rests
-            margin = max(margin, self._tempo.ahead)
-        return self._lookahead.step_at(now, self._predicted, margin)
+        step_margin = self._step_margin.seconds(self._cadence.interval)
+        if self._smoother.cycle > self._cadence.shortest * self._frames_per_step:  # it never rests
+            step_margin = max(step_margin, self._smoother.ahead)
+        return self._forecast.step_at(now, self._predicted, step_margin)
 
     async def queue(self, chunk: Chunk, late: float, seconds: float, between: float, origin: Origin) -> None:
         """Queue what a pipeline's step, begun `late` seconds after it was planned, made in `seconds`, its turn waited for.
@@ -96,16 +96,16 @@ class Outflow:
         `between` is what passed since the step before, 0 if there was a wait. Waits for room if the step came early. Loses
         nothing.
         """
-        self._margin.observe(late + seconds - self._predicted)
+        self._step_margin.observe(late + seconds - self._predicted)
         self._begin(chunk, seconds)
         epoch, made = self._epoch, trio.current_time()
         if chunk.length and not chunk.audios:
             self._follow(seconds + between, chunk.length, made)
         origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
-            while (at := self._room(self._lookahead.queue_at)) > trio.current_time() and not self._stale(epoch):
+            while (at := self._room(self._forecast.queue_at)) > trio.current_time() and not self._stale(epoch):
                 self._waits()
-                await self._bell.wait(at)
+                await self._wakeup.wait(at)
             if self._stale(epoch):
                 self._drop_rest(tracks, chunk.length - index)
                 return
@@ -117,10 +117,10 @@ class Outflow:
         epoch, made = self._epoch, trio.current_time()
         origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
-            while (at := self._room(self._lookahead.emit_at)) > (now := trio.current_time()) and not self._stale(epoch):
+            while (at := self._room(self._forecast.emit_at)) > (now := trio.current_time()) and not self._stale(epoch):
                 if drop and self._paused_at is None:
                     break
-                await self._bell.wait(at)
+                await self._wakeup.wait(at)
             if self._stale(epoch):
                 self._drop_rest(tracks, chunk.length - index)
                 return
@@ -132,9 +132,9 @@ class Outflow:
     async def push(self, chunk: Chunk, origin: Origin) -> None:
         """Queue a block of a blocking model, whose pushes are what sets the rate; waits while two blocks are queued."""
         assert isinstance(self._cadence, BlockCadence)
-        self._words.deliver()
+        self._replies.deliver()
         interval, now = self._cadence.interval, trio.current_time()
-        self._cadence.pushed(now, chunk.length, self._lookahead.waiting(now))
+        self._cadence.pushed(now, chunk.length, self._forecast.waiting(now))
         if self._cadence.interval != interval:
             self._retime(self._cadence.interval)
         await self.emit(chunk, None, origin, drop=False)
@@ -164,18 +164,18 @@ class Outflow:
     def flush(self, step: int, *, black: bool) -> None:
         """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if asked."""
         self._epoch += 1
-        self._words.deliver()
-        self._lookahead.flushed(trio.current_time())
+        self._replies.deliver()
+        self._forecast.flushed(trio.current_time())
         self._mailbox.send(self._playout.flush, self._epoch)
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
                 self._put(tracks, duration, Origin(step), trio.current_time())
-        self._bell.ring()
+        self._wakeup.set()
 
     def close(self) -> None:
         """The session is over: what waits for room is released, nothing more is queued."""
         self.closed = True
-        self._bell.ring()
+        self._wakeup.set()
 
     # ---- heard from the session's other half -------------------------------------------------------------------------
 
@@ -189,20 +189,20 @@ class Outflow:
         if self._paused_at is not None and isinstance(self._cadence, BlockCadence):
             self._cadence.stood_still(self._paused_at, now)
         self._paused_at = now if paused else None
-        self._bell.ring()
+        self._wakeup.set()
 
     def handed(self, until: float, epoch: int) -> None:
         """The oldest bundle is shown now, until `until`."""
         if epoch == self._epoch:
-            self._lookahead.handed(until)
+            self._forecast.handed(until)
         else:
-            self._lookahead.shown(until)
-        self._bell.ring()
+            self._forecast.shown(until)
+        self._wakeup.set()
 
     def shown(self, until: float) -> None:
         """The bundle on screen now ends at `until`."""
-        self._lookahead.shown(until)
-        self._bell.ring()
+        self._forecast.shown(until)
+        self._wakeup.set()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -211,20 +211,20 @@ class Outflow:
         return self._cadence.seconds_per_frame * self._frames_per_step
 
     def _room(self, at: Callable[[float], float]) -> float:
-        self._words.deliver()
+        self._replies.deliver()
         return at(trio.current_time()) if self._paused_at is None else math.inf
 
     def _retime(self, interval: float) -> None:
-        self._lookahead.retimed(interval)
+        self._forecast.retimed(interval)
         self._mailbox.send(self._playout.retime, interval)
 
     def _follow(self, seconds: float, frames: int, made: float) -> None:
         """Set how long the frames of a step that ended at `made` shall be shown."""
-        self._tempo.observe(seconds, frames)
-        self._words.deliver()
-        before, anew = self._interval, self._tempo.anew
-        wait = self._tempo.delay if anew else self._lookahead.runs_dry(made) - made
-        self._interval = self._cadence.clamped(self._tempo.duration(wait))
+        self._smoother.observe(seconds, frames)
+        self._replies.deliver()
+        before, anew = self._interval, self._smoother.anew
+        wait = self._smoother.delay if anew else self._forecast.runs_dry(made) - made
+        self._interval = self._cadence.clamped(self._smoother.duration(wait))
         if anew and before is not None and self._interval < before:
             self._retime(self._interval)
 
@@ -234,7 +234,7 @@ class Outflow:
         if seconds is not None:
             self._cadence.observe(seconds, chunk.length)
         self._frames_per_step = chunk.length
-        self._lookahead.make_room_for(chunk.length * self._blocks)
+        self._forecast.make_room_for(chunk.length * self._blocks)
         for name, frames in chunk.videos.items():
             height, width = frames.shape[-3:-1]
             self._sizes[name] = (int(height), int(width))
@@ -251,7 +251,7 @@ class Outflow:
             duration=seconds, paced=duration is None, origin=origin, made=made,
         )  # fmt: skip
         ready = trio.current_time()
-        self._lookahead.put(ready, seconds, bundle.paced)
+        self._forecast.put(ready, seconds, bundle.paced)
         self._mailbox.leave(self._playout.put, bundle, self._epoch, ready)
 
     def _next_seq(self, track: str) -> int:

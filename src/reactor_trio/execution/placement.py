@@ -15,8 +15,8 @@ from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, Re
 from reactor_trio.execution.loading import load_model
 from reactor_trio.execution.model_checks import check_model
 from reactor_trio.execution.model_loop import ModelLoop
-from reactor_trio.execution.model_session import Half
-from reactor_trio.execution.session_copies import Seats
+from reactor_trio.execution.model_session import ModelSession
+from reactor_trio.execution.session_copies import SessionCopies
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 
@@ -25,7 +25,7 @@ Check = Callable[[str, str, str], Awaitable[str | None]]
 #: counts frames dropped: place, reason, number
 Dropped = Callable[[str, str, int], None]
 #: gives the model's side of a session of this id, for the client of this number and joining time
-OpenHalf = Callable[[str, tuple[int, float]], Half]
+OpenHalf = Callable[[str, tuple[int, float]], ModelSession]
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Placed(msgspec.Struct, frozen=True):
     """
 
     declaration: Declaration
-    open_half: OpenHalf
+    open_model_session: OpenHalf
     max_sessions: int
     model: Model | None
     moderate: Check | None
@@ -104,7 +104,7 @@ class LocalPlacement:
         self._find_model = find_model
         self._find_moderation = find_moderation
         self._loop = ModelLoop(host)
-        self._seats: Seats | None = None
+        self._session_copies: SessionCopies | None = None
 
     @property
     def running(self) -> int:
@@ -130,13 +130,13 @@ class LocalPlacement:
 
     async def until_ended(self) -> Ending:
         """See `Placement`."""
-        return Ending(*await self._loop.until_ended(self.seats))
+        return Ending(*await self._loop.until_ended(self.session_copies))
 
     @property
-    def seats(self) -> Seats:
+    def session_copies(self) -> SessionCopies:
         """Where the sessions of the loaded model sit."""
-        assert self._seats is not None, "the model is not loaded"
-        return self._seats
+        assert self._session_copies is not None, "the model is not loaded"
+        return self._session_copies
 
     def killed(self, error: BaseException) -> None:
         """See `Placement`."""
@@ -147,9 +147,9 @@ class LocalPlacement:
         if check_model(model_class, settings).ranks > 1:
             raise SeveralRanks
         loaded = await load_model(model_class, config, self._host, settings, dropped)
-        open_half = partial(loaded.open_half, host=self._host, settings=settings)
-        self._seats = loaded.seats
-        return Placed(loaded.declaration, open_half, loaded.max_sessions, loaded.model, moderate)
+        open_model_session = partial(loaded.open_model_session, host=self._host, settings=settings)
+        self._session_copies = loaded.session_copies
+        return Placed(loaded.declaration, open_model_session, loaded.max_sessions, loaded.model, moderate)
 
     async def _two_turns(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from reactor_trio.concurrency import ModelHost, SessionOver
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import OutputError
 from reactor_trio.execution.drivers.turns import NoTurns, Turn
-from reactor_trio.execution.input_queue import Inflow
+from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.interface.author_code import NamesPlace
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import INPUT_BYTES, InputFrame
@@ -28,36 +28,36 @@ from reactor_trio.media import chunk_from_output
 from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
 
 if TYPE_CHECKING:
-    from reactor_trio.execution.local_session import ModelHalf
+    from reactor_trio.execution.session_runner import SessionRunner
 
-_SEEN: contextvars.ContextVar[ModelHalf | None] = contextvars.ContextVar("reactor_session", default=None)
+_SEEN: contextvars.ContextVar[SessionRunner | None] = contextvars.ContextVar("reactor_session", default=None)
 
 
 class ConnectedSignal:
     """`model.connected`. Looking at it is what tells `run()` code which session it serves."""
 
     def __init__(self) -> None:
-        self._half: ModelHalf | None = None
-        self._bell = Bell()
+        self._runner: SessionRunner | None = None
+        self._wakeup = RepeatedEvent()
 
-    def change(self, half: ModelHalf | None) -> None:
-        """A session begins (`half`) or ends (None)."""
-        self._half = half
-        self._bell.ring()
+    def change(self, runner: SessionRunner | None) -> None:
+        """A session begins (`runner`) or ends (None)."""
+        self._runner = runner
+        self._wakeup.set()
 
     def is_set(self) -> bool:
         """Whether a client is there; False at once when it has left, also in the middle of a step."""
-        _SEEN.set(self._half)
-        return self._half is not None and not self._half.over
+        _SEEN.set(self._runner)
+        return self._runner is not None and not self._runner.over
 
     async def wait(self) -> None:
         """Return when a client is there. Always a checkpoint."""
         await trio.lowlevel.checkpoint()
         while not self.is_set():
-            await self._bell.wait()
+            await self._wakeup.wait()
 
 
-class Port:
+class SessionBinding:
     """The port of one model instance.
 
     Args:
@@ -80,7 +80,7 @@ class Port:
         input_bytes: int = INPUT_BYTES,
     ) -> None:
         self.connected = ConnectedSignal()
-        self.half: ModelHalf | None = None
+        self.runner: SessionRunner | None = None
         #: how its sessions come to the model thread
         self.turn: Turn = turn or NoTurns(host.time)
         self._host = host
@@ -89,30 +89,30 @@ class Port:
         self._declared_fps = fps
         self._max_fps = max_fps
         self._no_client = no_client
-        self.inflow = Inflow(
+        self.input_queue = InputQueue(
             host, declaration, dropped, self._input_read, self._input_arrived, self._input_ended, input_bytes,
             self._input_awaited,
         )  # fmt: skip
 
     @property
-    def output_buffer(self) -> Port:
+    def output_buffer(self) -> SessionBinding:
         """The queue between the model and its viewers; this object answers for it."""
         return self
 
     @property
     def state(self) -> Any:
         """The session's state, None without a session."""
-        return self.half.state if self.half is not None else None
+        return self.runner.state if self.runner is not None else None
 
     def set_state(self, state: Any) -> None:
         """Give the session, which there is, another state."""
-        assert self.half is not None, "there is no session"
-        self.half.state = state
+        assert self.runner is not None, "there is no session"
+        self.runner.state = state
 
     @property
     def inputs(self) -> Mapping[str, Input]:
         """By attribute: the model's `Input` classes with a buffer in each field."""
-        return self.inflow.inputs
+        return self.input_queue.inputs
 
     # ---- the output buffer --------------------------------------------------------------------------------------------
 
@@ -124,15 +124,15 @@ class Port:
     @property
     def fps(self) -> float:
         """Frames per second at which frames are played now."""
-        if self.half is not None:
-            return self.half.outflow.fps
+        if self.runner is not None:
+            return self.runner.output_pacer.fps
         return min(self._declared_fps or DEFAULT_FPS, self._max_fps)
 
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate at once. Raises ValueError unless it is a finite number above 0."""
         self._declared_fps = checked_fps(fps)
-        if self.half is not None:
-            self.half.outflow.set_fps(fps)
+        if self.runner is not None:
+            self.runner.output_pacer.set_fps(fps)
 
     def forget_fps(self) -> None:
         """A pipeline's session is over: what the class declares holds again."""
@@ -140,87 +140,87 @@ class Port:
 
     def flush(self) -> None:
         """Drop what is queued and show one black frame."""
-        if self.half is not None:
-            self.half.outflow.flush(self.half.step, black=True)
+        if self.runner is not None:
+            self.runner.output_pacer.flush(self.runner.step, black=True)
 
     def clear(self) -> None:
         """Drop what is queued; the last picture stays."""
-        if self.half is not None:
-            self.half.outflow.flush(self.half.step, black=False)
+        if self.runner is not None:
+            self.runner.output_pacer.flush(self.runner.step, black=False)
 
     # ---- the session --------------------------------------------------------------------------------------------------
 
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
         """See `ReactorModel.emit`."""
         await trio.lowlevel.checkpoint()
-        half = self._seen()
+        runner = self._seen()
         try:
             with NamesPlace():
                 chunk = chunk_from_output(output, self._declaration.outputs)
                 compute_time = _checked_compute_time(compute_time)
-            if half is not None and not half.over:
-                await half.emit(chunk, compute_time, drop)
+            if runner is not None and not runner.over:
+                await runner.emit(chunk, compute_time, drop)
                 return
             self._host.post_io(self._no_client, chunk.length)
-            if self.half is None or self.half.over:  # also while a session is said goodbye: a loop must not spin
+            if self.runner is None or self.runner.over:  # also while a session is said goodbye: a loop must not spin
                 await trio.sleep(1 / self.fps)
         finally:
-            _SEEN.set(self.half)
+            _SEEN.set(self.runner)
 
     async def send(self, message: ModelMessage) -> None:
         """See `ReactorModel.send`."""
         data = message_data(message)
         await trio.lowlevel.checkpoint()
-        half = self._seen() or self.half
-        if half is not None and not half.closed:
-            half.tell(type(message).__reactor_type__, data, None)
+        runner = self._seen() or self.runner
+        if runner is not None and not runner.closed:
+            runner.tell(type(message).__reactor_type__, data, None)
 
     def cancelled(self) -> bool:
         """See `ReactorModel.cancelled`."""
-        half = self._seen() or self.half
-        return half is None or half.over
+        runner = self._seen() or self.runner
+        return runner is None or runner.over
 
     def check_cancelled(self) -> None:
         """See `ReactorModel.check_cancelled`."""
         if self.cancelled():
             raise SessionOver
 
-    def _seen(self) -> ModelHalf | None:
+    def _seen(self) -> SessionRunner | None:
         """The session that this code has seen. One of another port says nothing: code may work for several sessions."""
-        half = _SEEN.get()
-        return half if half is None or half.port is self else self.half
+        runner = _SEEN.get()
+        return runner if runner is None or runner.binding is self else self.runner
 
     def _input_read(self, frame: InputFrame) -> None:
         """Who reads a frame works for the session that it came in."""
-        _SEEN.set(self.half)
-        if self.half is not None:
-            self.half.outflow.input_pts_us = round(frame.pts * 1e6)
+        _SEEN.set(self.runner)
+        if self.runner is not None:
+            self.runner.output_pacer.input_pts_us = round(frame.pts * 1e6)
 
     def _input_arrived(self) -> None:
-        if self.half is not None:
-            self.half.input_arrived()
+        if self.runner is not None:
+            self.runner.input_arrived()
 
     def _input_awaited(self, waits: bool) -> None:
-        if self.half is not None:
-            self.half.calls.waits_for_input(waits)
+        if self.runner is not None:
+            self.runner.calls.waits_for_input(waits)
 
     def _input_ended(self) -> None:
-        if self.half is not None:
-            self.half.input_ended()
+        if self.runner is not None:
+            self.runner.input_ended()
 
 
-class SharedPort:
+class SharedBinding:
     """The port of a model of which each session has a copy of its own: that of the session which the calling code serves.
 
     What `load` made may have kept the model that was loaded, and reaches the right session by it all the same.
     """
 
-    def __init__(self, unserved: Port) -> None:
+    def __init__(self, unserved: SessionBinding) -> None:
         self._unserved = unserved
 
     def __getattr__(self, name: str) -> Any:
-        half = _SEEN.get()
-        return getattr(self._unserved if half is None else half.port, name)
+        runner = _SEEN.get()
+        return getattr(self._unserved if runner is None else runner.binding, name)
 
 
 def _checked_compute_time(seconds: Any) -> float | None:
@@ -236,11 +236,11 @@ def _checked_compute_time(seconds: Any) -> float | None:
     return float(seconds)
 
 
-def serve_session(half: ModelHalf | None) -> None:
-    """Code that runs in this context from now on works for `half`."""
-    _SEEN.set(half)
+def serve_session(runner: SessionRunner | None) -> None:
+    """Code that runs in this context from now on works for `runner`."""
+    _SEEN.set(runner)
 
 
-def seen_half() -> ModelHalf | None:
+def observed_runner() -> SessionRunner | None:
     """Which session author code works for; None if it has seen none."""
     return _SEEN.get()

@@ -12,23 +12,23 @@ from collections.abc import Callable
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.errors import DeclarationError
-from reactor_trio.execution.drivers.dynamic_batcher import Batches
+from reactor_trio.execution.drivers.dynamic_batcher import DynamicBatcher
 from reactor_trio.execution.drivers.turns import Turn, Turns
-from reactor_trio.execution.session_binding import Port, SharedPort
+from reactor_trio.execution.session_binding import SessionBinding, SharedBinding
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 
 
-class Seat:
+class SessionCopy:
     """One place: a model and its port. `own` makes the session's model of it, None if `model` serves it itself."""
 
-    def __init__(self, model: Model, port: Port, own: Callable[[Model], Model] | None = None) -> None:
+    def __init__(self, model: Model, binding: SessionBinding, own: Callable[[Model], Model] | None = None) -> None:
         self.model = model
-        self.port = port
+        self.binding = binding
         self.own = own
 
 
-class Seats:
+class SessionCopies:
     """The seats of a loaded model.
 
     Args:
@@ -44,52 +44,52 @@ class Seats:
         self,
         model: Model,
         declaration: Declaration,
-        port: Port,
+        binding: SessionBinding,
         number: int,
         host: ModelHost,
-        open_port: Callable[[Turn], Port],
+        open_binding: Callable[[Turn], SessionBinding],
     ) -> None:
         self.turns: Turns | None = None
-        self._first = Seat(model, port)
-        self._open_port = open_port
+        self._first = SessionCopy(model, binding)
+        self._open_binding = open_binding
         self._shared = number > 1
         if declaration.batched:
-            self.turns = Batches(host.time, model)
-            port.turn = self.turns.open()
+            self.turns = DynamicBatcher(host.time, model)
+            binding.turn = self.turns.open()
         elif number > 1:
             self.turns = Turns(host.time)
-        self.run_loops: list[Seat] = []
+        self.run_loops: list[SessionCopy] = []
         if declaration.kind == "run_loop":
             self.run_loops = [self._run_loop() for _ in range(number)] if self._shared else [self._first]
         self._free = list(self.run_loops)
         if self._shared:
-            model._reactor_port = SharedPort(port)
+            model._reactor_binding = SharedBinding(binding)
 
-    def take(self) -> Seat:
+    def take(self) -> SessionCopy:
         """A seat for a new session. On the I/O loop; there is one for as many sessions as were said."""
         if self._free:
             return self._free.pop(0)
         if self.turns is None or not self._shared:
             return self._first
-        port = self._open_port(self.turns.open())
-        return Seat(self._first.model, port, lambda model: own_copy(model, port))
+        binding = self._open_binding(self.turns.open())
+        return SessionCopy(self._first.model, binding, lambda model: own_copy(model, binding))
 
-    def give_back(self, seat: Seat) -> None:
+    def give_back(self, session_copy: SessionCopy) -> None:
         """Its session is over."""
-        if seat in self.run_loops:
-            self._free.append(seat)
+        if session_copy in self.run_loops:
+            self._free.append(session_copy)
 
-    def _run_loop(self) -> Seat:
+    def _run_loop(self) -> SessionCopy:
         assert self.turns is not None
-        port = self._open_port(self.turns.open())
-        return Seat(own_copy(self._first.model, port), port)
+        binding = self._open_binding(self.turns.open())
+        return SessionCopy(own_copy(self._first.model, binding), binding)
 
 
-def own_copy(model: Model, port: Port) -> Model:
+def own_copy(model: Model, binding: SessionBinding) -> Model:
     """A shallow copy of `model` with this port. Raises DeclarationError if its class makes no copy."""
     copied = copy.copy(model)
     if copied is model or not isinstance(copied, type(model)):
         kind = type(model).__qualname__
         raise DeclarationError(f"{kind}.__copy__ must return a new {kind}: each session gets a copy of the model")
-    copied._reactor_port = port
+    copied._reactor_binding = binding
     return copied

@@ -24,7 +24,7 @@ class Answer(msgspec.Struct, frozen=True):
     values: dict[str, bytes] = msgspec.field(default_factory=dict)
 
 
-class SessionSide(Protocol):
+class SessionEvents(Protocol):
     """The other half, on the I/O loop; each method is heard from the mailbox and must not raise."""
 
     def answered(self, answer: Answer) -> None:

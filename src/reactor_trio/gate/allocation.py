@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import trio
 
 from reactor_trio.admission import Admission, Change, Claims, Refused
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.lessor import Granted, LeaseLost, Lessor, Word
@@ -58,7 +58,7 @@ class Asking:
     place: Admitted | None = None
     refused: EndReason | None = None
     decided: trio.Event = field(default_factory=trio.Event)
-    changed: Bell = field(default_factory=Bell)
+    changed: RepeatedEvent = field(default_factory=RepeatedEvent)
 
 
 class Allocation:
@@ -228,7 +228,7 @@ class Allocation:
             else:
                 asking.refused = change.kind
                 asking.decided.set()
-            asking.changed.ring()
+            asking.changed.set()
 
     def _place(self, asking: Asking) -> None:
         lease = self._held[asking.sid] = self._free.pop(0)

@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.acceptor import Reception, bound_addresses, warn_if_open
+from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
@@ -59,7 +59,7 @@ async def serve_gate(
         async with trio.open_nursery() as nursery:
             warn_if_open(open_listeners, settings)
             await nursery.start(allocation.run)
-            reception = Reception(
+            reception = Acceptor(
                 site, settings.limits.connections, metrics, lambda: not drain.is_set(), drain, certificates
             )
             async with trio.open_nursery() as connections:

@@ -59,7 +59,7 @@ class Waiting:
         self._flood = self._said > MOST_SAID
         if isinstance(message, str) and not self._flood:
             self._answers.append(_answer(message))
-        self._asking.changed.ring()
+        self._asking.changed.set()
 
     async def _tell(self) -> None:
         asking = self._asking

@@ -55,7 +55,7 @@ class OutputBuffer(Protocol):
         ...
 
 
-class ModelPort(Protocol):
+class ModelBinding(Protocol):
     """What the runtime puts on a model instance; each member answers for the one of the same name."""
 
     @property
@@ -135,15 +135,15 @@ class Model:
 
     __reactor_declaration__: ClassVar[Declaration]
     __reactor_kind__: ClassVar[ModelKind]
-    _reactor_port: ModelPort | None = None
+    _reactor_binding: ModelBinding | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__module__.startswith("reactor_trio.interface."):
             declare(cls)
 
-    def _port(self) -> ModelPort:
-        port = self._reactor_port
+    def _port(self) -> ModelBinding:
+        port = self._reactor_binding
         if port is None:
             raise ReactorError(f"{type(self).__name__} is not served: the runtime or the test kit must load it first")
         return port
@@ -210,22 +210,22 @@ class ReactorModel(Model):
         return self._reactor_send(message)
 
     async def _reactor_send(self, message: ModelMessage) -> None:
-        if self._reactor_port is None:
+        if self._reactor_binding is None:
             message_data(message)  # no runtime, so maybe no Trio either
         else:
-            await self._reactor_port.send(message)
+            await self._reactor_binding.send(message)
 
     def cancelled(self) -> bool:
         """Whether the session that this code works for is over: poll it in a long step to leave early, from any thread.
 
         False on an instance that is not served, so that a test or a benchmark can step it by hand.
         """
-        return self._reactor_port is not None and self._reactor_port.cancelled()
+        return self._reactor_binding is not None and self._reactor_binding.cancelled()
 
     def check_cancelled(self) -> None:
         """Leave a long step at once if its session is over, by an exception that `except Exception` lets pass."""
-        if self._reactor_port is not None:
-            self._reactor_port.check_cancelled()
+        if self._reactor_binding is not None:
+            self._reactor_binding.check_cancelled()
 
 
 class ReactorPipeline(ReactorModel):
@@ -253,8 +253,8 @@ class ReactorPipeline(ReactorModel):
         @property
         def state(self):  # noqa: D102 - declared by the author's annotation
             declared = declaration_of(type(self)).state
-            if declared is not None and self._reactor_port is not None:
-                state = self._reactor_port.state
+            if declared is not None and self._reactor_binding is not None:
+                state = self._reactor_binding.state
                 return vars(self).get(_OWN_STATE) if state is None else state
             if _OWN_STATE not in vars(self):
                 if declared is None:
@@ -267,10 +267,14 @@ class ReactorPipeline(ReactorModel):
 
         @state.setter
         def state(self, state):
-            if declaration_of(type(self)).state is None or self._reactor_port is None or self._reactor_port.state is None:
+            if (
+                declaration_of(type(self)).state is None
+                or self._reactor_binding is None
+                or self._reactor_binding.state is None
+            ):
                 vars(self)[_OWN_STATE] = state
             else:
-                self._reactor_port.set_state(state)
+                self._reactor_binding.set_state(state)
 
         def inference(self):  # noqa: D102 - declared by the author
             raise NotImplementedError(f"{type(self).__name__} has no inference()")

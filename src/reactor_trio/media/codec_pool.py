@@ -72,7 +72,7 @@ class _Hanging(msgspec.Struct, frozen=True):
     job: _Job[Any, Any]
 
 
-class Coders:
+class CodecPool:
     """Runs the encoders and decoders of one server.
 
     Args:

@@ -82,7 +82,7 @@ class Chunk(msgspec.Struct, frozen=True):
     length: int
 
     @property
-    def unmade(self) -> list[Made]:
+    def pending_fences(self) -> list[Made]:
         """What its devices have still to reach before all of it is computed; empty for what lies in the host's memory."""
         handles = [*self.videos.values(), *(samples for samples, _ in self.audios.values())]
         moments = [handle.made for handle in handles if isinstance(handle, DeviceFrames)]

@@ -1,7 +1,7 @@
 """A model without clients, sockets or a clock: to a film, to a program, or the way a recorded session went.
 
     render -> Rendering        I/O loop: hands out bundles, waits for whoever takes them
-                '- UnpacedHalf model loop: the session's own half and drivers; FilmClock counts time, Feed commands
+                '- UnpacedSessionRunner model loop: the session's own half and drivers; FilmClock counts time, Feed commands
     read_script, read_recording -> what Feed gives the model, and when
     write -> FilmWriter, PictureFolder
     replay -> Verification     the frames of a rendering against the fingerprints of a recording

@@ -6,7 +6,7 @@
         result = next(executor)
 
 Author code runs on a Trio loop of its own in one thread, as under the server, while the caller waits (`executor_loop.py`);
-what it reaches of the runtime is a stand-in (`executor_port.py`). An author may hold a nursery open across a yield, so no
+what it reaches of the runtime is a stand-in (`executor_binding.py`). An author may hold a nursery open across a yield, so no
 scope of ours is ever left open around a step.
 """
 
@@ -39,8 +39,8 @@ from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Idle, ReactorPipeline
 from reactor_trio.interface.tracks import Output, TrackSpec
 from reactor_trio.media import chunk_from_output
+from reactor_trio.offline.executor_binding import ExecutorBinding
 from reactor_trio.offline.executor_loop import ExecutorLoop
-from reactor_trio.offline.executor_port import ExecutorPort
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import decode_client_text
 
@@ -82,7 +82,7 @@ class PipelineExecutor:
         check_model(cls, Settings(ranks=1))  # steps one of them alone
         self._loop = ExecutorLoop()
         self._finish = weakref.finalize(self, self._loop.stop)
-        self._port = ExecutorPort()
+        self._binding = ExecutorBinding()
         self._steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
         self._messages: list[ModelMessage] = []
         self._client: ClientInfo | None = None
@@ -98,7 +98,7 @@ class PipelineExecutor:
     @property
     def state(self) -> Any:
         """The session's state, None while nobody is connected."""
-        return self._port.state
+        return self._binding.state
 
     def connect(self) -> list[ModelMessage]:
         """Begin a session: fresh state, `connected` set, `@connected`; returns the messages sent meanwhile.
@@ -200,10 +200,10 @@ class PipelineExecutor:
 
     async def _load(self, cls: type[ReactorPipeline], config: dict[str, Any]) -> ReactorPipeline:
         model = cls()
-        self._port.declared_fps = checked_fps(model.fps)
-        self._port.sent = self._messages
-        self._port.open_inputs(self._declaration)
-        model._reactor_port = self._port
+        self._binding.declared_fps = checked_fps(model.fps)
+        self._binding.sent = self._messages
+        self._binding.open_inputs(self._declaration)
+        model._reactor_binding = self._binding
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(loaded):
             await loaded
@@ -213,20 +213,22 @@ class PipelineExecutor:
         self._clients += 1
         self._client = ClientInfo(self._clients, trio.current_time(), self._send_to)
         state = self._declaration.state
-        self._port.begin(state() if state is not None else None)
+        self._binding.begin(state() if state is not None else None)
         await self._call_author(self._declaration.connected, {})
         return self._taken()
 
     async def _push(self, track: str, data: npt.NDArray[Any], pts: float | None) -> None:
         assert self._client is not None
-        self._port.buffers[track].put(InputFrame(data, trio.current_time() - self._client.joined_at if pts is None else pts))
+        self._binding.buffers[track].put(
+            InputFrame(data, trio.current_time() - self._client.joined_at if pts is None else pts)
+        )
 
     async def _apply(self, spec: CommandSpec, arguments: dict[str, Any]) -> list[ModelMessage]:
         if spec.handler is not None:
             self.reply = await self._call_author(spec.handler, arguments)
         elif spec.field is not None:
             self.reply = None
-            setattr(self._port.state, spec.field, arguments[spec.field])
+            setattr(self._binding.state, spec.field, arguments[spec.field])
         return self._taken()
 
     async def _step(self) -> StepResult:
@@ -262,13 +264,13 @@ class PipelineExecutor:
         return defining_line(self.model.batch_inference) if self._steps is None else yielding_line(self._steps)
 
     async def _disconnect(self) -> list[ModelMessage]:
-        self._port.connected.change(False)
+        self._binding.connected.change(False)
         steps, self._steps = self._steps, None
         try:
             try:
                 await self._call_author(self._declaration.disconnected, {})
             finally:
-                self._port.close_inputs()
+                self._binding.close_inputs()
                 try:
                     if isinstance(steps, Generator):
                         steps.close()
@@ -279,7 +281,7 @@ class PipelineExecutor:
                     if strip(error, GeneratorExit, SessionOver, BufferClosed, trio.Cancelled) is not None:
                         raise
         finally:
-            self._port.end()
+            self._binding.end()
             self._client = None
         return self._taken()
 
@@ -292,7 +294,7 @@ class PipelineExecutor:
         return await result if inspect.isawaitable(result) else result
 
     async def _send_to(self, client: int, message: ModelMessage) -> None:
-        await self._port.send(message)
+        await self._binding.send(message)
 
     def _taken(self) -> list[ModelMessage]:
         taken = self._messages[:]

@@ -10,14 +10,14 @@ import math
 from collections import deque
 from collections.abc import Callable
 
-from reactor_trio.pacing import BlockCadence, Cadence, Lookahead
+from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast
 from reactor_trio.pacing.cadence import DEFAULT_FPS
 
 #: Sums of the same durations in another order differ by less than this many seconds.
 EPSILON = 1e-6
 
 
-class FilmClock(Lookahead):
+class FilmClock(PlayoutForecast):
     """Counts what was made and what was taken. On the model loop, but for `begins`.
 
     Args:
@@ -72,7 +72,7 @@ class FilmClock(Lookahead):
         self.made += 1
         self._waiting += 1
 
-    def step_at(self, now: float, step_seconds: float, margin: float) -> float:
+    def step_at(self, now: float, step_seconds: float, step_margin: float) -> float:
         """At once, or when something was taken."""
         self.tell_enough()
         return math.inf if self.full or self.enough else -math.inf

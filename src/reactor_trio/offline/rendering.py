@@ -22,7 +22,7 @@ import numpy.typing as npt
 import trio
 
 from reactor_trio.concurrency import ModelHost
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import BufferClosed, ModelFailed, ReactorError
 from reactor_trio.execution.loading import LoadedModel
 from reactor_trio.execution.mailbox import Mailbox
@@ -32,7 +32,7 @@ from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.media import Bundle, to_host
 from reactor_trio.offline.film_clock import EPSILON, FilmBlockCadence, FilmCadence, FilmClock
 from reactor_trio.offline.script import ScriptCommand, ScriptError
-from reactor_trio.offline.unpaced_session import DueCommand, Feed, StillIdle, UnpacedHalf, UnpacedTime
+from reactor_trio.offline.unpaced_session import DueCommand, Feed, StillIdle, UnpacedSessionRunner, UnpacedTime
 
 log = logging.getLogger("reactor_trio.headless")
 
@@ -82,7 +82,7 @@ class Rendering:
     ) -> None:
         #: the model instance; its code runs on another thread
         self.model = loaded.model
-        self._seats = loaded.seats
+        self._session_copies = loaded.session_copies
         self.declaration = loaded.declaration
         self.name = name
         #: frames that the model gave up itself, by reason
@@ -94,19 +94,20 @@ class Rendering:
         self._frames, self._most = math.inf if frames is None else frames, math.inf if seconds is None else seconds
         self._on_message = on_message
         self._queue: deque[tuple[Bundle, float] | ReactorError] = deque()
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self._scope = trio.CancelScope()
         self._taken = 0
         self._enough = self._over = self._stopped = False
         self._error: BaseException | None = None
         reached = partial(host.post_io, self._reached)
         clock = self._clock = FilmClock(ROOM, self._frames, self._most, reached)
-        seat = loaded.seats.take()
-        fixed = fixed_rate(type(loaded.model)) or seat.port.declared_fps
+        session_copy = loaded.session_copies.take()
+        fixed = fixed_rate(type(loaded.model)) or session_copy.binding.declared_fps
         cadence = FilmBlockCadence if loaded.declaration.kind == "blocking" else FilmCadence
-        self._half = UnpacedHalf(
+        self._runner = UnpacedSessionRunner(
             Feed(commands, clock), clock, time, host, once=frames is None and seconds is None, session_id="rendering",
-            model=seat.model, port=seat.port, declaration=loaded.declaration, session=self, playout=self,
+            model=session_copy.model, binding=session_copy.binding, declaration=loaded.declaration, session=self,
+            playout=self,
             mailbox=Mailbox(host.post_io, asleep=True), client=(1, trio.current_time()),
             cadence=cadence(fixed, loaded.max_fps),
         )  # fmt: skip
@@ -138,14 +139,14 @@ class Rendering:
         """End the model's session; the iteration ends with the bundle that was taken last. May be called again."""
         self._stopped = True
         self._end()
-        self._bell.ring()
+        self._wakeup.set()
 
     # ---- heard from the model's half ----------------------------------------------------------------------------------
 
     def put(self, bundle: Bundle, epoch: int, ready: float) -> None:
         """A bundle was made."""
         self._queue.append((bundle, self._clock.begins.popleft()))
-        self._bell.ring()
+        self._wakeup.set()
 
     def flush(self, epoch: int) -> None:
         """What was made stays in the film."""
@@ -164,7 +165,7 @@ class Rendering:
             if answer.code is not None:
                 entry = self._commands[number - 1].entry
                 self._queue.append(_refusal(entry, answer.code, answer.message))
-                self._bell.ring()
+                self._wakeup.set()
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A message of the model."""
@@ -180,7 +181,7 @@ class Rendering:
         """The next bundles, at least one. Raises StopAsyncIteration, and what ended the rendering."""
         await trio.lowlevel.checkpoint()
         while not self._queue and not self._over and not self._enough and not self._stopped:
-            await self._bell.wait()
+            await self._wakeup.wait()
         taken: list[tuple[Bundle, float]] = []
         for item in list(self._queue)[:most]:
             if isinstance(item, ReactorError) or not self._wanted(len(taken), item[1]):
@@ -196,7 +197,7 @@ class Rendering:
             self._queue.popleft()
             self._taken += 1
             self._enough |= self._taken >= self._frames or t + bundle.duration >= self._most - EPSILON
-            self._host.post(self._half.taken)
+            self._host.post(self._runner.taken)
         return rendered
 
     def _wanted(self, before: int, t: float) -> bool:
@@ -209,20 +210,20 @@ class Rendering:
 
     def _reached(self) -> None:
         self._enough = True
-        self._bell.ring()
+        self._wakeup.set()
 
     async def _finish(self) -> None:
         """End the session in its order; raises what ended it, else StopAsyncIteration."""
         self.stop()
         while not self._over:
-            await self._bell.wait()
+            await self._wakeup.wait()
         if self._error is not None:
             error, self._error = self._error, None
             raise error
         raise StopAsyncIteration
 
     def _end(self) -> None:
-        self._host.post(self._half.release)
+        self._host.post(self._runner.release)
         self._scope.cancel()
 
     async def run(self) -> None:
@@ -230,19 +231,19 @@ class Rendering:
         error: BaseException | None = None
         try:
             with self._scope:
-                error = await self._host.run(self._half.run)
+                error = await self._host.run(self._runner.run)
         finally:
-            error = error or self._half.raised
+            error = error or self._runner.raised
             if error is not None:
                 self._error = self._error or self._failure(error)
             self._over = True
-            self._bell.ring()
+            self._wakeup.set()
 
     def _failure(self, error: BaseException) -> ReactorError:
         if isinstance(error, StillIdle):
             return error
-        hook = self._half.failed_hook
-        what = f"{f'@{hook}' if hook else f'step {self._half.step}'} raised {type(error).__name__}: {error}"
+        hook = self._runner.failed_hook
+        what = f"{f'@{hook}' if hook else f'step {self._runner.step}'} raised {type(error).__name__}: {error}"
         inputs = [track.name for track in self.declaration.tracks if track.direction == "in"]
         if isinstance(error, BufferClosed) and inputs:
             what = f"the model reads its input track {', '.join(inputs)}, and here is no client that sends it anything"
@@ -252,7 +253,7 @@ class Rendering:
 
     async def watch(self, loop: ModelLoop) -> None:
         """Task: the model's own loop, whose end is the rendering's."""
-        what, cause = await loop.until_ended(self._seats)
+        what, cause = await loop.until_ended(self._session_copies)
         failure = ModelFailed(f"{self.name}: {what}")
         failure.__cause__ = cause
         self._error = self._error or failure

@@ -17,12 +17,12 @@ from typing import Any
 import msgspec
 import trio
 
-from reactor_trio.concurrency import ModelHost, Timekeeper
+from reactor_trio.concurrency import ClockHooks, ModelHost
 from reactor_trio.errors import ReactorError
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.step_drivers import IDLE_WAIT
-from reactor_trio.execution.local_session import ModelHalf
 from reactor_trio.execution.session_binding import ConnectedSignal
+from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.media import Chunk
 from reactor_trio.offline.film_clock import EPSILON, FilmClock
 from reactor_trio.offline.script import ScriptCommand
@@ -52,7 +52,7 @@ class Feed:
     def __init__(self, commands: Sequence[DueCommand], clock: FilmClock) -> None:
         self._left = deque(enumerate(commands, start=1))
         self._clock = clock
-        self.half: UnpacedHalf | None = None
+        self.runner: UnpacedSessionRunner | None = None
 
     @property
     def next(self) -> ScriptCommand | None:
@@ -61,18 +61,18 @@ class Feed:
 
     def deliver(self) -> None:
         """Model loop: make the next command pending if it is due and none is."""
-        half, entry = self.half, self.next
-        if half is None or entry is None or half.pending or self._clock.enough:
+        runner, entry = self.runner, self.next
+        if runner is None or entry is None or runner.pending or self._clock.enough:
             return
-        due = entry.step is None or entry.step <= half.next_step
+        due = entry.step is None or entry.step <= runner.next_step
         if due and entry.t is not None:
             due = entry.t <= self._clock.seconds + EPSILON
         if due:
             number, command = self._left.popleft()
-            half.command(Command(number, 1, entry.name, command.arguments, entry.id, trio.current_time()))
+            runner.command(Command(number, 1, entry.name, command.arguments, entry.id, trio.current_time()))
 
 
-class UnpacedTime(Timekeeper):
+class UnpacedTime(ClockHooks):
     """Real time, in which the model waits for the sink's room and for commands.
 
     Args:
@@ -81,17 +81,17 @@ class UnpacedTime(Timekeeper):
 
     def __init__(self, *, threaded: bool) -> None:
         self.threaded = threaded
-        self.half: UnpacedHalf | None = None
+        self.runner: UnpacedSessionRunner | None = None
 
     async def spend(self, step: int) -> None:
         """What was made waits for room."""
-        if self.half is not None:
-            await self.half.wait_for_room()
+        if self.runner is not None:
+            await self.runner.wait_for_room()
 
     async def author_resumes(self) -> None:
         """A blocking model's thread begins, and goes on after each push, when what the next block sees is applied."""
-        if self.half is not None:
-            await self.half.commands_applied()
+        if self.runner is not None:
+            await self.runner.commands_applied()
 
 
 class HeldSignal(ConnectedSignal):
@@ -105,27 +105,27 @@ class HeldSignal(ConnectedSignal):
         """They are."""
         if self._held:
             self._held = False
-            self._bell.ring()
+            self._wakeup.set()
 
     async def wait(self) -> None:
         """Return when the session is there, and its first commands are applied. Always a checkpoint."""
         await trio.lowlevel.checkpoint()
         while self._held or not self.is_set():
-            await self._bell.wait()
+            await self._wakeup.wait()
 
 
-class UnpacedHalf(ModelHalf):
+class UnpacedSessionRunner(SessionRunner):
     """The model's side of a rendering.
 
     Args:
         once: whether it ends with the first generator that made something and returns.
-        options: those of `ModelHalf`.
+        options: those of `SessionRunner`.
     """
 
     def __init__(
         self, feed: Feed, clock: FilmClock, time: UnpacedTime, host: ModelHost, *, once: bool, **options: Any
     ) -> None:
-        super().__init__(words=feed, lookahead=clock, host=host, **options)  # type: ignore[arg-type]  # a feed delivers, too
+        super().__init__(replies=feed, forecast=clock, host=host, **options)  # type: ignore[arg-type]  # a feed delivers, too
         self.once = once
         self.released = False
         self._feed = feed
@@ -135,8 +135,8 @@ class UnpacedHalf(ModelHalf):
         # A virtual clock may jump while a handler computes on a thread of its own, so it limits nothing.
         self._patience = PATIENCE if time.threaded else math.inf
         self._signal = HeldSignal()
-        options["port"].connected = self._signal
-        feed.half = time.half = self
+        options["binding"].connected = self._signal
+        feed.runner = time.runner = self
 
     @property
     def next_step(self) -> int:
@@ -148,12 +148,12 @@ class UnpacedHalf(ModelHalf):
     def taken(self) -> None:
         """The sink has room again."""
         self._clock.taken()
-        self.bell.ring()
+        self.wakeup.set()
 
     def release(self) -> None:
         """The rendering ends: nobody waits for a sink or a command any more."""
         self.released = True
-        self.bell.ring()
+        self.wakeup.set()
 
     # ---- for drivers and the timekeeper -------------------------------------------------------------------------------
 
@@ -161,17 +161,17 @@ class UnpacedHalf(ModelHalf):
         """Return when the sink has room for what was made, or the rendering ends."""
         while not self.released and not self.over and (self._clock.full or self._clock.enough):
             self._clock.tell_enough()
-            await self.bell.wait()
+            await self.wakeup.wait()
 
     async def commands_applied(self) -> None:
         """Return when every command that is due has been applied; at once in a handler, which is part of that."""
         if self.released or _IN_HANDLER.get():
             return
         self._caught_up = False
-        self.bell.ring()
+        self.wakeup.set()
         with trio.move_on_after(self._patience):
             while not self._caught_up and not self.released and not self.over:
-                await self.bell.wait()
+                await self.wakeup.wait()
 
     async def apply_next(self) -> bool:
         """Apply the next command that is due."""
@@ -184,7 +184,7 @@ class UnpacedHalf(ModelHalf):
         if not applied:
             if not self._caught_up:
                 self._caught_up = True
-                self.bell.ring()
+                self.wakeup.set()
             self._signal.release()
         return applied
 

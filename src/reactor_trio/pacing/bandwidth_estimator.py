@@ -48,7 +48,7 @@ RELEASED = 0.9  # of full
 IN_VAIN = 3
 
 
-class RateControl:
+class BandwidthEstimator:
     """The target of one link. Bits and seconds; `now` never goes back."""
 
     def __init__(self, full: float) -> None:

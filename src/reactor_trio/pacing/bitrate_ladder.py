@@ -47,7 +47,7 @@ class _Rung:
     least: float  # bits per second
 
 
-class Ladder:
+class BitrateLadder:
     """The rungs for one description of a track, and on which of them its viewer stands.
 
     Args:
@@ -57,7 +57,7 @@ class Ladder:
     """
 
     def __init__(
-        self, codec: str, width: int, height: int, fps: float, full: float, before: Ladder | None = None
+        self, codec: str, width: int, height: int, fps: float, full: float, before: BitrateLadder | None = None
     ) -> None:
         self.full = full
         bits = LEAST_BITS_PER_PIXEL.get(codec)

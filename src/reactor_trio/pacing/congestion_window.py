@@ -30,8 +30,8 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from reactor_trio.pacing.bandwidth_estimator import BURST, IN_VAIN, RateControl
-from reactor_trio.pacing.bitrate_ladder import Ladder, Quality
+from reactor_trio.pacing.bandwidth_estimator import BURST, IN_VAIN, BandwidthEstimator
+from reactor_trio.pacing.bitrate_ladder import BitrateLadder, Quality
 
 #: frames under way that any window allows, and that are remembered where there is none
 MOST_FRAMES = 32
@@ -77,7 +77,7 @@ class _SlidingMinimum:
         self._values.clear()
 
 
-class LinkControl:
+class CongestionWindow:
     """Window and quality for one video track to one viewer.
 
     Args:
@@ -94,9 +94,9 @@ class LinkControl:
         self.round_trip = 0.0
         self._expected = expected
         self._fps = fps
-        self._ladder: Ladder | None = None
+        self._ladder: BitrateLadder | None = None
         self._description: tuple[object, ...] = (full, fps, None, 0, 0)
-        self._rate = RateControl(full)
+        self._rate = BandwidthEstimator(full)
         self._floor = _SlidingMinimum()
         self._floor_since = -math.inf  # of what was sent before, the delay is not the round trip
         self._flights: deque[_Flight] = deque()
@@ -123,7 +123,7 @@ class LinkControl:
             return
         self._description = description
         self._fps = fps
-        self._ladder = None if codec is None else Ladder(codec, width, height, fps, full, self._ladder)
+        self._ladder = None if codec is None else BitrateLadder(codec, width, height, fps, full, self._ladder)
         self._rate.describe(full)
         self._aim(now)
 

@@ -22,7 +22,7 @@ FAR = 0.25
 HIGHER = 0.25
 
 
-class Ceiling:
+class FrameRateCap:
     """The ceiling of one session, in frames per second; infinite while every frame is taken."""
 
     def __init__(self) -> None:

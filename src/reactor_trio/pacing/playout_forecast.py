@@ -1,13 +1,14 @@
 """How far the model may run ahead of what is shown.
 
 Two rules. A *pipeline* starts a step just in time: when what is queued and shown lasts no longer than the step will take,
-plus a margin (see `Margin`). So a fast model computes from fresh commands, and a slow one never waits. A *run loop* fills
-the buffer and then waits in `emit()`: the frame on screen and those behind it fill `capacity` places.
+plus a margin (see `StepMargin`). So a fast model computes from fresh commands, and a slow one never waits. A *run loop*
+fills the buffer and then waits in `emit()`: the frame on screen and those behind it fill `capacity` places.
 
-The frames are played on the other loop, by `Schedule`, whose rule is simple enough to be followed from here: a frame is
-shown when the one before it ends, or when it was ready if that is later. So the model's side knows without being told when
-a place becomes free, and need not be woken for it. The other side says which frames it has shown all the same, and at once
-if one was not shown when that rule says; `assume=False` is for a player that waits for others, whose word must be awaited.
+The frames are played on the other loop, by `PresentationTimeline`, whose rule is simple enough to be followed from here: a
+frame is shown when the one before it ends, or when it was ready if that is later. So the model's side knows without being
+told when a place becomes free, and need not be woken for it. The other side says which frames it has shown all the same, and
+at once if one was not shown when that rule says; `assume=False` is for a player that waits for others, whose word must be
+awaited.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class _Queued:
     paced: bool
 
 
-class Lookahead:
+class PlayoutForecast:
     """What the model side knows of the frames it has made and that are not played to their end.
 
     Args:

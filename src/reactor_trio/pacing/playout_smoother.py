@@ -8,7 +8,7 @@ So playout follows the model as a phase-locked loop follows a signal. *Frequency
 all that passes between two of them. *Phase*: a frame shall wait a little before it is shown, as in the jitter buffer of a
 call: as much as a recent step overran, the few worst left out. Each step corrects a part of what the wait differs from that,
 so nothing is fast-forwarded. A model whose steps take equally long waits for nothing, and one that is faster than its
-declared rate never comes to this: its `Margin` starts steps early enough.
+declared rate never comes to this: its `StepMargin` starts steps early enough.
 
 A step that overran by more than one interval counts for one interval unless the next does so, too: one stall, a gap that
 nothing can hide, does not slow down what comes after it. A model that has become much faster is followed at once.
@@ -37,7 +37,7 @@ AHEAD = 3.0
 WARM_UP = 12
 
 
-class Tempo:
+class PlayoutSmoother:
     """The tempo of one session. Times in seconds."""
 
     def __init__(self) -> None:

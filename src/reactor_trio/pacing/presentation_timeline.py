@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 
-class Schedule:
+class PresentationTimeline:
     """The time line of one session. Times in seconds, as `trio.current_time()` gives them."""
 
     def __init__(self) -> None:

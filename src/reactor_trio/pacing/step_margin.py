@@ -18,7 +18,7 @@ WARM_UP = 2
 LEAST = 0.0005
 
 
-class Margin:
+class StepMargin:
     """The margin of one session's steps."""
 
     def __init__(self) -> None:

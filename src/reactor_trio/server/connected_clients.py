@@ -8,17 +8,17 @@ from collections.abc import Iterator
 
 import trio
 
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.connection import Hello, Inbound, Outbound, OutboundServices, Stay
-from reactor_trio.connection.message_log import Transcript
+from reactor_trio.connection import ClientSender, ConnectRequest, MediaReceiver, ResumableSession, SenderServices
+from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.tracing import Tracing
 
 
-class Clients:
+class ConnectedClients:
     """The clients of one server, those who wait counted.
 
     Args:
@@ -33,22 +33,22 @@ class Clients:
         tracks: tuple[TrackSpec, ...],
         settings: Settings,
         metrics: Metrics,
-        coders: Coders,
+        codec_pool: CodecPool,
         tracing: Tracing | None,
-        left: Bell,
+        left: RepeatedEvent,
     ) -> None:
         #: seconds after which a frame is too old; a client that holds the model back is sent every one
         self.max_age = math.inf if settings.slow_client == "hold" else settings.max_age
         self._tracks = tracks
-        self._coders = coders
+        self._codec_pool = codec_pool
         self._dropped = metrics.dropped
         self._left = left
         self._numbers = itertools.count(1)
-        self._present: set[Outbound] = set()
+        self._present: set[ClientSender] = set()
         limits = settings.limits
         self._kept = (limits.resume_messages, limits.resume_bytes) if settings.resume_window else (0, 0)
-        self._services = OutboundServices(
-            tracks=tracks, codec=settings.codec, coders=coders, max_age=self.max_age,
+        self._services = SenderServices(
+            tracks=tracks, codec=settings.codec, codec_pool=codec_pool, max_age=self.max_age,
             message_limit=settings.limits.unanswered_commands,
             dropped=metrics.dropped, sent=metrics.sent, latency=metrics.latency,
             encoded=metrics.encoded, traced=None if tracing is None else tracing.pictured,
@@ -57,37 +57,37 @@ class Clients:
     def __len__(self) -> int:
         return len(self._present)
 
-    def __iter__(self) -> Iterator[Outbound]:
+    def __iter__(self) -> Iterator[ClientSender]:
         """Over those that are there now; they may leave meanwhile."""
         return iter(list(self._present))
 
-    def stranger(self, hello: Hello) -> Outbound:
+    def stranger(self, request: ConnectRequest) -> ClientSender:
         """The way out to somebody who is not counted: a recorder."""
-        return Outbound(next(self._numbers), trio.current_time(), hello, self._services, watches=False)
+        return ClientSender(next(self._numbers), trio.current_time(), request, self._services, watches=False)
 
-    def join(self, hello: Hello, stay: Stay | None = None) -> Outbound:
+    def join(self, request: ConnectRequest, resumable: ResumableSession | None = None) -> ClientSender:
         """The way out to a new client, or to one that comes back: it is the same client, and its messages go on."""
-        if stay is None:
-            transcript = Transcript(*self._kept) if hello.role == "control" else None
-            outbound = Outbound(next(self._numbers), trio.current_time(), hello, self._services, transcript)
+        if resumable is None:
+            message_log = MessageLog(*self._kept) if request.role == "control" else None
+            sender = ClientSender(next(self._numbers), trio.current_time(), request, self._services, message_log)
         else:
-            outbound = Outbound(stay.number, stay.joined_at, hello, self._services, stay.transcript)
-        self._present.add(outbound)
-        return outbound
+            sender = ClientSender(resumable.number, resumable.joined_at, request, self._services, resumable.message_log)
+        self._present.add(sender)
+        return sender
 
-    def inbound(self, outbound: Outbound) -> Inbound:
-        """The way in of the client that `outbound` leads to."""
-        return Inbound(
-            self._tracks, self._coders, self._dropped,
-            lambda code, message: outbound.say("reactor.error", {"code": code, "message": message}),
-            lambda track: outbound.say("reactor.keyframe", {"track": track}),
+    def receiver(self, sender: ClientSender) -> MediaReceiver:
+        """The way in of the client that `sender` leads to."""
+        return MediaReceiver(
+            self._tracks, self._codec_pool, self._dropped,
+            lambda code, message: sender.say("reactor.error", {"code": code, "message": message}),
+            lambda track: sender.say("reactor.keyframe", {"track": track}),
         )  # fmt: skip
 
-    def leave(self, outbound: Outbound) -> None:
+    def leave(self, sender: ClientSender) -> None:
         """Its connection is over."""
-        self._present.discard(outbound)
-        outbound.close()
-        self._left.ring()
+        self._present.discard(sender)
+        sender.close()
+        self._left.set()
 
     async def all_left(self) -> None:
         """Return when nobody is there."""

@@ -19,7 +19,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.protocol import EndReason
 from reactor_trio.server.waiting_room import WaitingRoom
@@ -56,7 +56,7 @@ class Leases:
     def __init__(self, room: WaitingRoom) -> None:
         self._room = room
         self._open: dict[str, Told] = {}
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self._reasons: dict[str, EndReason] = {}
         room.given_back = self._given_back
 
@@ -67,7 +67,7 @@ class Leases:
         """Reserve a slot for a session of this id. Raises Refused; then `told` is never called."""
         self._room.reserve(session_id)
         self._open[session_id] = told
-        self._bell.ring()
+        self._wakeup.set()
 
     def cancel(self, session_id: str) -> bool:
         """There is no client for this lease. One that is claimed goes on until its session ends: False."""
@@ -90,7 +90,7 @@ class Leases:
         """Task: tell each one that has a lease that it goes on, each second; until cancelled."""
         while True:
             while not self._open:
-                await self._bell.wait()
+                await self._wakeup.wait()
             await trio.sleep(BEAT)
             for told in list(self._open.values()):
                 told(Beat())

@@ -10,7 +10,7 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
-from reactor_trio.connection import Hello, HelloRefused, converse, parse_hello
+from reactor_trio.connection import ConnectRequest, ConnectRequestRefused, parse_connect_request, serve_client
 from reactor_trio.edge.access import DenialReason, Denied, Grant, shown_token
 from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
@@ -69,35 +69,37 @@ class ReactorSite(AccessSite):
             return busy(self._why_not())
         await self._runtime.prepared.wait()
         try:
-            hello, grant = self._introduce(request)
-            if (refusal := self._no_session(request, hello)) is not None:
+            connect_request, grant = self._introduce(request)
+            if (refusal := self._no_session(request, connect_request)) is not None:
                 return refusal
             self._access.use(grant)  # last, and nothing is awaited after it: who is refused keeps the ticket
-        except HelloRefused as refused:
+        except ConnectRequestRefused as refused:
             return Response.plain(refused.status, refused.message)
         except Denied as denied:
             return self._deny(request, denied)
-        return partial(self._converse, request, hello)
+        return partial(self._converse, request, connect_request)
 
-    def _introduce(self, request: Request) -> tuple[Hello, Grant]:
-        """What the client wants and what it may. Raises Denied, HelloRefused."""
+    def _introduce(self, request: Request) -> tuple[ConnectRequest, Grant]:
+        """What the client wants and what it may. Raises Denied, ConnectRequestRefused."""
         if (returning := self._returning(request)) is not None:
             return returning
         grant, shown = self._look(request, share_links=True), shown_token(request)
-        hello = parse_hello(request.query, self._runtime.name)
-        if hello.role == "control" and grant.claims.role == "viewer":
+        connect_request = parse_connect_request(request.query, self._runtime.name)
+        if connect_request.role == "control" and grant.claims.role == "viewer":
             raise Denied("not_allowed", "this token can only watch, with role=viewer")
         is_the_servers = self._access.required and not self._is_share_link(shown)
-        return replace(hello, token=None if is_the_servers else shown, claims=grant.claims, resume=None,
+        return replace(connect_request, token=None if is_the_servers else shown, claims=grant.claims, resume=None,
                        address=self.addresses.of_request(request)), grant  # fmt: skip
 
-    def _returning(self, request: Request) -> tuple[Hello, Grant] | None:
+    def _returning(self, request: Request) -> tuple[ConnectRequest, Grant] | None:
         """The same of a client that comes back to its session: the token alone shows that, and what it may do holds."""
-        stay = self._runtime.desk.stays.of_token(request.query.get("resume"))
-        if stay is None or request.query.get("role", "control") != "control":
+        resumable = self._runtime.session_manager.resumables.of_token(request.query.get("resume"))
+        if resumable is None or request.query.get("role", "control") != "control":
             return None
-        hello = parse_hello(request.query, self._runtime.name)
-        return replace(hello, claims=stay.claims, address=self.addresses.of_request(request)), Grant(stay.claims)
+        connect_request = parse_connect_request(request.query, self._runtime.name)
+        return replace(connect_request, claims=resumable.claims, address=self.addresses.of_request(request)), Grant(
+            resumable.claims
+        )
 
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
         """What the client may do. Raises Denied."""
@@ -109,15 +111,15 @@ class ReactorSite(AccessSite):
     def _is_share_link(self, shown: str | None) -> bool:
         return shown is not None and self._runtime.sessions.shared(shown) is not None
 
-    def _no_session(self, request: Request, hello: Hello) -> Response | None:
+    def _no_session(self, request: Request, connect_request: ConnectRequest) -> Response | None:
         """Why there is no session, or no place, for this client now. Raises Denied."""
         if self._runtime.draining.is_set():
             return busy("the server is going down")
-        if hello.role == "viewer":
-            return self._no_view(hello)
-        if hello.resume is not None:
+        if connect_request.role == "viewer":
+            return self._no_view(connect_request)
+        if connect_request.resume is not None:
             return None  # its session has a slot
-        match self._runtime.room.refusal(hello):
+        match self._runtime.room.refusal(connect_request):
             case None:
                 return None
             case "address_full":
@@ -129,23 +131,23 @@ class ReactorSite(AccessSite):
             case _:
                 return busy(self._why_not())
 
-    def _no_view(self, hello: Hello) -> Response | None:
+    def _no_view(self, connect_request: ConnectRequest) -> Response | None:
         viewers = self._runtime.settings.viewers
         if viewers == "none":
             raise Denied("not_allowed", "this server takes no viewers (runtime.viewers: none)")
-        if viewers == "token" and hello.token is None:
+        if viewers == "token" and connect_request.token is None:
             reason: DenialReason = "not_allowed" if self._access.required else "missing"
             raise Denied(reason, "a viewer needs the token of a share link, which the controlling client has")
-        if self._runtime.desk.session_to_view(hello) is not None:
+        if self._runtime.session_manager.session_to_view(connect_request) is not None:
             return None
-        if hello.token is not None:
+        if connect_request.token is not None:
             raise Denied("wrong", "no session has this token: the share link is wrong, or its session is over")
         return busy("no session runs that a viewer could watch")
 
-    async def _converse(self, request: Request, hello: Hello, messages: MessageStream) -> None:
+    async def _converse(self, request: Request, connect_request: ConnectRequest, messages: MessageStream) -> None:
         with self.addresses.conversation(request) as why_not:
             if why_not is None:
-                await converse(self._runtime.desk, hello, messages)
+                await serve_client(self._runtime.session_manager, connect_request, messages)
             else:
                 await messages.aclose(close_code("no_room"), why_not)
 
@@ -162,9 +164,9 @@ class ReactorSite(AccessSite):
             "model": runtime.name,
             "phase": phase,
             "sessions": runtime.room.admission.live,
-            "away": len(runtime.desk.stays.away),
+            "away": len(runtime.session_manager.resumables.away),
             "waiting": runtime.room.admission.waiting,
-            "clients": runtime.desk.present,
+            "clients": runtime.session_manager.present,
             "encoders": runtime.encoders,
         }
         if self._access.required:

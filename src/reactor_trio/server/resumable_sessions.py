@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from reactor_trio.connection import Stay
+from reactor_trio.connection import ResumableSession
 
 log = logging.getLogger("reactor_trio.server")
 
 Begin = Callable[[Callable[[], Awaitable[None]]], None]
 
 
-class Stays:
+class ResumableSessions:
     """The stays of one server.
 
     Args:
@@ -25,7 +25,7 @@ class Stays:
 
     def __init__(self, window: float) -> None:
         self.window = window
-        self._stays: dict[str, Stay] = {}  # by session
+        self._resumables: dict[str, ResumableSession] = {}  # by session
         self._nursery: trio.Nursery | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -43,32 +43,36 @@ class Stays:
         async with trio.open_nursery() as nursery:
             yield nursery.start_soon
 
-    def add(self, stay: Stay) -> None:
+    def add(self, resumable: ResumableSession) -> None:
         """It begins."""
-        self._stays[stay.session.id] = stay
+        self._resumables[resumable.session.id] = resumable
 
-    def changed(self, stay: Stay) -> None:
+    def changed(self, resumable: ResumableSession) -> None:
         """It may be over."""
-        if stay.over:
-            self._stays.pop(stay.session.id, None)
+        if resumable.over:
+            self._resumables.pop(resumable.session.id, None)
 
-    def find(self, session_id: str) -> Stay | None:
+    def find(self, session_id: str) -> ResumableSession | None:
         """The stay of a session."""
-        return self._stays.get(session_id)
+        return self._resumables.get(session_id)
 
-    def of_token(self, token: str | None) -> Stay | None:
+    def of_token(self, token: str | None) -> ResumableSession | None:
         """The one to which its client may come back now with `token`."""
         if token is None:
             return None
-        for stay in self._stays.values():
-            if stay.open and stay.token is not None and secrets.compare_digest(stay.token.encode(), token.encode()):
-                return stay
+        for resumable in self._resumables.values():
+            if (
+                resumable.open
+                and resumable.token is not None
+                and secrets.compare_digest(resumable.token.encode(), token.encode())
+            ):
+                return resumable
         return None
 
     @property
-    def away(self) -> list[Stay]:
+    def away(self) -> list[ResumableSession]:
         """Those whose client is away and may come back."""
-        return [stay for stay in self._stays.values() if stay.away]
+        return [resumable for resumable in self._resumables.values() if resumable.away]
 
     def _begin(self, run: Callable[[], Awaitable[None]]) -> None:
         assert self._nursery is not None, "Stays.run has not begun"

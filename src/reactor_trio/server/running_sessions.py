@@ -8,12 +8,12 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from reactor_trio.connection import Tiers
+from reactor_trio.connection import RenditionSet
 from reactor_trio.server.session_recording import SessionRecording
 from reactor_trio.session import Session
 
 
-class Stage(msgspec.Struct):
+class RunningSession(msgspec.Struct):
     """How a session is watched.
 
     Attributes:
@@ -22,17 +22,17 @@ class Stage(msgspec.Struct):
         recording: what will write it to files, None if nothing does; taken off when it runs.
     """
 
-    tiers: Tiers
+    renditions: RenditionSet
     share_token: str
     recording: SessionRecording | None = None
 
 
-class Sessions:
+class RunningSessions:
     """The sessions of one server, in the order in which they began."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
-        self._stages: WeakKeyDictionary[Session, Stage] = WeakKeyDictionary()  # a test kit asks after the end
+        self._stages: WeakKeyDictionary[Session, RunningSession] = WeakKeyDictionary()  # a test kit asks after the end
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -45,17 +45,17 @@ class Sessions:
         """Over those that run now; they may end meanwhile."""
         return iter(list(self._sessions.values()))
 
-    def begin(self, session: Session, tiers: Tiers) -> Stage:
+    def begin(self, session: Session, renditions: RenditionSet) -> RunningSession:
         """A session begins; it gets a share token of its own."""
         self._sessions[session.id] = session
-        stage = self._stages[session] = Stage(tiers, secrets.token_urlsafe(16))
-        return stage
+        running_session = self._stages[session] = RunningSession(renditions, secrets.token_urlsafe(16))
+        return running_session
 
     def end(self, session: Session) -> None:
         """A session is over; its stage can still be looked at."""
         self._sessions.pop(session.id, None)
 
-    def stage(self, session: Session) -> Stage:
+    def running_session(self, session: Session) -> RunningSession:
         """How a session is watched."""
         return self._stages[session]
 

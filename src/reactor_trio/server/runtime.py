@@ -25,9 +25,9 @@ from reactor_trio.interface.model import Model
 from reactor_trio.media import Worker, encoders
 from reactor_trio.protocol import PROTOCOL, EndReason
 from reactor_trio.server.leases import Leases
-from reactor_trio.server.running_sessions import Sessions
+from reactor_trio.server.running_sessions import RunningSessions
 from reactor_trio.server.server_metrics import CommandOutcome, Metrics, ModelState
-from reactor_trio.server.session_manager import FrontDesk
+from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.server.session_recording import recording_folder
 from reactor_trio.server.session_settings import session_services
 from reactor_trio.server.tracing import Tracing
@@ -111,7 +111,7 @@ class Runtime:
         self._on_phase = on_phase or (lambda _phase: None)
         self._services: SessionServices | None = None
         #: what connections ask
-        self.desk = FrontDesk(self, worker, disk, after_session)
+        self.session_manager = SessionManager(self, worker, disk, after_session)
         #: what is promised to a gate
         self.leases = Leases(self.room)
 
@@ -126,7 +126,7 @@ class Runtime:
         self._on_phase("loading")
         self.config = config
         try:
-            self.desk.recordings = recording_folder(self.settings.record)
+            self.session_manager.recordings = recording_folder(self.settings.record)
             if self.settings.codec.h264 != "auto":  # chosen, so it must be there
                 await self._worker(encoders, self.settings.codec)
             await self._load()
@@ -175,7 +175,7 @@ class Runtime:
             session.end("model_error", what)
         # Shielded: a server that is asked to end now still says why it failed, to its clients and by its exit code.
         with trio.move_on_after(self.settings.drain_grace, shield=True):
-            await self.desk.all_left()
+            await self.session_manager.all_left()
         raise failure from cause
 
     async def drain(self) -> None:
@@ -202,22 +202,22 @@ class Runtime:
         self.draining.set()
         self.metrics.ready = False
         self.room.drain()
-        for stay in self.desk.stays.away:  # nobody is there to be told
-            stay.session.end(self.goodbye)
+        for resumable in self.session_manager.resumables.away:  # nobody is there to be told
+            resumable.session.end(self.goodbye)
         if notice:
             for session in self.sessions:
                 session.lifetime.announce(notice)
             with trio.move_on_at(self.drains_at):
                 while self.sessions:
-                    await self.desk.left.wait()
+                    await self.session_manager.left.wait()
         for session in self.sessions:
             session.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
-            await self.desk.all_left()
-        for outbound in self.desk.clients:
-            outbound.end(self.goodbye)
+            await self.session_manager.all_left()
+        for sender in self.session_manager.clients:
+            sender.end(self.goodbye)
         with trio.move_on_after(self.settings.drain_grace / 2):
-            await self.desk.all_left()
+            await self.session_manager.all_left()
         self.journal.enter("drained", trio.current_time())
         self._on_phase("drained")
 
@@ -259,9 +259,9 @@ class Runtime:
         return None
 
     @property
-    def sessions(self) -> Sessions:
+    def sessions(self) -> RunningSessions:
         """Those that run."""
-        return self.desk.sessions
+        return self.session_manager.sessions
 
     def session_begins(self, session: Session) -> None:
         """A client is let in."""

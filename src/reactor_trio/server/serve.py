@@ -13,7 +13,7 @@ import trio
 from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings, address_of
-from reactor_trio.edge.acceptor import Reception, bound_addresses, warn_if_open
+from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.address_limits import page_urls, reachable_hosts
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.errors import ManifestError, ModelFailed
@@ -120,7 +120,7 @@ async def serve(
                     placement, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell, tracing=tracing,
                     after_session=FreeMemory(trim=trimmer()).after_session,
                 )  # fmt: skip
-                async with runtime.desk.coders.closing(), trio.open_nursery() as nursery:
+                async with runtime.session_manager.codec_pool.closing(), trio.open_nursery() as nursery:
                     bound = open_listeners[0].socket.getsockname()
                     serving = Serving(bound[0], bound[1], runtime, certificates)
                     accepting = trio.CancelScope()
@@ -182,10 +182,10 @@ async def _listen(
     warn_if_open(listeners, runtime.settings)
     connections.start_soon(runtime.room.run)
     connections.start_soon(runtime.leases.run)
-    await connections.start(runtime.desk.stays.run)
+    await connections.start(runtime.session_manager.resumables.run)
     site = ReactorSite(runtime, *bound_addresses(listeners))
     room, metrics = runtime.settings.limits.connections, runtime.metrics
-    reception = Reception(site, room, metrics, lambda: metrics.ready, runtime.draining, serving.certificates)
+    reception = Acceptor(site, room, metrics, lambda: metrics.ready, runtime.draining, serving.certificates)
     with accepting:
         await reception.run(listeners, connections)
 

@@ -1,4 +1,5 @@
-"""What the connections of one server ask for: a place, a session, encoders, a welcome; `connection.Desk` for `converse`."""
+"""What the connections of one server ask for: a place, a session, encoders, a welcome; `connection.SessionProvider` for
+`serve_client`."""
 
 from __future__ import annotations
 
@@ -12,20 +13,20 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.connection import Hello, Inbound, Outbound, Stay, Tiers
+from reactor_trio.connection import ClientSender, ConnectRequest, MediaReceiver, RenditionSet, ResumableSession
 from reactor_trio.connection.resumable_session import Place as AnyPlace
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Worker, input_codecs
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
-from reactor_trio.server.connected_clients import Clients
-from reactor_trio.server.resumable_sessions import Begin, Stays
+from reactor_trio.server.connected_clients import ConnectedClients
+from reactor_trio.server.resumable_sessions import Begin, ResumableSessions
 from reactor_trio.server.run_facts import run_facts
-from reactor_trio.server.running_sessions import Sessions
+from reactor_trio.server.running_sessions import RunningSessions
 from reactor_trio.server.server_metrics import Metrics
-from reactor_trio.server.session_recording import SessionRecording, recorder_hello
+from reactor_trio.server.session_recording import SessionRecording, recorder_request
 from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import Place, WaitingRoom
 from reactor_trio.session import Session, SessionServices
@@ -34,7 +35,7 @@ from reactor_trio.session.upload_store import Disk
 log = logging.getLogger("reactor_trio.server")
 
 
-class House(Protocol):
+class ServerContext(Protocol):
     """What the desk asks of the server whose desk it is.
 
     Attributes:
@@ -69,7 +70,7 @@ class House(Protocol):
         """A session has ended, and the desk has let go of it."""
 
 
-class FrontDesk:
+class SessionManager:
     """The desk of one server.
 
     Args:
@@ -85,26 +86,26 @@ class FrontDesk:
     """
 
     def __init__(
-        self, house: House, worker: Worker, disk: Disk, after_session: Callable[[], Awaitable[None]] | None = None
+        self, context: ServerContext, worker: Worker, disk: Disk, after_session: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        self.farewell_timeout = max(house.settings.drain_grace / 2, 0.1)
-        self.sessions = Sessions()
-        self.stays = Stays(house.settings.resume_window)
-        self.left = Bell()
+        self.farewell_timeout = max(context.settings.drain_grace / 2, 0.1)
+        self.sessions = RunningSessions()
+        self.resumables = ResumableSessions(context.settings.resume_window)
+        self.left = RepeatedEvent()
         self.recordings: Path | None = None
-        self._house = house
-        self.coders = Coders(worker, house.settings.codec.timeout)
+        self._context = context
+        self.codec_pool = CodecPool(worker, context.settings.codec.timeout)
         self._disk = disk
         self._after_session = after_session
-        self._clients: Clients | None = None
+        self._clients: ConnectedClients | None = None
 
     @property
-    def clients(self) -> Clients:
+    def clients(self) -> ConnectedClients:
         """Who is connected, those who wait counted; asked for once the model is loaded."""
         if self._clients is None:
-            house = self._house
-            self._clients = Clients(
-                house.declaration.tracks, house.settings, house.metrics, self.coders, house.tracing, self.left
+            context = self._context
+            self._clients = ConnectedClients(
+                context.declaration.tracks, context.settings, context.metrics, self.codec_pool, context.tracing, self.left
             )
         return self._clients
 
@@ -113,138 +114,148 @@ class FrontDesk:
         """Clients connected."""
         return 0 if self._clients is None else len(self._clients)
 
-    def stay(self, hello: Hello) -> Stay | None:
+    def resumable(self, request: ConnectRequest) -> ResumableSession | None:
         """What a client comes back to."""
-        return self.stays.of_token(hello.resume)
+        return self.resumables.of_token(request.resume)
 
-    def outbound(self, hello: Hello) -> Outbound:
+    def sender(self, request: ConnectRequest) -> ClientSender:
         """The way out to a new client, or to one that comes back."""
-        return self.clients.join(hello, self.stay(hello))
+        return self.clients.join(request, self.resumable(request))
 
-    def inbound(self, outbound: Outbound) -> Inbound:
-        """The way in of the client that `outbound` leads to."""
-        return self.clients.inbound(outbound)
+    def receiver(self, sender: ClientSender) -> MediaReceiver:
+        """The way in of the client that `sender` leads to."""
+        return self.clients.receiver(sender)
 
-    def enter(self, outbound: Outbound) -> Place:
+    def enter(self, sender: ClientSender) -> Place:
         """A place for a controlling client. Raises Refused."""
-        sid = outbound.hello.claims.session_id or secrets.token_hex(8)
+        sid = sender.request.claims.session_id or secrets.token_hex(8)
 
         def send_away(reason: EndReason) -> None:
             if (session := self.sessions.find(sid)) is not None:
                 session.end(reason)
             else:
-                outbound.end(self._house.goodbye if reason == "draining" else reason)
+                sender.end(self._context.goodbye if reason == "draining" else reason)
 
         def why() -> EndReason | None:
-            stay = self.stays.find(sid)
-            return outbound.end_reason if stay is None else stay.end_reason
+            resumable = self.resumables.find(sid)
+            return sender.end_reason if resumable is None else resumable.end_reason
 
         def moved(position: int, total: int) -> None:
-            stuck = self._house.stuck
-            outbound.say("reactor.queued", {"position": position, "total": total} | ({"reason": stuck} if stuck else {}))
+            stuck = self._context.stuck
+            sender.say("reactor.queued", {"position": position, "total": total} | ({"reason": stuck} if stuck else {}))
 
-        place = self._house.room.enter(sid, outbound.hello, moved, send_away, why)
+        place = self._context.room.enter(sid, sender.request, moved, send_away, why)
         self._show_queue()
         return place
 
-    def leave(self, outbound: Outbound) -> None:
+    def leave(self, sender: ClientSender) -> None:
         """The connection is over."""
-        self.clients.leave(outbound)
+        self.clients.leave(sender)
         self._show_queue()
 
     def home(self) -> AbstractAsyncContextManager[Begin]:
         """Where a stay runs."""
-        return self.stays.home()
+        return self.resumables.home()
 
-    def open_stay(self, place: AnyPlace, outbound: Outbound) -> Stay:
+    def open_resumable(self, place: AnyPlace, sender: ClientSender) -> ResumableSession:
         """A session for an admitted client; whoever opened it runs it, at home."""
-        session = self.open_session(place.sid, outbound)
-        stay = Stay(session, place, outbound, self.stays.window, self.run_session, self._stay_changed)
-        self.stays.add(stay)
-        return stay
+        session = self.open_session(place.sid, sender)
+        resumable = ResumableSession(
+            session, place, sender, self.resumables.window, self.run_session, self._resumable_changed
+        )
+        self.resumables.add(resumable)
+        return resumable
 
     async def all_left(self) -> None:
         """Return when nobody is there and no session runs."""
         while self.present or self.sessions:
             await self.left.wait()
 
-    def open_session(self, sid: str, outbound: Outbound) -> Session:
+    def open_session(self, sid: str, sender: ClientSender) -> Session:
         """A new session; whoever opened it runs it."""
-        length = outbound.hello.claims.session_length
-        session = Session(sid, self._house.services, (outbound.number, outbound.joined_at), self._session_over, length)
-        tiers = Tiers(self._house.settings.codec, self.coders, self.clients.max_age, self._house.metrics.encoded)
-        stage = self.sessions.begin(session, tiers)
+        length = sender.request.claims.session_length
+        session = Session(sid, self._context.services, (sender.number, sender.joined_at), self._session_over, length)
+        renditions = RenditionSet(
+            self._context.settings.codec, self.codec_pool, self.clients.max_age, self._context.metrics.encoded
+        )
+        running_session = self.sessions.begin(session, renditions)
         self._show_queue()
         if self.recordings is not None:
-            stage.recording = self._record(session, self.recordings)
-        self._house.session_begins(session)
+            running_session.recording = self._record(session, self.recordings)
+        self._context.session_begins(session)
         log.info("session %s begins", sid)
         return session
 
     async def run_session(self, session: Session) -> None:
         """Run a session that was opened; returns when the model has let go of it and its recording is complete."""
-        stage = self.sessions.stage(session)
-        recording, stage.recording = stage.recording, None  # it knows the session, whose stages go with it
+        running_session = self.sessions.running_session(session)
+        recording, running_session.recording = (
+            running_session.recording,
+            None,
+        )  # it knows the session, whose stages go with it
         try:
             await (session.run() if recording is None else recording.run_session())
         finally:
             if self._after_session is not None:
                 await self._after_session()
 
-    def session_to_view(self, hello: Hello) -> Session | None:
+    def session_to_view(self, request: ConnectRequest) -> Session | None:
         """The session that a viewer may watch."""
-        return self.sessions.to_view(hello.token)
+        return self.sessions.to_view(request.token)
 
-    def tiers(self, session: Session) -> Tiers:
+    def renditions(self, session: Session) -> RenditionSet:
         """The encoders of a session."""
-        return self.sessions.stage(session).tiers
+        return self.sessions.running_session(session).renditions
 
-    def welcome(self, session: Session, outbound: Outbound, hello: Hello, stay: Stay | None = None) -> Welcome:
+    def welcome(
+        self, session: Session, sender: ClientSender, request: ConnectRequest, resumable: ResumableSession | None = None
+    ) -> Welcome:
         """What a client is told first; the controlling one by its stay."""
-        may_return = stay is not None and stay.token is not None
-        resumed = stay is not None and hello.resume is not None
-        missed = stay.transcript.missed_after(hello.after) if stay is not None and resumed else 0
+        may_return = resumable is not None and resumable.token is not None
+        resumed = resumable is not None and request.resume is not None
+        missed = resumable.message_log.missed_after(request.after) if resumable is not None and resumed else 0
         if resumed:
-            self._house.metrics.resumed(missed)
+            self._context.metrics.resumed(missed)
         return Welcome(
-            session_id=session.id, protocol=PROTOCOL, name=self._house.name, role=hello.role,
-            heartbeat=self._house.settings.limits.ping_interval, resume_token=None if stay is None else stay.token,
-            upload_token=session.uploads.token if session.uploads is not None and hello.role == "control" else None,
-            schema=self._house.schema or {},
+            session_id=session.id, protocol=PROTOCOL, name=self._context.name, role=request.role,
+            heartbeat=self._context.settings.limits.ping_interval,
+            resume_token=None if resumable is None else resumable.token,
+            upload_token=session.uploads.token if session.uploads is not None and request.role == "control" else None,
+            schema=self._context.schema or {},
             tracks=[
                 replace(track, codecs=input_codecs(track.kind)) if track.direction == "in" else track
-                for track in outbound.track_infos
+                for track in sender.track_infos
             ],
-            share_token=self.sessions.stage(session).share_token if hello.role == "control" else None,
-            resume_window=self.stays.window if may_return and math.isfinite(self.stays.window) else None,
-            resumed=resumed, received=0 if stay is None else stay.received, missed=missed,
-            state=session.values.welcome(outbound.number),
+            share_token=self.sessions.running_session(session).share_token if request.role == "control" else None,
+            resume_window=self.resumables.window if may_return and math.isfinite(self.resumables.window) else None,
+            resumed=resumed, received=0 if resumable is None else resumable.received, missed=missed,
+            state=session.values.welcome(sender.number),
         )  # fmt: skip
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     def _record(self, session: Session, folder: Path) -> SessionRecording:
-        hello = recorder_hello()
-        outbound = self.clients.stranger(hello)
-        outbound.join(self.tiers(session))
-        welcome = self.welcome(session, outbound, hello)
-        run = run_facts(self._house.declaration.model, self._house.config, session.id)
-        return SessionRecording(folder, session, outbound, welcome, self._disk, run, self._house.metrics.dropped)
+        request = recorder_request()
+        sender = self.clients.stranger(request)
+        sender.join(self.renditions(session))
+        welcome = self.welcome(session, sender, request)
+        run = run_facts(self._context.declaration.model, self._context.config, session.id)
+        return SessionRecording(folder, session, sender, welcome, self._disk, run, self._context.metrics.dropped)
 
     def _session_over(self, session: Session) -> None:
         self.sessions.end(session)
-        self._house.session_over(session)
+        self._context.session_over(session)
         log.info("session %s ended: %s", session.id, session.reason)
         self._show_queue()
-        self.left.ring()
+        self.left.set()
 
-    def _stay_changed(self, stay: Stay) -> None:
-        self.stays.changed(stay)
-        if stay.away and self._house.room.admission.open == "draining":  # nobody is there to be told
-            stay.session.end(self._house.goodbye)
-        self._house.metrics.away = len(self.stays.away)
-        self.left.ring()
+    def _resumable_changed(self, resumable: ResumableSession) -> None:
+        self.resumables.changed(resumable)
+        if resumable.away and self._context.room.admission.open == "draining":  # nobody is there to be told
+            resumable.session.end(self._context.goodbye)
+        self._context.metrics.away = len(self.resumables.away)
+        self.left.set()
 
     def _show_queue(self) -> None:
-        metrics, admission = self._house.metrics, self._house.room.admission
+        metrics, admission = self._context.metrics, self._context.room.admission
         metrics.live, metrics.waiting = admission.live, admission.waiting

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 import msgspec
 import trio
 
-from reactor_trio.concurrency.repeated_event import Bell
-from reactor_trio.connection import Hello, Outbound
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.connection import ClientSender, ConnectRequest
 from reactor_trio.errors import ManifestError, ReactorError
 from reactor_trio.media import Bundle, choose_codecs, to_host
 from reactor_trio.protocol import (
@@ -65,9 +65,9 @@ def recording_folder(text: str | None) -> Path | None:
     return folder
 
 
-def recorder_hello() -> Hello:
+def recorder_request() -> ConnectRequest:
     """What the recorder asks of a session."""
-    return Hello("viewer", choose_codecs(container_of(Path("any.mp4")).video))
+    return ConnectRequest("viewer", choose_codecs(container_of(Path("any.mp4")).video))
 
 
 class SessionRecording:
@@ -86,7 +86,7 @@ class SessionRecording:
         self,
         folder: Path,
         session: Session,
-        outbound: Outbound,
+        sender: ClientSender,
         welcome: Welcome,
         disk: Disk,
         run: Mapping[str, Any],
@@ -94,15 +94,15 @@ class SessionRecording:
     ) -> None:
         self._path = folder / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{session.id}.mp4"
         self._session = session
-        self._outbound = outbound
+        self._sender = sender
         self._disk = disk
         self._dropped = dropped
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self._tracks = {track.index: track for track in welcome.tracks}
         self._recorder: Recorder | None = None
         self._early = [session_line(welcome, run)]
         session.journal = self
-        session.attach(outbound)
+        session.attach(sender)
 
     async def run_session(self) -> None:
         """Run the session; returns when it is over and its files are whole. Cancelled, it ends both in their order."""
@@ -143,15 +143,15 @@ class SessionRecording:
         messages = _FileMessages(self)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._bound, scope)
-            nursery.start_soon(self._outbound.send, messages)
+            nursery.start_soon(self._sender.send, messages)
             while not messages.closed:
                 if recorder.waiting:
                     await self._disk(recorder.write, abandon_on_cancel=True)
                     self._count(recorder)
                 else:
-                    await self._bell.wait()
+                    await self._wakeup.wait()
             self._leave()
-            reason = self._session.reason or self._outbound.end_reason or "client_left"
+            reason = self._session.reason or self._sender.end_reason or "client_left"
             await self._disk(partial(recorder.close, self._now(), reason), abandon_on_cancel=True)
             self._count(recorder)
             log.info("session %s: recorded %s: %s", self._session.id, self._path, recorder.summary())
@@ -163,14 +163,14 @@ class SessionRecording:
 
     def _leave(self) -> None:
         self._session.journal = self._session.playout.made = None
-        self._session.detach(self._outbound)
-        self._outbound.close()
+        self._session.detach(self._sender)
+        self._sender.close()
 
     def _count(self, recorder: Recorder) -> None:
         for reason, number in recorder.left_out().items():
             self._dropped("recording", reason, number)
         for index in recorder.keyframes_wanted():
-            self._outbound.request_keyframe(index)
+            self._sender.request_keyframe(index)
 
     # ---- what this viewer is sent -------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class SessionRecording:
         packet = decode_packet(message)
         assert self._recorder is not None
         self._recorder.put(self._tracks[packet.track], packet)
-        self._bell.ring()
+        self._wakeup.set()
 
     def _made(self, bundle: Bundle) -> None:
         """The model made a bundle, which may never be shown; its fingerprint is taken on a worker thread."""
@@ -194,7 +194,7 @@ class SessionRecording:
         tracks = {name: (bundle.seqs[name], partial(to_host, frame)) for name, frame in bundle.tracks.items()}
         line = partial(frames_line, self._now(), bundle.origin.step, tracks)
         self._recorder.note_later(line, bundle.nbytes, partial(line, digests=False))
-        self._bell.ring()
+        self._wakeup.set()
 
     # ---- Journal ------------------------------------------------------------------------------------------------------
 
@@ -217,14 +217,14 @@ class SessionRecording:
 
     def wake(self) -> None:
         """There may be something to do."""
-        self._bell.ring()
+        self._wakeup.set()
 
     def _note(self, line: dict[str, Any]) -> None:
         if self._recorder is None:
             self._early.append(line)
         else:
             self._recorder.note(line)
-        self._bell.ring()
+        self._wakeup.set()
 
     def _now(self) -> float:
         return trio.current_time() - self._session.began

@@ -29,7 +29,8 @@ def session_services(
     """The other arguments are those of `SessionServices`."""
     limits, uploads = settings.limits, settings.uploads
     return SessionServices(
-        model_name=placed.declaration.model.__name__, declaration=placed.declaration, open_half=placed.open_half,
+        model_name=placed.declaration.model.__name__, declaration=placed.declaration,
+        open_model_session=placed.open_model_session,
         hold=settings.slow_client == "hold", debug=debug, stuck_after=settings.stuck_after,
         commands_per_second=limits.commands_per_second, pending_commands=limits.pending_commands,
         unanswered_commands=limits.unanswered_commands,

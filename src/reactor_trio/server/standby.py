@@ -16,7 +16,7 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.acceptor import bound_addresses
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.common_responses import busy, json_response, page_response
-from reactor_trio.edge.request_policy import Doorman
+from reactor_trio.edge.request_policy import RequestPolicy
 from reactor_trio.errors import ManifestError
 from reactor_trio.server.readiness import not_ready
 from reactor_trio.transport import BodyTaker, Conversation, PatientListener, Request, Response, secured, serve_http
@@ -24,7 +24,7 @@ from reactor_trio.transport import BodyTaker, Conversation, PatientListener, Req
 log = logging.getLogger("reactor_trio.server")
 
 
-class StandbySite(Doorman):
+class StandbySite(RequestPolicy):
     """A `transport.Site` without a model."""
 
     def __init__(self, settings: Settings, name: str, reason: str, *bound: str) -> None:

@@ -14,8 +14,8 @@ from typing import Literal
 import trio
 
 from reactor_trio.admission import Admission, Change, RefusalReason, Refused
-from reactor_trio.concurrency.repeated_event import Bell
-from reactor_trio.connection import Hello
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.connection import ConnectRequest
 from reactor_trio.protocol import EndReason
 
 Takeover = Literal["never", "same_subject", "anyone"]
@@ -27,7 +27,7 @@ class Place:
 
     sid: str
     room: WaitingRoom
-    hello: Hello
+    request: ConnectRequest
     moved: Callable[[int, int], None]
     sent_away: Callable[[EndReason], None]
     why: Callable[[], EndReason | None]
@@ -58,19 +58,19 @@ class WaitingRoom:
         self._takeover = takeover
         self._per_address = per_address
         self._places: dict[str, Place] = {}
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self.given_back: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None
 
     async def run(self) -> None:
         """Task: end reservations that are not claimed in time; until cancelled."""
         while True:
-            await self._bell.wait(self.admission.next_deadline)
+            await self._wakeup.wait(self.admission.next_deadline)
             self._tell(self.admission.expire(trio.current_time()))
 
     def reserve(self, sid: str) -> None:
         """A slot for a session whose client will come. Raises Refused if none is free now."""
         self._tell(self.admission.reserve(sid, trio.current_time(), wait=False))
-        self._bell.ring()
+        self._wakeup.set()
 
     def release(self, sid: str) -> bool:
         """Give back a slot that was reserved ahead, if nobody has come for it: then True."""
@@ -79,22 +79,24 @@ class WaitingRoom:
         self._tell(self.admission.release(sid, trio.current_time()))
         return True
 
-    def refusal(self, hello: Hello) -> RefusalReason | None:
+    def refusal(self, request: ConnectRequest) -> RefusalReason | None:
         """Why this client would not be let in now; None if it would."""
-        if hello.claims.session_id is not None:
-            waits = self.admission.has(hello.claims.session_id) == "reserved" and hello.claims.session_id not in self._places
+        if request.claims.session_id is not None:
+            waits = (
+                self.admission.has(request.claims.session_id) == "reserved" and request.claims.session_id not in self._places
+            )
             return None if waits else "unclaimed"
         if self.admission.open == "open":
-            if self._given_up_to(hello) is not None:
+            if self._given_up_to(request) is not None:
                 return None
-            if self.admission.free <= 0 and self._address_waits(hello):
+            if self.admission.free <= 0 and self._address_waits(request):
                 return "address_full"
         return self.admission.room()
 
     def enter(
         self,
         sid: str,
-        hello: Hello,
+        request: ConnectRequest,
         moved: Callable[[int, int], None],
         sent_away: Callable[[EndReason], None],
         why: Callable[[], EndReason | None] = lambda: None,
@@ -106,14 +108,14 @@ class WaitingRoom:
             sent_away: told if the client will not be admitted after all, or another has taken over what it has.
             why: gives the reason for which the client is going already, None if it is not.
         """
-        if (reason := self.refusal(hello)) is not None:
+        if (reason := self.refusal(request)) is not None:
             raise Refused(reason)
-        place, now = Place(sid, self, hello, moved, sent_away, why), trio.current_time()
-        if sid == hello.claims.session_id:
+        place, now = Place(sid, self, request, moved, sent_away, why), trio.current_time()
+        if sid == request.claims.session_id:
             self._places[sid] = place
             place.admitted.set()
             return place
-        other = self._given_up_to(hello)
+        other = self._given_up_to(request)
         changes = self.admission.reserve(sid, now) if other is None else self.admission.take_over(sid, other.sid, now)
         self._places[sid] = place
         self._tell(changes)
@@ -141,26 +143,26 @@ class WaitingRoom:
         """Why they wait has changed."""
         self._tell(self.admission.tell_again())
 
-    def _given_up_to(self, hello: Hello) -> Place | None:
+    def _given_up_to(self, request: ConnectRequest) -> Place | None:
         """Whose place this newcomer gets."""
         if self._takeover == "never" or self.admission.free > 0:
             return None
-        subject = hello.claims.subject
+        subject = request.claims.subject
         if self._takeover == "same_subject" and subject is None:
             return None
         given_up: dict[str | None, Place] = {}
         for place in self._places.values():
-            meant = self._takeover == "anyone" or place.hello.claims.subject == subject
+            meant = self._takeover == "anyone" or place.request.claims.subject == subject
             if meant and place.why() in (None, "taken_over"):
                 given_up.setdefault(self.admission.has(place.sid), place)
         return next((given_up[what] for what in ("waiting", "reserved", "live") if what in given_up), None)
 
-    def _address_waits(self, hello: Hello) -> bool:
+    def _address_waits(self, request: ConnectRequest) -> bool:
         """Whether as many clients of its address wait as may."""
-        if not self._per_address or hello.address is None:
+        if not self._per_address or request.address is None:
             return False
         waiting = (self.admission.has(place.sid) == "waiting" for place in self._places.values()
-                   if place.hello.address == hello.address)  # fmt: skip
+                   if place.request.address == request.address)  # fmt: skip
         return sum(waiting) >= self._per_address
 
     def _tell(self, changes: Iterable[Change]) -> None:
@@ -172,7 +174,7 @@ class WaitingRoom:
                 continue
             if change.kind == "admitted":
                 place.admitted.set()
-                self._bell.ring()
+                self._wakeup.set()
             elif change.kind == "moved":
                 place.moved(change.position, change.total)
             else:

@@ -48,7 +48,7 @@ class CommandRecord(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class UnansweredCommand:
+class LedgerEntry:
     """A command on its way.
 
     Attributes:
@@ -77,7 +77,7 @@ class UnansweredCommand:
             journal.refused(self.name, self.data, self.id, answer.code, answer.message)
 
 
-class Unanswered:
+class CommandLedger:
     """The commands of one session that have no answer yet, in order. On the I/O loop; no method waits.
 
     Args:
@@ -104,7 +104,7 @@ class Unanswered:
         self._pending = pending
         self._most = most
         self._over = over
-        self._commands: deque[UnansweredCommand] = deque()
+        self._commands: deque[LedgerEntry] = deque()
         self._numbers = 0
         self._places = 0
         self._allowance = per_second
@@ -123,17 +123,17 @@ class Unanswered:
 
     def add(
         self, name: str, data: bytes, id: int | None, traceparent: str | None, sharing: Sharing  # noqa: A002
-    ) -> UnansweredCommand:
+    ) -> LedgerEntry:
         """A valid command waits for its answer from now on. Raises CommandError if too many places are taken.
 
-        `sharing`: which commands of its name take one place, as in `Pending`.
+        `sharing`: which commands of its name take one place, as in `CommandQueue`.
         """
         place = self._shared_place(name, sharing)
         if place is None and self._places >= self._pending:
             raise CommandError("busy", f"{self._places} commands are pending; wait for their answers")
         self._numbers += 1
         self._places += place is None
-        command = UnansweredCommand(
+        command = LedgerEntry(
             self._numbers, name, id, self._numbers if place is None else place, data, trio.current_time(), traceparent
         )
         self._commands.append(command)
@@ -151,9 +151,9 @@ class Unanswered:
 
     def refused(self, name: str, id: int | None, traceparent: str | None, code: str) -> None:  # noqa: A002
         """A command was refused as it came, by `admit`, `add`, or what stands between them."""
-        self._record(UnansweredCommand(0, name, id, 0, b"", trio.current_time(), traceparent), 0, code)
+        self._record(LedgerEntry(0, name, id, 0, b"", trio.current_time(), traceparent), 0, code)
 
-    def take(self, answer: Answer) -> list[UnansweredCommand]:
+    def take(self, answer: Answer) -> list[LedgerEntry]:
         """The commands that `answer` answers, in order; they are over, and their places free."""
         numbers = set(answer.numbers)
         taken = [command for command in self._commands if command.number in numbers]
@@ -169,7 +169,7 @@ class Unanswered:
             self._record(command, 0, SESSION_OVER)
         self._commands.clear()
 
-    def _record(self, command: UnansweredCommand, step: int, code: str | None) -> None:
+    def _record(self, command: LedgerEntry, step: int, code: str | None) -> None:
         self._over(CommandRecord(
             self._session_id, self._client, command.name, command.id, command.at, trio.current_time(), step, code,
             command.traceparent,

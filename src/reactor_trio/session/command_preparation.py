@@ -1,7 +1,7 @@
 """Commands on their way to the model's half, in order.
 
 A command that must be prepared (its text checked, its files read) waits until that is done, and what came after it waits
-behind it. All others pass at once. How many may wait is bounded where commands are counted, in `Unanswered`.
+behind it. All others pass at once. How many may wait is bounded where commands are counted, in `CommandLedger`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.command_queue import Command
 
@@ -17,7 +17,7 @@ from reactor_trio.execution.command_queue import Command
 Preparation = Callable[[], Awaitable[None]]
 
 
-class Intake:
+class CommandPreparer:
     """The way in of one session, on the I/O loop.
 
     Args:
@@ -31,7 +31,7 @@ class Intake:
         self._post = post
         self._refused = refused
         self._waiting: deque[tuple[Command, Sequence[Preparation]]] = deque()
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
 
     def add(self, command: Command, preparations: Sequence[Preparation] = ()) -> None:
         """A command has arrived. What must be prepared needs `run`."""
@@ -39,13 +39,13 @@ class Intake:
             self._post(command)
         else:
             self._waiting.append((command, preparations))
-            self._bell.ring()
+            self._wakeup.set()
 
     async def run(self) -> None:
         """Task: prepare what waits, one command after the other; until cancelled."""
         while True:
             while not self._waiting:
-                await self._bell.wait()
+                await self._wakeup.wait()
             command, preparations = self._waiting[0]
             try:
                 for prepare in preparations:

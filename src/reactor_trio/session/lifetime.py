@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import trio
 
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.protocol import EndReason
 
 
@@ -64,7 +64,7 @@ class Lifetime:
     ) -> None:
         self._limits = limits
         self._tell, self._end, self._dismiss = tell, end, dismiss
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self._acted = trio.current_time()
         self._busy = 0
         self._ends = [self._in(limits.length, "expired", self._acted)]
@@ -75,7 +75,7 @@ class Lifetime:
         """The controlling client did something."""
         self._acted = trio.current_time()
         if self._told is not None:
-            self._bell.ring()
+            self._wakeup.set()
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -87,18 +87,18 @@ class Lifetime:
         finally:
             self._busy -= 1
             self.acted()
-            self._bell.ring()
+            self._wakeup.set()
 
     def announce(self, seconds: float) -> None:
         """The server goes down: the session ends so soon, and is told now."""
         now = trio.current_time()
         self._ends.append(_End(now + seconds, now, "draining"))
-        self._bell.ring()
+        self._wakeup.set()
 
     def over(self) -> None:
         """The session has been ended; its clients are waited for no longer than `farewell`."""
         self._over = True
-        self._bell.ring()
+        self._wakeup.set()
 
     def in_sight(self) -> dict[str, Any] | None:
         """Data of `reactor.ending` for a client that comes now; None if no end is in sight."""
@@ -114,7 +114,7 @@ class Lifetime:
                 self._end(nearest.reason)
                 break
             self._warn(min((end for end in ends if end.told_at <= now), key=lambda end: end.at, default=None))
-            await self._bell.wait(min([nearest.at, *(end.told_at for end in ends if end.told_at > now)]))
+            await self._wakeup.wait(min([nearest.at, *(end.told_at for end in ends if end.told_at > now)]))
         await trio.sleep(self._limits.farewell)
         self._dismiss()
 

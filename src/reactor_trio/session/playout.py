@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 import trio
 from msgspec.structs import replace
 
-from reactor_trio.concurrency.repeated_event import Bell
-from reactor_trio.execution.model_session import Half
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.execution.model_session import ModelSession
 from reactor_trio.media import Bundle
-from reactor_trio.pacing import Schedule
+from reactor_trio.pacing import PresentationTimeline
 
 
 class Playout:
@@ -34,18 +34,18 @@ class Playout:
         hold: Callable[[], Awaitable[None]] | None,
         dropped: Callable[[str, str, int], None],
         underrun: Callable[[], None],
-        half: Half,
+        model_session: ModelSession,
     ) -> None:
         self._hand = hand
         self._hold = hold
         self._dropped = dropped
         self._underrun = underrun
-        self._half = half
-        self._mailbox = half.mailbox
+        self._model_session = model_session
+        self._mailbox = model_session.mailbox
         self._queue: deque[tuple[Bundle, int, float]] = deque()
-        self._schedule = Schedule()
+        self._timeline = PresentationTimeline()
         self._shown_paced = False
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         #: told of each bundle as it comes, also of those that are dropped before they are due; None: nobody is
         self.made: Callable[[Bundle], object] | None = None
         #: how long after its due time the bundle handed last was handed, in seconds
@@ -59,14 +59,14 @@ class Playout:
         while True:
             self._mailbox.deliver()
             now = trio.current_time()
-            if self._schedule.until > now:
-                await self._bell.wait(self._schedule.until)  # nothing is due before the frame on screen has ended
+            if self._timeline.until > now:
+                await self._wakeup.wait(self._timeline.until)  # nothing is due before the frame on screen has ended
                 continue
             if not self._queue:
                 if not self._mailbox.asleep:
                     self._mailbox.asleep = True  # then look once more: see there
                 else:
-                    await self._bell.wait()
+                    await self._wakeup.wait()
                 continue
             bundle, epoch, ready = self._queue[0]
             if self._hold is not None:
@@ -74,18 +74,18 @@ class Playout:
                 if not self._queue or self._queue[0][0] is not bundle:
                     continue
                 now = trio.current_time()
-            expected = max(self._schedule.until, ready)
-            due = self._schedule.due(ready, now, bundle.duration)
+            expected = max(self._timeline.until, ready)
+            due = self._timeline.due(ready, now, bundle.duration)
             self._queue.popleft()
             self._mailbox.asleep = False
-            if not bundle.paced and -math.inf < self._schedule.until < due:
+            if not bundle.paced and -math.inf < self._timeline.until < due:
                 self._underrun()
             self.last_lateness = now - due
-            self._schedule.show(due, bundle.duration)
+            self._timeline.show(due, bundle.duration)
             self._shown_paced = bundle.paced
             self._hand(bundle, due)
             # The model's side takes a frame as shown when it is due; only what it cannot know is worth waking it.
-            self._half.handed(self._schedule.until, epoch, wake=due != expected or self._hold is not None)
+            self._model_session.handed(self._timeline.until, epoch, wake=due != expected or self._hold is not None)
 
     # ---- heard from the model's side ----------------------------------------------------------------------------------
 
@@ -95,25 +95,25 @@ class Playout:
         if self.made is not None:
             self.made(bundle)
         if self._mailbox.asleep:
-            self._bell.ring()
+            self._wakeup.set()
 
     def retime(self, interval: float) -> None:
         """The rate changed: what is shown and what is queued last `interval` seconds, unless audio says otherwise."""
-        if self._shown_paced and self._schedule.until > -math.inf:
-            self._schedule.retime(interval)
+        if self._shown_paced and self._timeline.until > -math.inf:
+            self._timeline.retime(interval)
             self._tell_until()
         self._queue = deque(
             (replace(bundle, duration=interval) if bundle.paced else bundle, epoch, ready)
             for bundle, epoch, ready in self._queue
         )
-        self._bell.ring()
+        self._wakeup.set()
 
     def flush(self, epoch: int) -> None:
         """Drop what was made before `epoch`."""
         kept = deque(entry for entry in self._queue if entry[1] >= epoch)
         self._count_flushed("flushed", kept)
         self._tell_until()
-        self._bell.ring()
+        self._wakeup.set()
 
     def count_drop(self, place: str, reason: str, frames: int) -> None:
         """Frames were dropped on the model's side."""
@@ -125,7 +125,7 @@ class Playout:
         self._count_flushed("session_over", deque())
 
     def _tell_until(self) -> None:
-        self._half.shown(self._schedule.until)
+        self._model_session.shown(self._timeline.until)
 
     def _count_flushed(self, reason: str, kept: deque[tuple[Bundle, int, float]]) -> None:
         if gone := len(self._queue) - len(kept):

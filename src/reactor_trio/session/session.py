@@ -24,11 +24,11 @@ from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.json_values import argument
 from reactor_trio.media import Bundle
-from reactor_trio.pacing import Ceiling
+from reactor_trio.pacing import FrameRateCap
 from reactor_trio.protocol import EndReason, sendable
 from reactor_trio.session.attachment import Attachment, Journal
-from reactor_trio.session.command_ledger import Unanswered
-from reactor_trio.session.command_preparation import Intake, Preparation
+from reactor_trio.session.command_ledger import CommandLedger
+from reactor_trio.session.command_preparation import CommandPreparer, Preparation
 from reactor_trio.session.lifetime import Lifetime
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.session_services import SessionServices
@@ -85,26 +85,26 @@ class Session:
         self._last: tuple[Bundle, float] | None = None
         self._shown_at: float | None = None
         self._shown_step = -1
-        self._unanswered = Unanswered(
+        self._ledger = CommandLedger(
             session_id, self._controller, per_second=services.commands_per_second, pending=services.pending_commands,
             most=services.unanswered_commands, over=services.commanded,
         )  # fmt: skip
-        self._ceiling = Ceiling()
-        self._half = services.open_half(session_id, controller)
+        self._frame_rate_cap = FrameRateCap()
+        self._model_session = services.open_model_session(session_id, controller)
         self.playout = Playout(
-            self._hand, self._wait_free if services.hold else None, services.dropped, services.underrun, self._half
+            self._hand, self._wait_free if services.hold else None, services.dropped, services.underrun, self._model_session
         )
-        self._half.connect(self, self.playout)
+        self._model_session.connect(self, self.playout)
         self._paused = False
         self._failure = ""
-        self._intake = Intake(self._half.command, self._refused)
+        self._preparer = CommandPreparer(self._model_session.command, self._refused)
 
     async def run(self) -> None:
         """The session's whole life; cancelled when its connection goes. Returns when the model has let go of it."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.playout.run)
-                nursery.start_soon(self._intake.run)
+                nursery.start_soon(self._preparer.run)
                 nursery.start_soon(self.lifetime.run)
                 nursery.start_soon(self.values.run)
                 with self._scope:
@@ -114,12 +114,12 @@ class Session:
             if self.error is not None:  # also if the client has left at the same moment
                 self._model_failed(self.error)
             self.playout.close()
-            self._half.close()
+            self._model_session.close()
             if self.uploads is not None:
                 await self.uploads.aclose()
             self.reason = self.reason or "client_left"
             self.ended.set()
-            self._unanswered.discard()
+            self._ledger.discard()
             self._over(self)
             self._dismiss()
 
@@ -174,7 +174,7 @@ class Session:
             return ["it has not ended"]
         queued = f"{len(self.playout)} queued bundles" if len(self.playout) else ""
         files = f"{len(self.uploads)} uploads" if self.uploads else ""
-        return [what for what in (self._half.what_is_left(), queued, files) if what]
+        return [what for what in (self._model_session.what_is_left(), queued, files) if what]
 
     # ---- commands -----------------------------------------------------------------------------------------------------
 
@@ -187,21 +187,21 @@ class Session:
         try:
             self._submit(name, data, id, traceparent)
         except CommandError as error:
-            self._unanswered.refused(name, id, traceparent, error.code)
+            self._ledger.refused(name, id, traceparent, error.code)
             if self.journal is not None and error.code != "busy":  # a flood is not worth a disk
                 self.journal.refused(name, data, id, error.code, error.message)
             raise
 
     def _submit(self, name: str, data: bytes, id: int | None, traceparent: str | None) -> None:  # noqa: A002
-        self._unanswered.admit()
+        self._ledger.admit()
         files: dict[str, UploadedFile] = {}
         spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
         kept = b"" if self.journal is None else data
-        command = self._unanswered.add(name, kept, id, traceparent, spec.sharing)
+        command = self._ledger.add(name, kept, id, traceparent, spec.sharing)
         command.sets = self._setting(name, data)
         preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files.values()]
         preparations += moderations(self._services.moderate, spec, arguments)
-        self._intake.add(
+        self._preparer.add(
             Command(command.number, self._controller, name, arguments, id, command.at, data, files), preparations
         )
 
@@ -227,7 +227,7 @@ class Session:
         if hook is not None and self.uploads.token is not None:
             assert hook.file_parameter is not None
             file = self.uploads.find(upload.id)
-            self._intake.add(
+            self._preparer.add(
                 Command(0, self._controller, FILE_UPLOADED, {hook.file_parameter: file}, None, files={upload.id: file}),
                 [partial(self._load_file, FILE_UPLOADED, file)],
             )
@@ -238,7 +238,7 @@ class Session:
     def take_input(self, track: str, frame: InputFrame) -> None:
         """A frame of an input track, from the controlling client. Never waits."""
         self.lifetime.acted()
-        self._half.take_input(track, frame)
+        self._model_session.take_input(track, frame)
 
     # ---- heard from the model's half ----------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Session:
         """Commands were applied or refused: answer each that has an id."""
         controller = self._attachments.get(self._controller)
         self.values.change(answer.values)
-        for command in self._unanswered.take(answer):
+        for command in self._ledger.take(answer):
             if self.journal is not None:
                 command.enter(self.journal, answer)
             if answer.code is None and command.sets is not None:
@@ -308,8 +308,8 @@ class Session:
         if self.journal is None and not self._watched:
             self._services.dropped("session", "no_viewer", len(bundle.tracks))
         offered = [self._offer(attachment, bundle, pts) for attachment in list(self._attachments.values())]
-        if self._ceiling.handed(due, outpaced=True in offered and False not in offered):
-            self._half.limit(self._ceiling.fps)
+        if self._frame_rate_cap.handed(due, outpaced=True in offered and False not in offered):
+            self._model_session.limit(self._frame_rate_cap.fps)
 
     def _offer(self, attachment: Attachment, bundle: Bundle, pts: float) -> bool | None:
         try:
@@ -333,7 +333,7 @@ class Session:
         paused = controller is not None and not self._watched
         if paused != self._paused and self.reason is None:
             self._paused = paused
-            self._half.pause(paused)
+            self._model_session.pause(paused)
 
     async def _wait_free(self) -> None:
         for attachment in list(self._attachments.values()):
@@ -368,15 +368,15 @@ class Session:
     async def _run_model(self) -> None:
         unwound = trio.Event()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(report_if_stuck, self.id, self._services, self._half, unwound)
-            nursery.start_soon(self._half.watch, partial(self._services.late, self.id))
+            nursery.start_soon(report_if_stuck, self.id, self._services, self._model_session, unwound)
+            nursery.start_soon(self._model_session.watch, partial(self._services.late, self.id))
             if self.uploads is not None:
                 nursery.start_soon(self._end_uploads, self.uploads)
             try:
-                self.error = await self._half.run()
-                self.reason = self.reason or self._half.reason  # nobody ended it but the model
+                self.error = await self._model_session.run()
+                self.reason = self.reason or self._model_session.reason  # nobody ended it but the model
             finally:
-                self.error = self.error or self._half.raised
+                self.error = self.error or self._model_session.raised
                 unwound.set()
             nursery.cancel_scope.cancel()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from reactor_trio.concurrency import FailureLog
-from reactor_trio.execution.model_session import Half
+from reactor_trio.execution.model_session import ModelSession
 from reactor_trio.execution.placement import Check
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.session.command_ledger import CommandRecord
@@ -41,7 +41,7 @@ class SessionServices(msgspec.Struct, frozen=True):
 
     model_name: str
     declaration: Declaration
-    open_half: Callable[[str, tuple[int, float]], Half]
+    open_model_session: Callable[[str, tuple[int, float]], ModelSession]
     hold: bool
     debug: bool
     stuck_after: float

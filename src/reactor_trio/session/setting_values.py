@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 import trio
 
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.interface.json_values import same_json
 from reactor_trio.session.attachment import Attachment
 
@@ -50,7 +50,7 @@ class KnownValues:
         self._news = False
         self._next = -math.inf
         self._timed = False
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
 
     def welcome(self, number: int) -> dict[str, msgspec.Raw]:
         """All values, for the welcome of a client: it knows them from now on."""
@@ -83,7 +83,7 @@ class KnownValues:
             return
         if trio.current_time() < self._next:
             if not self._timed:
-                self._bell.ring()
+                self._wakeup.set()
             return
         self._news = False
         told = [self._tell(number, client) for number, client in self._clients.items()]
@@ -94,10 +94,10 @@ class KnownValues:
         """Task: tell what could not be told at once; cancelled when the session is over."""
         while True:
             if not self._news:
-                await self._bell.wait()
+                await self._wakeup.wait()
             elif trio.current_time() < self._next:
                 self._timed = True
-                await self._bell.wait(self._next)
+                await self._wakeup.wait(self._next)
                 self._timed = False
             else:
                 self.tell()

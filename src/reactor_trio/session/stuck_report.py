@@ -6,13 +6,15 @@ import logging
 
 import trio
 
-from reactor_trio.execution.model_session import Half
+from reactor_trio.execution.model_session import ModelSession
 from reactor_trio.session.session_services import SessionServices
 
 log = logging.getLogger("reactor_trio.session")
 
 
-async def report_if_stuck(session_id: str, services: SessionServices, half: Half, unwound: trio.Event) -> None:
+async def report_if_stuck(
+    session_id: str, services: SessionServices, model_session: ModelSession, unwound: trio.Event
+) -> None:
     """Task: the end of a session waits for the step that runs; if that takes long, say which one and where it is.
 
     Waits to be cancelled, which is the session's end, and then until `unwound` is set.
@@ -27,7 +29,7 @@ async def report_if_stuck(session_id: str, services: SessionServices, half: Half
             log.error(
                 "session %s: %s still computes %g s after the session ended, and the next client waits for it. "
                 "Poll self.cancelled() in long steps. It is here:\n%s",
-                session_id, services.model_name, services.stuck_after, half.stack(),
+                session_id, services.model_name, services.stuck_after, model_session.stack(),
             )  # fmt: skip
             with trio.CancelScope(shield=True):
                 await unwound.wait()

@@ -19,7 +19,7 @@ from reactor_trio.concurrency.stacks import awaits
 from reactor_trio.interface.model import Model
 
 if TYPE_CHECKING:
-    from reactor_trio.execution.local_session import ModelHalf
+    from reactor_trio.execution.session_runner import SessionRunner
 
 #: a place in code: file and line
 Place = tuple[str, int]
@@ -37,18 +37,22 @@ class Mark:
     drops: dict[tuple[str, str], int]
 
 
-def mark(half: ModelHalf | None, drops: dict[tuple[str, str], int]) -> Mark:
+def mark(model_session: SessionRunner | None, drops: dict[tuple[str, str], int]) -> Mark:
     """Now."""
-    return Mark(0, 0, drops) if half is None else Mark(half.step, half.empty_steps, drops)
+    return Mark(0, 0, drops) if model_session is None else Mark(model_session.step, model_session.empty_steps, drops)
 
 
 async def done_since(
-    before: Mark, half: ModelHalf | None, drops: dict[tuple[str, str], int], host: ModelHost, came: dict[str, int]
+    before: Mark,
+    model_session: SessionRunner | None,
+    drops: dict[tuple[str, str], int],
+    host: ModelHost,
+    came: dict[str, int],
 ) -> str:
     """What happened since `before`; `came` are the frames that the client has received, by track."""
-    if half is None:
+    if model_session is None:
         return "no session of this client runs"
-    now = mark(half, drops)
+    now = mark(model_session, drops)
     steps, empty = now.steps - before.steps, now.empty - before.empty
     said = [f"the model made frames in {steps} steps" if steps else "the model made no frame"]
     said[0] += f" and gave none {empty} times (Idle, None or a return)" if empty else ""
@@ -56,22 +60,22 @@ async def done_since(
         said.append("frames that came since the session began: " + ", ".join(f"{n} of {name}" for name, n in came.items()))
     lost = {where: frames - before.drops.get(where, 0) for where, frames in drops.items()}
     said += [f"dropped: {frames} ({place}, {reason})" for (place, reason), frames in lost.items() if frames]
-    place = await _place(half, host)
+    place = await _place(model_session, host)
     return "; ".join([*said, place] if place else said)
 
 
-async def _place(half: ModelHalf, host: ModelHost) -> str:
+async def _place(model_session: SessionRunner, host: ModelHost) -> str:
     """Where its code is, in words; empty if that is not known."""
-    if half.kind == "pipeline":
-        if (generator := half.generator) is not None:
-            return _said("inference()", _innermost(_places(awaits(generator)), half.model))
-        hook = ": @connected has not returned" if half.declaration.connected is not None else ""
-        return f"inference() has not begun{hook}" if not half.step and not half.empty_steps else ""
-    if half.kind == "blocking":
+    if model_session.kind == "pipeline":
+        if (generator := model_session.generator) is not None:
+            return _said("inference()", _innermost(_places(awaits(generator)), model_session.model))
+        hook = ": @connected has not returned" if model_session.declaration.connected is not None else ""
+        return f"inference() has not begun{hook}" if not model_session.step and not model_session.empty_steps else ""
+    if model_session.kind == "blocking":
         threads = host.opened_author_threads
         frame = sys._current_frames().get(threads[0].thread.ident or -1) if threads else None
-        return _said("start_session()", _innermost(reversed(list(_callers(frame))), half.model))
-    return _said("run()", await host.run(_run_place, half.model))
+        return _said("start_session()", _innermost(reversed(list(_callers(frame))), model_session.model))
+    return _said("run()", await host.run(_run_place, model_session.model))
 
 
 def _said(what: str, place: Place | None) -> str:

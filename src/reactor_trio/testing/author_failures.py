@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from reactor_trio.concurrency import Witness
+from reactor_trio.concurrency import ExecutionObserver
 from reactor_trio.session import Session
 
 
-class Failures(Witness):
+class Failures(ExecutionObserver):
     """Of all sessions of one server.
 
     Attributes:
@@ -21,13 +21,13 @@ class Failures(Witness):
     """
 
     def __init__(self) -> None:
-        self.halves: dict[str, Any] = {}
+        self.model_sessions: dict[str, Any] = {}
         self._unheard: dict[str, list[BaseException]] = {}
         self._heard: set[str] = set()
 
-    def begun(self, session_id: str, half: Any) -> None:
+    def begun(self, session_id: str, model_session: Any) -> None:
         """A session begins."""
-        self.halves[session_id] = half
+        self.model_sessions[session_id] = model_session
 
     def unheard(self, session_id: str, error: BaseException) -> None:
         """Author code raised what no client is told."""

@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import ModelHost
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import Given, work
 from reactor_trio.execution.isolation.process_link import Link, memory_links
 from reactor_trio.execution.loading import LoadedModel
@@ -35,9 +35,9 @@ class InlineProcess:
         nursery: trio.Nursery,
         model: type[Model],
         serve: Callable[..., Awaitable[None]] = work,
-        heard: Any = words.FromModel,
+        heard: Any = ipc_messages.FromModel,
     ) -> None:
-        ours, theirs = memory_links(heard, words.ToModel)
+        ours, theirs = memory_links(heard, ipc_messages.ToModel)
         self._serve = serve
         self.link: Link = ours
         self.path: list[str] = []

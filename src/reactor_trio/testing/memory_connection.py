@@ -8,7 +8,7 @@ import trio
 import trio.abc
 
 from reactor_trio.client.client_transport import TransportClosed
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
 
 #: Messages under way to a client that does not read, as a socket's buffers would hold some.
@@ -54,9 +54,9 @@ class MemoryLink:
         self.to_server: list[str | bytes] = []
         #: close code and reason, once either side has closed or the link is broken
         self.closed: tuple[int, str] | None = None
-        self.client_bell = Bell()
-        self.server_bell = Bell()
-        self.room_bell = Bell()
+        self.client_wakeup = RepeatedEvent()
+        self.server_wakeup = RepeatedEvent()
+        self.room_wakeup = RepeatedEvent()
 
     def close(self, code: int, reason: str) -> None:
         """Nothing more goes in; the first close counts. A broken link (1006) loses what was under way."""
@@ -64,8 +64,8 @@ class MemoryLink:
             self.closed = (code, reason)
             if code == 1006:
                 self.to_client.clear()
-        for bell in (self.client_bell, self.server_bell, self.room_bell):
-            bell.ring()
+        for wakeup in (self.client_wakeup, self.server_wakeup, self.room_wakeup):
+            wakeup.set()
 
 
 class MemoryMessages(MessageStream):
@@ -81,7 +81,7 @@ class MemoryMessages(MessageStream):
         while not self._link.to_server:
             if self._link.closed is not None:
                 raise PeerGone(*self._link.closed)
-            await self._link.server_bell.wait()
+            await self._link.server_wakeup.wait()
         return self._link.to_server.pop(0)
 
     async def send_text(self, text: str) -> None:
@@ -107,14 +107,14 @@ class MemoryMessages(MessageStream):
         deadline = trio.current_time() + link.patience
         while len(link.to_client) >= CAPACITY and link.closed is None:
             before = len(link.to_client)
-            await link.room_bell.wait(deadline)
+            await link.room_wakeup.wait(deadline)
             if len(link.to_client) >= before and trio.current_time() >= deadline:
                 link.close(1006, "")
                 raise PeerTooSlow(1006, "too slow")
         if link.closed is not None:
             raise PeerGone(*link.closed)
         link.to_client.append(message)
-        link.client_bell.ring()
+        link.client_wakeup.set()
 
 
 class MemoryTransport:
@@ -133,9 +133,9 @@ class MemoryTransport:
             if link.stall.stalled:
                 await link.stall.wait_reading()
             else:
-                await link.client_bell.wait()
+                await link.client_wakeup.wait()
         message = link.to_client.pop(0)
-        link.room_bell.ring()
+        link.room_wakeup.set()
         return message
 
     async def send(self, text: str) -> None:
@@ -159,7 +159,7 @@ class MemoryTransport:
         if self._link.closed is not None:
             raise TransportClosed(*self._link.closed)
         self._link.to_server.append(message)
-        self._link.server_bell.ring()
+        self._link.server_wakeup.set()
 
 
 class StallableStream(anyio.abc.ByteStream):

@@ -63,7 +63,7 @@ class TestServer:
         self.failure: ModelFailed | None = None
         self._failure_seen = False
         self._failures = Failures()
-        host.witness = self._failures
+        host.observer = self._failures
         self._clients: list[SessionClient] = []
         self._host = host
         self._nursery = nursery
@@ -71,14 +71,14 @@ class TestServer:
         self._site = ReactorSite(runtime, _HOST)
         self._refusals = Refusals(runtime.metrics, lambda: runtime.metrics.ready)
         self._peers = 0
-        opened = runtime.desk.open_session
+        opened = runtime.session_manager.open_session
 
-        def open_session(sid: str, outbound: Any) -> Session:
-            session = opened(sid, outbound)
+        def open_session(sid: str, sender: Any) -> Session:
+            session = opened(sid, sender)
             self.sessions.append(session)
             return session
 
-        runtime.desk.open_session = open_session  # type: ignore[method-assign]
+        runtime.session_manager.open_session = open_session  # type: ignore[method-assign]
 
     @property
     def model(self) -> Any:
@@ -193,22 +193,22 @@ class TestServer:
 
     def mark(self, client: SessionClient) -> Mark:
         """How far the model of this client's session is."""
-        return mark(self._failures.halves.get(client.session_id), self.runtime.metrics.drops())
+        return mark(self._failures.model_sessions.get(client.session_id), self.runtime.metrics.drops())
 
     async def done_since(self, before: Mark, client: SessionClient) -> str:
         """What the model of this client's session did since then, in words."""
-        half, drops = self._failures.halves.get(client.session_id), self.runtime.metrics.drops()
+        model_session, drops = self._failures.model_sessions.get(client.session_id), self.runtime.metrics.drops()
         came = {name: track.frames for name, track in client.statistics().tracks.items()}
-        return await done_since(before, half, drops, self._host, came)
+        return await done_since(before, model_session, drops, self._host, came)
 
     def leftovers(self) -> list[str]:
         """What of past sessions is still there, in words; nothing, if the runtime keeps its promise."""
-        tiers = self.runtime.desk.tiers
-        left = [f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers() + tiers(s).leftovers()]
+        renditions = self.runtime.session_manager.renditions
+        left = [f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers() + renditions(s).leftovers()]
         if (calls := self._host.live_calls - self.runtime.placement.running) > 0:
             left.append(f"{calls} model-side calls still run")
-        if self.runtime.desk.present:
-            left.append(f"{self.runtime.desk.present} clients are still connected")
+        if self.runtime.session_manager.present:
+            left.append(f"{self.runtime.session_manager.present} clients are still connected")
         return left
 
     async def _watch(self) -> None:
@@ -315,7 +315,7 @@ async def open_server(
                 nursery.start_soon(server._watch)
                 nursery.start_soon(served.room.run)
                 nursery.start_soon(served.leases.run)
-                await nursery.start(served.desk.stays.run)
+                await nursery.start(served.session_manager.resumables.run)
                 await served.open_doors()
                 await served.prepare()  # takes no time here, so nobody comes before its end
                 yield server

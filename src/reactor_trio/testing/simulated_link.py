@@ -14,7 +14,7 @@ import trio
 import trio.testing
 
 from reactor_trio.client.client_transport import TransportClosed
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.testing.link_direction import Close, Item, Pipe
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
@@ -49,7 +49,7 @@ class Link:
         _check(bits_per_second, delay)
         self._down = Pipe(bits_per_second, delay, buffer, jitter)
         self._up = Pipe(None, delay, buffer, jitter)
-        self._changed = Bell()
+        self._changed = RepeatedEvent()
         self._stalled = False
         self._reading: _Reading | None = None
 
@@ -63,7 +63,7 @@ class Link:
             for pipe in (self._down, self._up):
                 pipe.advance(trio.current_time())
                 pipe.delay = delay
-        self._changed.ring()
+        self._changed.set()
 
     def stall(self) -> None:
         """From now on nothing passes, either way; neither end is told."""
@@ -79,7 +79,7 @@ class Link:
         now = trio.current_time()
         for pipe, held in ((self._up, self._stalled), (self._down, self._stalled or self._reader.stalled)):
             (pipe.hold if held else pipe.release)(now)
-        self._changed.ring()
+        self._changed.set()
 
     @property
     def _reader(self) -> Stall:
@@ -127,13 +127,13 @@ class _Wire:
     def put(self, pipe: Pipe, item: Item) -> None:
         size = 2 + len(item.reason) if isinstance(item, Close) else len(item.encode() if isinstance(item, str) else item)
         pipe.put(item, size, trio.current_time())
-        self.changed.ring()
+        self.changed.set()
 
     def cut(self) -> None:
         """Break the link; what is under way is lost. After a close it is too late for that."""
         if self.server_end is None and self.client_end is None:
             self.server_end = self.client_end = (1006, "")
-        self.changed.ring()
+        self.changed.set()
 
 
 class LinkMessages(MessageStream):

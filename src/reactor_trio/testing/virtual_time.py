@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 import trio
 import trio.testing
 
-from reactor_trio.concurrency import ModelHost, Timekeeper
+from reactor_trio.concurrency import ClockHooks, ModelHost
 from reactor_trio.concurrency.clock_hooks import LinkedClock
 
 #: Seconds of real time after which author code on one thread no longer waits for that on another.
@@ -28,7 +28,7 @@ PATIENCE = 1.0
 StepCost = float | Sequence[float] | Callable[[int], float]
 
 
-class VirtualTime(Timekeeper):
+class VirtualTime(ClockHooks):
     """Charges steps their stated cost."""
 
     def __init__(self, step_cost: StepCost | None) -> None:

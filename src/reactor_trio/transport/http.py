@@ -84,7 +84,7 @@ async def serve_http(
         if upgrade is not None:
             from reactor_trio.transport.websocket import serve_websocket  # not needed to be ready for it
 
-            await serve_websocket(wire, upgrade.handshake, limits, upgrade.converse, deadline=upgrade.deadline)
+            await serve_websocket(wire, upgrade.handshake, limits, upgrade.serve_client, deadline=upgrade.deadline)
     finally:
         await wire.abandon()
 
@@ -104,7 +104,7 @@ async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTP
 
 class _Upgrade(msgspec.Struct, frozen=True):
     handshake: Handshake
-    converse: Conversation
+    serve_client: Conversation
     deadline: float
 
 

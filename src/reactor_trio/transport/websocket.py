@@ -54,14 +54,14 @@ async def serve_websocket(
     wire: WireStream,
     handshake: Handshake,
     limits: Limits,
-    converse: Callable[[MessageStream], Awaitable[None]],
+    serve_client: Callable[[MessageStream], Awaitable[None]],
     *,
     deadline: float,
 ) -> None:
-    """Accept `handshake` on `wire` by `deadline` (Trio's clock), run `converse`, close.
+    """Accept `handshake` on `wire` by `deadline` (Trio's clock), run `serve_client`, close.
 
-    The connection is over when this returns. PeerGone from `converse`, alone or in a group, is a normal end; any other
-    exception closes with 1011 and is raised (in a group). If the client goes before the handshake, `converse` is not
+    The connection is over when this returns. PeerGone from `serve_client`, alone or in a group, is a normal end; any other
+    exception closes with 1011 and is raised (in a group). If the client goes before the handshake, `serve_client` is not
     called.
     """
     link = _Link(wire, handshake.head)
@@ -73,7 +73,7 @@ async def serve_websocket(
             messages = WebSocketStream(connection, link, limits)
             nursery.start_soon(messages.heartbeat)
             try:
-                await _until_gone(converse, messages)
+                await _until_gone(serve_client, messages)
             except Exception:
                 await messages.aclose(_INTERNAL_ERROR, "internal error")
                 raise
@@ -81,9 +81,9 @@ async def serve_websocket(
         nursery.cancel_scope.cancel()
 
 
-async def _until_gone(converse: Callable[[MessageStream], Awaitable[None]], messages: MessageStream) -> None:
+async def _until_gone(serve_client: Callable[[MessageStream], Awaitable[None]], messages: MessageStream) -> None:
     try:
-        await converse(messages)
+        await serve_client(messages)
     except* PeerGone as gone:
         logger.debug("%s: conversation ended: %s", messages.peer, gone.exceptions[0])
 

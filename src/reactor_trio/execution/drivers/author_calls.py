@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from reactor_trio.execution.command_queue import Command
-from reactor_trio.execution.drivers.traced_awaitable import Observer, Watched
+from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data, plain
@@ -71,4 +71,4 @@ class AuthorCalls:
         result = function(**arguments)
         if not inspect.isawaitable(result):
             return result
-        return await (result if self.observer is None else Watched(result, observer=self.observer))
+        return await (result if self.observer is None else TracedAwaitable(result, observer=self.observer))

@@ -35,7 +35,7 @@ from reactor_trio.interface.video_model import VideoModel
 from reactor_trio.media import Chunk, chunk_from_output
 
 if TYPE_CHECKING:
-    from reactor_trio.execution.local_session import ModelHalf
+    from reactor_trio.execution.session_runner import SessionRunner
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -49,17 +49,17 @@ PLAIN_MESSAGE = "message"
 class BlockingDriver(Driver):
     """`start_session()` of a `VideoModel`; its end is the session's."""
 
-    def __init__(self, half: ModelHalf, threads: tuple[AuthorThread, AuthorThread]) -> None:
-        super().__init__(half)
+    def __init__(self, runner: SessionRunner, threads: tuple[AuthorThread, AuthorThread]) -> None:
+        super().__init__(runner)
         self._session_thread, self._handler_thread = threads
         self._runs = False
 
     async def drive(self) -> None:
         """Until `start_session` has returned, whatever is cancelled; what it raises is raised."""
-        model = cast(VideoModel, self._half.model)
-        self._half.step = 1  # a command that comes while the first block is computed is seen by the second
+        model = cast(VideoModel, self._runner.model)
+        self._runner.step = 1  # a command that comes while the first block is computed is seen by the second
         self._runs = True
-        context = SessionContext(self._half, self._session_thread, self._handler_thread)
+        context = SessionContext(self._runner, self._session_thread, self._handler_thread)
         result: outcome.Maybe[None] = outcome.Value(None)
         with running(context) as variables:
             try:
@@ -67,9 +67,9 @@ class BlockingDriver(Driver):
                     nursery.start_soon(self._apply_commands, variables.copy)
                     for spec in context.inputs:
                         nursery.start_soon(self._take_frames, spec, context, variables.copy)
-                    self._half.blocks.computes(True)
+                    self._runner.blocks.computes(True)
                     result = await outcome.acapture(self._session_thread.run, model.start_session, context=variables)
-                    self._half.blocks.computes(False)
+                    self._runner.blocks.computes(False)
                     self._runs = False
                     nursery.cancel_scope.cancel()
             finally:
@@ -83,21 +83,21 @@ class BlockingDriver(Driver):
         return "its start_session() has not returned" if self._runs else ""
 
     async def _apply_commands(self, variables: Callable[[], Any]) -> None:
-        half = self._half
+        runner = self._runner
 
         async def call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
             return await self._handler_thread.run(lambda: function(**arguments), context=variables())
 
-        half.author.call_handler, half.author.thread = call, self._handler_thread.thread
+        runner.author.call_handler, runner.author.thread = call, self._handler_thread.thread
         while True:
             await trio.lowlevel.checkpoint()
-            if half.over:
+            if runner.over:
                 await trio.sleep_forever()  # what is left over is discarded
-            if not await half.apply_next():
-                await half.bell.wait()
+            if not await runner.apply_next():
+                await runner.wakeup.wait()
 
     async def _take_frames(self, spec: TrackSpec, context: SessionContext, variables: Callable[[], Any]) -> None:
-        model = cast(VideoModel, self._half.model)
+        model = cast(VideoModel, self._runner.model)
         buffer: InputBuffer = getattr(getattr(model, BLOCKING_INPUT), spec.name)
         with suppress(BufferClosed):
             while True:
@@ -110,22 +110,22 @@ class BlockingDriver(Driver):
         try:
             await self._handler_thread.run(model.on_frame, frame.data, context=variables())
         except Exception as error:
-            self._half.unheard(error, "%s.on_frame() raised", type(model).__name__)
+            self._runner.unheard(error, "%s.on_frame() raised", type(model).__name__)
 
 
 class SessionContext:
     """What `get_ctx()` gives; see `interface.context.Context`."""
 
-    def __init__(self, half: ModelHalf, session_thread: AuthorThread, handler_thread: AuthorThread) -> None:
-        self._half = half
+    def __init__(self, runner: SessionRunner, session_thread: AuthorThread, handler_thread: AuthorThread) -> None:
+        self._runner = runner
         self._session_thread, self._handler_thread = session_thread, handler_thread
         #: as models of 0.x ask whether they must stop
         self._stop_evt = StopEvent(self)
-        self._tracks = {spec.name: spec for spec in half.outputs[0].__reactor_tracks__}
+        self._tracks = {spec.name: spec for spec in runner.outputs[0].__reactor_tracks__}
         videos = [spec.name for spec in self._tracks.values() if spec.kind == "video"]
         first = MAIN_TRACK if MAIN_TRACK in self._tracks else next(iter([*videos, *self._tracks]))
-        self._default_track = default_track(type(half.model)) or first
-        input_class = half.inputs.get(BLOCKING_INPUT)
+        self._default_track = default_track(type(runner.model)) or first
+        input_class = runner.inputs.get(BLOCKING_INPUT)
         self.inputs = () if input_class is None else input_class.__reactor_tracks__
         #: the newest frame of each track from the client
         self.newest: dict[str, Any] = {}
@@ -135,7 +135,7 @@ class SessionContext:
 
     def should_stop(self) -> bool:
         """Whether the session is over."""
-        return self._half.over
+        return self._runner.over
 
     def emit_block(self, frames: object) -> None:
         """Queue frames on the one video track, or black on each."""
@@ -156,15 +156,15 @@ class SessionContext:
             type_ = PLAIN_MESSAGE
         if type_.startswith("reactor."):
             raise ValueError(f"send(): a type that starts with 'reactor.' is the runtime's own: {type_!r}")
-        self._cross(self._half.blocks.tell, type_, data)
+        self._cross(self._runner.blocks.tell, type_, data)
 
     def disable_monitoring(self) -> None:
         """The model pauses on purpose."""
-        self._cross(self._half.blocks.monitor, False)
+        self._cross(self._runner.blocks.monitor, False)
 
     def enable_monitoring(self) -> None:
         """The model works again."""
-        self._cross(self._half.blocks.monitor, True)
+        self._cross(self._runner.blocks.monitor, True)
 
     def get_track(self, name: str | None = None) -> OutTrack | InTrack:
         """A track of the model."""
@@ -185,7 +185,7 @@ class SessionContext:
 
         async def wait() -> None:
             with trio.move_on_after(max(0.0, seconds)):
-                await self._half.stopped.wait()
+                await self._runner.stopped.wait()
 
         self._cross(wait)
 
@@ -203,10 +203,10 @@ class SessionContext:
                 del self._buckets[number]
             else:
                 if len(self._buckets) > OPEN_BUCKETS:
-                    self._half.outflow.count_drop("incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
+                    self._runner.output_pacer.count_drop("incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
                 return
         with NamesPlace():
-            chunk = chunk_from_output(self._half.outputs[0](**parts), self._half.outputs)
+            chunk = chunk_from_output(self._runner.outputs[0](**parts), self._runner.outputs)
         self._push(chunk)
 
     def _checked(self, frames: object) -> Chunk:
@@ -216,15 +216,15 @@ class SessionContext:
             raise OutputError(f"emit_block: expected uint8 (H, W, 3) or (N, H, W, 3), got {frames.dtype} {tuple(shape)}")  # type: ignore[attr-defined]
         if len(self._tracks) > 1:
             raise OutputError(f"emit_block: this model has the tracks {', '.join(self._tracks)}; use get_track(name).emit")
-        return chunk_from_output(frames, self._half.outputs)
+        return chunk_from_output(frames, self._runner.outputs)
 
     def _push(self, chunk: Chunk | None) -> None:
         own = threading.current_thread() is self._session_thread.thread
         if own:
-            self._half.blocks.ends()
-        self._cross(self._half.blocks.push, chunk)
+            self._runner.blocks.ends()
+        self._cross(self._runner.blocks.push, chunk)
         if own:
-            self._half.blocks.begins()
+            self._runner.blocks.begins()
 
     def _cross(self, function: Callable[..., Any], *args: Any) -> None:
         handles = threading.current_thread() is self._handler_thread.thread

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 import trio
 
 from reactor_trio.concurrency import ModelHost
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 
 
 class RunningCall:
@@ -49,7 +49,7 @@ class CallWatch:
         self._reading: set[trio.lowlevel.Task] = set()
         self._asleep = False
         # on the I/O loop
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self._late: list[RunningCall] = []
         self._tell: Callable[[str, float], object] = lambda _what, _since: None
 
@@ -62,7 +62,7 @@ class CallWatch:
         self._running.add(call)
         if self._asleep:
             self._asleep = False
-            self._host.post_io(self._bell.ring)
+            self._host.post_io(self._wakeup.set)
         return call
 
     def ends(self, call: RunningCall) -> None:
@@ -109,10 +109,10 @@ class CallWatch:
                 if call is None:
                     self._asleep = True
                     if self._unreported() is None:  # looked at again: the model may have read the flag before it was set
-                        await self._bell.wait()
+                        await self._wakeup.wait()
                     self._asleep = False
                 elif (at := call.since + after) > trio.current_time():
-                    await self._bell.wait(at)
+                    await self._wakeup.wait(at)
                 elif call.task in self._reading:
                     call.since = trio.current_time()
                 else:

@@ -11,11 +11,11 @@ import trio
 from reactor_trio.media import Chunk
 
 
-async def until_made(chunk: Chunk) -> float:
+async def wait_for_fences(chunk: Chunk) -> float:
     """Return when the devices have computed the chunk; the seconds that this took. No checkpoint if they have already."""
-    if not (unmade := chunk.unmade):
+    if not (pending_fences := chunk.pending_fences):
         return 0.0
     began = trio.current_time()
-    for made in unmade:
+    for made in pending_fences:
         await trio.to_thread.run_sync(made.synchronize)
     return trio.current_time() - began

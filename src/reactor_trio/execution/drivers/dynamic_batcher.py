@@ -16,7 +16,7 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency import SessionOver, Timekeeper
+from reactor_trio.concurrency import ClockHooks, SessionOver
 from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.drivers.turns import SharedTurn, Turns
 from reactor_trio.execution.session_binding import serve_session
@@ -27,7 +27,7 @@ from reactor_trio.interface.model import Model
 class BatchTurn(SharedTurn):
     """A member of batches: a turn of it is its place in the next one."""
 
-    def __init__(self, batches: Batches, number: int) -> None:
+    def __init__(self, batches: DynamicBatcher, number: int) -> None:
         super().__init__(batches, number)
         self._batches = batches
         self._done: trio.Event | None = None
@@ -75,10 +75,10 @@ class BatchTurn(SharedTurn):
             self._done.set()
 
 
-class Batches(Turns):
+class DynamicBatcher(Turns):
     """Forms the batches of one model, which is called by the attribute `batch_inference` of `model`."""
 
-    def __init__(self, time: Timekeeper, model: Model) -> None:
+    def __init__(self, time: ClockHooks, model: Model) -> None:
         super().__init__(time)
         self._model = model
         self._members: list[BatchTurn] = []
@@ -94,7 +94,7 @@ class Batches(Turns):
         """Task: step batches until cancelled."""
         while True:
             while not self._asking:
-                await self._bell.wait()
+                await self._wakeup.wait()
             await self.time.settle(True)
             called = [self._asking[number] for number in sorted(self._asking)]
             for turn in called:

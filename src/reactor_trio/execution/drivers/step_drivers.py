@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from reactor_trio.execution.drivers.device_fence import until_made
+from reactor_trio.execution.drivers.device_fence import wait_for_fences
 from reactor_trio.execution.drivers.dynamic_batcher import BatchTurn
-from reactor_trio.execution.drivers.traced_awaitable import Watched
+from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.interface.author_code import NamesPlace, defining_line, plain_step, yielding_line
 from reactor_trio.interface.model import Idle
 from reactor_trio.media import Chunk, Origin, chunk_from_output
 
 if TYPE_CHECKING:
-    from reactor_trio.execution.local_session import ModelHalf
+    from reactor_trio.execution.session_runner import SessionRunner
 
 DONE: Final = object()
 
@@ -32,8 +32,8 @@ IDLE_WAIT = 0.02
 class Driver(ABC):
     """Moves the author code of one session."""
 
-    def __init__(self, half: ModelHalf) -> None:
-        self._half = half
+    def __init__(self, runner: SessionRunner) -> None:
+        self._runner = runner
 
     @abstractmethod
     async def drive(self) -> None:
@@ -64,26 +64,26 @@ class StepDriver(Driver):
 
     async def drive(self) -> None:
         """One step after the other."""
-        half = self._half
+        runner = self._runner
         while (late := await self._until_next_step()) is not None:
             between = 0.0 if self._between_since is None else trio.current_time() - self._between_since - self._turn_waited
             self._between_since = None
-            command, waited = half.newest_command, half.command_waited()
-            half.turn.steps()
-            with half.calls.running(f"step {half.step} has run"):
+            command, waited = runner.newest_command, runner.command_waited()
+            runner.turn.steps()
+            with runner.calls.running(f"step {runner.step} has run"):
                 output, seconds = await self._step()
-            half.tell_values()
+            runner.tell_values()
             if output is None and self._is_done():
                 return
             if output is not None:
-                origin = Origin(half.step - 1, command, waited, seconds)
-                await half.outflow.queue(output, late, seconds + self._turn_waited, between, origin)
+                origin = Origin(runner.step - 1, command, waited, seconds)
+                await runner.output_pacer.queue(output, late, seconds + self._turn_waited, between, origin)
                 self._between_since = trio.current_time()
                 continue
-            half.empty_steps += 1
+            runner.empty_steps += 1
             if self._rests():
-                half.turn.give_back()
-                await half.wait_for_command(trio.current_time() + IDLE_WAIT)
+                runner.turn.give_back()
+                await runner.wait_for_command(trio.current_time() + IDLE_WAIT)
 
     @abstractmethod
     async def _step(self) -> tuple[Chunk | None, float]:
@@ -108,48 +108,48 @@ class StepDriver(Driver):
 
         From the last look at the commands to the step nothing is awaited, so an acknowledged command is seen by it.
         """
-        half, rested, planned = self._half, False, math.inf
+        runner, rested, planned = self._runner, False, math.inf
         self._turn_waited = 0.0
         while True:
-            at = half.outflow.step_at(now := trio.current_time())
-            if at > now and not half.pending and not half.over:
+            at = runner.output_pacer.step_at(now := trio.current_time())
+            if at > now and not runner.pending and not runner.over:
                 planned = at
                 self._between_since, self._turn_waited = None, 0.0
-                half.turn.give_back()
-                await half.bell.wait(at)
+                runner.turn.give_back()
+                await runner.wakeup.wait(at)
                 rested = True
                 continue
-            self._turn_waited += await half.turn.take(rested)
+            self._turn_waited += await runner.turn.take(rested)
             rested = False
             applied = False
-            while not half.over and await half.apply_next():
+            while not runner.over and await runner.apply_next():
                 applied = True
-            if half.over:
+            if runner.over:
                 # The disconnect is on its way; it comes as a cancellation, unless author code has just swallowed that.
-                half.turn.give_back()
-                await half.stopped.wait()
+                runner.turn.give_back()
+                await runner.stopped.wait()
                 return None
-            due = not applied and half.outflow.step_at(now := trio.current_time()) <= now and not half.pending
-            if due and half.turn.held:  # a handler that waited for something has given it back
+            due = not applied and runner.output_pacer.step_at(now := trio.current_time()) <= now and not runner.pending
+            if due and runner.turn.held:  # a handler that waited for something has given it back
                 return max(0.0, now - planned - self._turn_waited)
 
     async def _made(self, value: Any, began: float) -> tuple[Chunk | None, float]:
         """A step begun at `began` gave `value`."""
-        half = self._half
+        runner = self._runner
         if value is None or value is Idle:
             return None, 0.0
         with NamesPlace(self._place):
-            chunk = chunk_from_output(value, half.outputs)
+            chunk = chunk_from_output(value, runner.outputs)
         if chunk.length == 0:
             return None, 0.0
         cost = await self._compute(chunk)
-        half.step += 1
+        runner.step += 1
         return chunk, trio.current_time() - began if cost is None else cost
 
     async def _compute(self, chunk: Chunk) -> float | None:
         """Wait for what a device has still to do; the stated cost of the step."""
-        half = self._half
-        _, cost = await half.turn.compute(half.made, chunk, half.step)
+        runner = self._runner
+        _, cost = await runner.turn.compute(runner.made, chunk, runner.step)
         return cost
 
 
@@ -205,9 +205,9 @@ class GeneratorDriver(StepDriver):
 
     _produced = False
 
-    def __init__(self, half: ModelHalf) -> None:
-        super().__init__(half)
-        self._steps = Steps(lambda code: Watched(code, half.step_was_cancelled, half.turn.observer))
+    def __init__(self, runner: SessionRunner) -> None:
+        super().__init__(runner)
+        self._steps = Steps(lambda code: TracedAwaitable(code, runner.step_was_cancelled, runner.turn.observer))
 
     async def close(self) -> None:
         """Raise GeneratorExit at the yield; `finally` blocks run here."""
@@ -231,11 +231,11 @@ class GeneratorDriver(StepDriver):
 
     def _is_done(self) -> bool:
         """A generator that has made something and returned may be the session."""
-        return self._half.once and not self._steps.open and self._produced
+        return self._runner.once and not self._steps.open and self._produced
 
     async def resume(self) -> Any:
         """What the generator yields next, or DONE."""
-        return await self._steps.resume(self._half.model)
+        return await self._steps.resume(self._runner.model)
 
     async def _step(self) -> tuple[Chunk | None, float]:
         """One resume."""
@@ -257,18 +257,18 @@ class BatchDriver(StepDriver):
         """It keeps nothing."""
 
     def _place(self) -> str:
-        return defining_line(self._half.model.batch_inference)  # type: ignore[attr-defined]
+        return defining_line(self._runner.model.batch_inference)  # type: ignore[attr-defined]
 
     async def _step(self) -> tuple[Chunk | None, float]:
         """One output of a batch."""
-        half = self._half
-        assert isinstance(half.turn, BatchTurn)
-        value, began = await half.turn.join(half.model, lambda: half.over)
+        runner = self._runner
+        assert isinstance(runner.turn, BatchTurn)
+        value, began = await runner.turn.join(runner.model, lambda: runner.over)
         return await self._made(value, began)
 
     async def _compute(self, chunk: Chunk) -> float | None:
         """The batch as a whole has its cost."""
-        await until_made(chunk)
+        await wait_for_fences(chunk)
         return None
 
 
@@ -277,14 +277,14 @@ class RunLoopDriver(Driver):
 
     async def drive(self) -> None:
         """Apply commands as they come."""
-        half, rested = self._half, False
+        runner, rested = self._runner, False
         while True:
-            await half.host.time.settle(rested)
-            if half.over:
+            await runner.host.time.settle(rested)
+            if runner.over:
                 await trio.sleep_forever()  # what is left over is discarded
             rested = False
-            if not await half.apply_next():
-                await half.bell.wait()
+            if not await runner.apply_next():
+                await runner.wakeup.wait()
                 rested = True
 
     async def close(self) -> None:

@@ -36,7 +36,7 @@ class Observer(Protocol):
         """It is over."""
 
 
-class Watched:
+class TracedAwaitable:
     """Awaits `code`; `cancelled` is told when a cancellation reaches it, `observer` of all its awaits."""
 
     def __init__(

@@ -15,9 +15,9 @@ from typing import Any, Protocol, TypeVar
 
 import trio
 
-from reactor_trio.concurrency import Timekeeper
-from reactor_trio.concurrency.repeated_event import Bell
-from reactor_trio.execution.drivers.traced_awaitable import Observer, Watched
+from reactor_trio.concurrency import ClockHooks
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.pacing import RoundRobin
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Turn(Protocol):
     async def take(self, rested: bool) -> float:
         """Return when this session may apply its commands and step; the seconds that others were waited for.
 
-        It is asked for anew after a step. Whether the task has `rested` since its last checkpoint: see `Timekeeper.settle`.
+        It is asked for anew after a step. Whether the task has `rested` since its last checkpoint: see `ClockHooks.settle`.
         Cancelled, it has not got the turn.
         """
 
@@ -72,7 +72,7 @@ class NoTurns:
     held = True
     observer = None
 
-    def __init__(self, time: Timekeeper) -> None:
+    def __init__(self, time: ClockHooks) -> None:
         self._time = time
 
     async def take(self, rested: bool) -> float:
@@ -99,13 +99,13 @@ class NoTurns:
 class Turns:
     """Grants turns. All of it is for the model loop, but for `open`."""
 
-    def __init__(self, time: Timekeeper) -> None:
+    def __init__(self, time: ClockHooks) -> None:
         self.time = time
         self._numbers = itertools.count()
         self._robin = RoundRobin()
         self._asking: dict[int, SharedTurn] = {}
         self._holder: SharedTurn | None = None
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
 
     def open(self) -> SharedTurn:
         """For a new session, whose number is in the order of these calls."""
@@ -115,7 +115,7 @@ class Turns:
         """Task: grant turns until cancelled."""
         while True:
             while self._holder is not None or not self._asking:
-                await self._bell.wait()
+                await self._wakeup.wait()
             await self.time.settle(True)
             self._grant()
 
@@ -123,7 +123,7 @@ class Turns:
         """It wants a turn."""
         self._robin.ask(turn.number)
         self._asking[turn.number] = turn
-        self._bell.ring()
+        self._wakeup.set()
 
     def withdraw(self, turn: SharedTurn) -> None:
         """It wants none any more."""
@@ -134,7 +134,7 @@ class Turns:
         """It gives back what it has."""
         if self._holder is turn:
             self._holder = None
-            self._bell.ring()
+            self._wakeup.set()
 
     def used(self, turn: SharedTurn, seconds: float) -> None:
         """It has used the thread for so long."""
@@ -211,7 +211,7 @@ class SharedTurn:
         """Await a `run()`, which takes turns in `emit` from now on."""
         self._owner = trio.lowlevel.current_task()
         try:
-            return await Watched(code, observer=self)
+            return await TracedAwaitable(code, observer=self)
         finally:
             self.leave()
 

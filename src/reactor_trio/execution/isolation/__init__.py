@@ -2,8 +2,8 @@
 
     this process                                              the model's process (`isolated_worker`)
 
-    Session -> RemoteHalf (`remote_session`) --- messages --> LocalHalf -> ModelHalf, on a model loop in a thread
-    Playout <- frames (`shared_frames`)      <-- messages --- stand-ins for `Session` and `Playout`, which encode
+    Session -> RemoteModelSession (`remote_session`) --- messages --> LocalModelSession -> SessionRunner, on a model loop in
+    a thread Playout <- frames (`shared_frames`)      <-- messages --- stand-ins for `Session` and `Playout`, which encode
     `process_placement`: spawn, load, watch   process_link    logging, load, run()
 
 The two sides of a session exchange the same messages in either placement (`execution.model_session`). Here they are encoded

@@ -136,19 +136,19 @@ class Media(_SessionWord, frozen=True, tag=14):
 
 
 class Pause(_SessionWord, frozen=True, tag=43):
-    """See `Half.pause`."""
+    """See `ModelSession.pause`."""
 
     paused: bool
 
 
 class Limit(_SessionWord, frozen=True, tag=15):
-    """See `Half.limit`."""
+    """See `ModelSession.limit`."""
 
     fps: float
 
 
 class Handed(_SessionWord, frozen=True, tag=16):
-    """See `Half.handed`."""
+    """See `ModelSession.handed`."""
 
     until: float
     epoch: int
@@ -156,7 +156,7 @@ class Handed(_SessionWord, frozen=True, tag=16):
 
 
 class Shown(_SessionWord, frozen=True, tag=17):
-    """See `Half.shown`."""
+    """See `ModelSession.shown`."""
 
     until: float
 
@@ -225,7 +225,7 @@ class Dropped(_Word, frozen=True, tag=35):
 
 
 class Answered(_SessionWord, frozen=True, tag=36):
-    """See `SessionSide.answered`."""
+    """See `SessionEvents.answered`."""
 
     numbers: tuple[int, ...]
     step: int
@@ -236,13 +236,13 @@ class Answered(_SessionWord, frozen=True, tag=36):
 
 
 class StateChanged(_SessionWord, frozen=True, tag=44):
-    """See `SessionSide.state_changed`."""
+    """See `SessionEvents.state_changed`."""
 
     values: dict[str, bytes]
 
 
 class Told(_SessionWord, frozen=True, tag=37):
-    """See `SessionSide.tell`; `type` is the message's."""
+    """See `SessionEvents.tell`; `type` is the message's."""
 
     type: str
     data: bytes
@@ -257,7 +257,7 @@ class Ended(_SessionWord, frozen=True, tag=38):
 
 
 class Late(_SessionWord, frozen=True, tag=45):
-    """See `Half.watch`."""
+    """See `ModelSession.watch`."""
 
     what: str
     since: float

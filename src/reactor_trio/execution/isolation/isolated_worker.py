@@ -20,13 +20,13 @@ import trio
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.command_queue import Command
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.process_link import Link
 from reactor_trio.execution.isolation.remote_failure import ends_process, failure_of
 from reactor_trio.execution.isolation.shared_frames import FrameExchange, SharedFrames
 from reactor_trio.execution.loading import LoadedModel, load_model
 from reactor_trio.execution.model_loop import ModelLoop
-from reactor_trio.execution.model_session import LocalHalf
+from reactor_trio.execution.model_session import LocalModelSession
 from reactor_trio.execution.session_events import FILE_UPLOADED, Answer
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.model import Model
@@ -112,19 +112,19 @@ class _Worker:
 
     def _hear(self, word: Any, descriptor: int | None) -> None:
         match word:
-            case words.Stop():
+            case ipc_messages.Stop():
                 self._running.cancel()
-            case words.Load():
+            case ipc_messages.Load():
                 self._nursery.start_soon(self._load, word)
-            case words.Segment() | words.Gone() | words.Returned():
+            case ipc_messages.Segment() | ipc_messages.Gone() | ipc_messages.Returned():
                 self.frames.hear(word, descriptor)
-            case words.Ping(number):
-                self._host.post(self._host.post_io, self.link.send, words.Pong(number))
-            case words.Begin(session, client, joined_at):
+            case ipc_messages.Ping(number):
+                self._host.post(self._host.post_io, self.link.send, ipc_messages.Pong(number))
+            case ipc_messages.Begin(session, client, joined_at):
                 self._begin(session, (client, joined_at))
-            case words.ShowStack(session):
+            case ipc_messages.ShowStack(session):
                 if (stand := self._sessions.get(session)) is not None:
-                    log.error("session %s: it is here:\n%s", session, stand.half.stack())
+                    log.error("session %s: it is here:\n%s", session, stand.model_session.stack())
             case _:
                 if (stand := self._sessions.get(word.session)) is not None:
                     stand.hear(word)
@@ -132,7 +132,7 @@ class _Worker:
     def close(self) -> None:
         self.frames.close()
 
-    async def _load(self, load: words.Load) -> None:
+    async def _load(self, load: ipc_messages.Load) -> None:
         if load.path:
             sys.path[:] = load.path
         config, settings, weights = self._unpack(load.given)
@@ -143,23 +143,23 @@ class _Worker:
             except trio.Cancelled:
                 raise
             except BaseException as error:
-                self.link.send(words.NotLoaded(failure_of(error)))
+                self.link.send(ipc_messages.NotLoaded(failure_of(error)))
                 return
             self._tell_loaded(self._loaded)
-            self.link.send(words.Loaded(self._loaded.max_sessions))
-            what, cause = await self._loop.until_ended(self._loaded.seats)
-            self.link.send(words.RunEnded(what, None if cause is None else failure_of(cause)))
+            self.link.send(ipc_messages.Loaded(self._loaded.max_sessions))
+            what, cause = await self._loop.until_ended(self._loaded.session_copies)
+            self.link.send(ipc_messages.RunEnded(what, None if cause is None else failure_of(cause)))
 
     async def _import_and_load(self, path: str, config: dict[str, Any], settings: Settings) -> LoadedModel:
         return await self._load_model(self._find(path), config, self._host, settings, self._dropped)
 
     def _dropped(self, place: str, reason: str, frames: int) -> None:
-        self.link.send(words.Dropped(None, place, reason, frames))
+        self.link.send(ipc_messages.Dropped(None, place, reason, frames))
 
     def _begin(self, session: str, client: tuple[int, float]) -> None:
         assert self._loaded is not None
-        half = self._loaded.open_half(session, client, host=self._host, settings=self._settings)
-        stand = self._sessions[session] = _Stand(session, self, half, self._loaded)
+        model_session = self._loaded.open_model_session(session, client, host=self._host, settings=self._settings)
+        stand = self._sessions[session] = _Stand(session, self, model_session, self._loaded)
         self._nursery.start_soon(self._run, stand)
 
     async def _run(self, stand: _Stand) -> None:
@@ -168,60 +168,60 @@ class _Worker:
         finally:
             del self._sessions[stand.id]
         if error is not None and ends_process(error):
-            self.link.send(words.Broken(failure_of(error)))
+            self.link.send(ipc_messages.Broken(failure_of(error)))
             self._running.cancel()  # the end of this process is that of all its sessions
             return
         failure = None if error is None else failure_of(error)
-        self.link.send(words.Ended(stand.id, failure, stand.half.what_is_left()))
+        self.link.send(ipc_messages.Ended(stand.id, failure, stand.model_session.what_is_left()))
 
 
 class _Stand:
     """Stands in for a session and its playout, which are in the other process."""
 
-    def __init__(self, session: str, worker: _Worker, half: LocalHalf, loaded: LoadedModel) -> None:
+    def __init__(self, session: str, worker: _Worker, model_session: LocalModelSession, loaded: LoadedModel) -> None:
         self.id = session
-        self.half = half
+        self.model_session = model_session
         self._worker = worker
         self._say = worker.link.send
         self._declaration = loaded.declaration
         self._over = trio.CancelScope()
-        half.connect(self, self)
+        model_session.connect(self, self)
 
     async def run(self) -> BaseException | None:
         try:
             with self._over:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self.half.watch, self._late)
-                    await self.half.run()
+                    nursery.start_soon(self.model_session.watch, self._late)
+                    await self.model_session.run()
                     nursery.cancel_scope.cancel()
         finally:
-            self.half.mailbox.deliver()
-            self.half.close()
-        return self.half.raised
+            self.model_session.mailbox.deliver()
+            self.model_session.close()
+        return self.model_session.raised
 
     def _late(self, what: str, since: float) -> None:
-        self._say(words.Late(self.id, what, since))
+        self._say(ipc_messages.Late(self.id, what, since))
 
     def hear(self, word: Any) -> None:
         match word:
-            case words.Over():
+            case ipc_messages.Over():
                 self._over.cancel()
-            case words.Said():
-                self.half.command(self._command(word))
-            case words.Media(_, track, plane, pts):
+            case ipc_messages.Said():
+                self.model_session.command(self._command(word))
+            case ipc_messages.Media(_, track, plane, pts):
                 seen = self._worker.frames.see(plane)
-                self.half.take_input(track, InputFrame(seen.copy(), pts))  # which is the author's to change
-            case words.Pause(_, paused):
-                self.half.pause(paused)
-            case words.Limit(_, fps):
-                self.half.limit(fps)
-            case words.Handed(_, until, epoch, wake):
-                self.half.handed(until, epoch, wake=wake)
-            case words.Shown(_, until):
-                self.half.shown(until)
+                self.model_session.take_input(track, InputFrame(seen.copy(), pts))  # which is the author's to change
+            case ipc_messages.Pause(_, paused):
+                self.model_session.pause(paused)
+            case ipc_messages.Limit(_, fps):
+                self.model_session.limit(fps)
+            case ipc_messages.Handed(_, until, epoch, wake):
+                self.model_session.handed(until, epoch, wake=wake)
+            case ipc_messages.Shown(_, until):
+                self.model_session.shown(until)
 
-    def _command(self, said: words.Said) -> Command:
-        files = words.files_said(said.files)
+    def _command(self, said: ipc_messages.Said) -> Command:
+        files = ipc_messages.files_said(said.files)
         if said.name == FILE_UPLOADED:
             hook = self._declaration.file_uploaded
             assert hook is not None
@@ -235,31 +235,31 @@ class _Stand:
 
     def answered(self, answer: Answer) -> None:
         reply = msgspec.json.encode(answer.reply)
-        self._say(words.Answered(
+        self._say(ipc_messages.Answered(
             self.id, answer.numbers, answer.step, reply, answer.code, answer.message, answer.values
         ))  # fmt: skip
 
     def state_changed(self, values: dict[str, bytes]) -> None:
-        self._say(words.StateChanged(self.id, values))
+        self._say(ipc_messages.StateChanged(self.id, values))
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
-        self._say(words.Told(self.id, type, msgspec.json.encode(data), client))
+        self._say(ipc_messages.Told(self.id, type, msgspec.json.encode(data), client))
 
     # ---- as the playout -----------------------------------------------------------------------------------------------
 
     def put(self, bundle: Bundle, epoch: int, ready: float) -> None:
         origin = bundle.origin
         tracks = {name: self._worker.frames.show(to_host(frame)) for name, frame in bundle.tracks.items()}
-        self._say(words.Put(
+        self._say(ipc_messages.Put(
             self.id, tracks, dict(bundle.seqs), bundle.duration, bundle.paced,
             (origin.step, origin.command, origin.waited, origin.seconds, origin.input_pts_us), bundle.made, epoch, ready,
         ))  # fmt: skip
 
     def flush(self, epoch: int) -> None:
-        self._say(words.Flush(self.id, epoch))
+        self._say(ipc_messages.Flush(self.id, epoch))
 
     def retime(self, interval: float) -> None:
-        self._say(words.Retime(self.id, interval))
+        self._say(ipc_messages.Retime(self.id, interval))
 
     def count_drop(self, place: str, reason: str, frames: int) -> None:
-        self._say(words.Dropped(self.id, place, reason, frames))
+        self._say(ipc_messages.Dropped(self.id, place, reason, frames))

@@ -17,7 +17,7 @@ import trio
 
 from reactor_trio.errors import ManifestError
 from reactor_trio.execution.current_session import serve_connection
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import Given
 from reactor_trio.execution.isolation.process_link import Link, SocketLink
 from reactor_trio.execution.isolation.remote_failure import error_of
@@ -76,7 +76,7 @@ class Subprocess:
         descriptors: Sequence[int] = (),
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
-        heard: Any = words.FromModel,
+        heard: Any = ipc_messages.FromModel,
     ) -> None:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-P", "-m", module, str(theirs.fileno()), repr(ahead()), *arguments]
@@ -141,7 +141,7 @@ async def open_subprocess(_ranks: int = 1) -> Subprocess:
     return Subprocess()
 
 
-def forward_log(line: words.Logged) -> None:
+def forward_log(line: ipc_messages.Logged) -> None:
     """Log here what was logged there, as a line of the same session."""
     logger = logging.getLogger(line.logger)
     if not logger.isEnabledFor(line.level):

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 import trio
 
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.isolation.ipc_messages import Segment
 
 _encoder = msgspec.msgpack.Encoder()
@@ -49,12 +49,12 @@ class SocketLink:
         words: a union of the words that may come.
     """
 
-    def __init__(self, sock: socket.socket, words: Any) -> None:
+    def __init__(self, sock: socket.socket, ipc_messages: Any) -> None:
         self._socket = sock
         self._socket.setblocking(False)
-        self._decoder = msgspec.msgpack.Decoder(words)
+        self._decoder = msgspec.msgpack.Decoder(ipc_messages)
         self._unsent: deque[tuple[memoryview, int | None]] = deque()
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self._gone = False
 
     def send(self, word: object, descriptor: int | None = None) -> None:
@@ -66,13 +66,13 @@ class SocketLink:
         elif self._unsent:
             self._unsent.append((data, descriptor))
         elif not self._write(data, descriptor):
-            self._bell.ring()
+            self._wakeup.set()
 
     async def run(self) -> None:
         """See `Link`."""
         while True:
             while not self._unsent:
-                await self._bell.wait()
+                await self._wakeup.wait()
             await trio.lowlevel.wait_writable(self._socket)
             while self._unsent and self._write(*self._unsent.popleft(), again=True):
                 pass
@@ -137,10 +137,10 @@ class SocketLink:
 class MemoryLink:
     """A link within one process, for tests in virtual time; every word is encoded and decoded all the same."""
 
-    def __init__(self, words: Any) -> None:
-        self._decoder = msgspec.msgpack.Decoder(words)
+    def __init__(self, ipc_messages: Any) -> None:
+        self._decoder = msgspec.msgpack.Decoder(ipc_messages)
         self._came: deque[tuple[Any, int | None]] = deque()
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self._gone = False
         self.other: MemoryLink
 
@@ -151,7 +151,7 @@ class MemoryLink:
             _close(descriptor)
             return
         other._came.append((other._decoder.decode(_encoder.encode(word)), descriptor))
-        other._bell.ring()
+        other._wakeup.set()
 
     async def run(self) -> None:
         """See `Link`."""
@@ -163,7 +163,7 @@ class MemoryLink:
             while not self._came:
                 if self.other._gone:
                     return
-                await self._bell.wait()
+                await self._wakeup.wait()
             take(*self._came.popleft())
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class MemoryLink:
         for _word, descriptor in self._came:
             _close(descriptor)
         self._came.clear()
-        self.other._bell.ring()
+        self.other._wakeup.set()
 
 
 def memory_links(here: Any, there: Any) -> tuple[MemoryLink, MemoryLink]:

@@ -19,7 +19,7 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost, open_model_host
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import work
 from reactor_trio.execution.isolation.process_link import Link, SocketLink
 from reactor_trio.execution.isolation.remote_failure import failure_of
@@ -51,7 +51,7 @@ def main(descriptor: int, ahead: float, serve: Callable[[Link, ModelHost, Shared
 
 
 async def _main(sock: socket.socket, serve: Callable[[Link, ModelHost, SharedFrames], Awaitable[None]]) -> None:
-    link = SocketLink(sock, words.ToModel)
+    link = SocketLink(sock, ipc_messages.ToModel)
     frames = SharedFrames(link.send)
     keep_frames_in(frames.empty)
     logging.basicConfig(level=logging.DEBUG, handlers=[_LinkHandler(link)], force=True)
@@ -76,7 +76,7 @@ class _LinkHandler(logging.Handler):
             if isinstance(record.msg, dict):  # structlog's
                 extra |= {key: _plain(value) for key, value in record.msg.items() if key not in ("event", "exc_info")}
             error = record.exc_info[1] if record.exc_info else None
-            line = words.Logged(
+            line = ipc_messages.Logged(
                 record.name, record.levelno, str(message), None if error is None else failure_of(error),
                 current_session(), extra,
             )  # fmt: skip

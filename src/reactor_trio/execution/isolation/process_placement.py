@@ -17,11 +17,11 @@ import trio
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.model_process import ModelProcess, OpenProcess, forward_log
 from reactor_trio.execution.isolation.process_link import Link
 from reactor_trio.execution.isolation.remote_failure import error_of
-from reactor_trio.execution.isolation.remote_session import RemoteHalf
+from reactor_trio.execution.isolation.remote_session import RemoteModelSession
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.isolation.time_limit import within
 from reactor_trio.execution.model_checks import check_model
@@ -78,11 +78,11 @@ class ProcessPlacement:
         self._served = served = _Served(process, dropped)
         await self._nursery.start(served.run)
         bare = msgspec.structs.replace(settings, auth=None, tls=None)  # secrets are not the model's business
-        load = words.Load(path, process.path, process.pack((config, bare, self._weights)))
+        load = ipc_messages.Load(path, process.path, process.pack((config, bare, self._weights)))
         max_sessions = await served.load(load, self._name)
         if settings.step_timeout:
             self._nursery.start_soon(served.watch, settings.step_timeout)
-        return Placed(checked.declaration, served.open_half, max_sessions, None, moderate)
+        return Placed(checked.declaration, served.open_model_session, max_sessions, None, moderate)
 
     async def begin(self) -> None:
         """See `Placement`."""
@@ -114,11 +114,11 @@ class _Served:
         self._link: Link = process.link
         self._dropped = dropped
         self._frames = FrameExchange(self._link.send)
-        self._halves: dict[str, RemoteHalf] = {}
-        self._answer: words.Loaded | words.NotLoaded | None = None
+        self._model_sessions: dict[str, RemoteModelSession] = {}
+        self._answer: ipc_messages.Loaded | ipc_messages.NotLoaded | None = None
         self._answered, self._finished, self._gone = trio.Event(), trio.Event(), trio.Event()
-        self._run_ended: words.RunEnded | None = None
-        self._broken: words.Failure | None = None
+        self._run_ended: ipc_messages.RunEnded | None = None
+        self._broken: ipc_messages.Failure | None = None
         self._hung = ""
         self._ponged = 0
         self._pong = trio.Event()
@@ -131,34 +131,34 @@ class _Served:
             try:
                 await self._link.hear(self._hear)
             finally:
-                self._link.send(words.Stop())
+                self._link.send(ipc_messages.Stop())
                 with trio.CancelScope(shield=True):
                     await self.process.end()
                 self._over()
             nursery.cancel_scope.cancel()
 
-    async def load(self, load: words.Load, name: str) -> int:
+    async def load(self, load: ipc_messages.Load, name: str) -> int:
         """How many sessions the model serves at the same time."""
         self._link.send(load)
         await self._answered.wait()
         match self._answer:
             case None:
                 raise ModelFailed(f"{name}: its process {self.process.exit()} while the model was loaded")
-            case words.NotLoaded(failure):
+            case ipc_messages.NotLoaded(failure):
                 self.process.kill()  # what it has loaded all the same is not held while another is tried
                 await self._gone.wait()
                 raise not_loaded(name, failure.kind, failure.text) from error_of(failure)
-            case words.Loaded(max_sessions):
+            case ipc_messages.Loaded(max_sessions):
                 return max_sessions
 
-    def open_half(self, session_id: str, client: tuple[int, float]) -> RemoteHalf:
+    def open_model_session(self, session_id: str, client: tuple[int, float]) -> RemoteModelSession:
         """See `Placed`."""
-        half = RemoteHalf(session_id, client, self._link.send, self._frames, self._forget)
+        model_session = RemoteModelSession(session_id, client, self._link.send, self._frames, self._forget)
         if self._gone.is_set():
-            half.lost()
+            model_session.lost()
         else:
-            self._halves[session_id] = half
-        return half
+            self._model_sessions[session_id] = model_session
+        return model_session
 
     async def turn(self) -> None:
         """Return when the model's loop has answered, or is gone."""
@@ -189,7 +189,7 @@ class _Served:
 
     def _ping(self) -> int:
         number = self._ponged + 1
-        self._link.send(words.Ping(number))
+        self._link.send(ipc_messages.Ping(number))
         return number
 
     async def _until_pong(self, number: int) -> None:
@@ -198,40 +198,40 @@ class _Served:
 
     def _hear(self, word: Any, descriptor: int | None) -> None:
         match word:
-            case words.Segment() | words.Gone() | words.Returned():
+            case ipc_messages.Segment() | ipc_messages.Gone() | ipc_messages.Returned():
                 self._frames.hear(word, descriptor)
-            case words.Pong(number):
+            case ipc_messages.Pong(number):
                 self._ponged = number
                 self._pong.set()
                 self._pong = trio.Event()
-            case words.Loaded() | words.NotLoaded():
+            case ipc_messages.Loaded() | ipc_messages.NotLoaded():
                 self._answer = word
                 self._answered.set()
-            case words.RunEnded():
+            case ipc_messages.RunEnded():
                 self._run_ended = word
                 self._finished.set()
-            case words.Broken(failure):
+            case ipc_messages.Broken(failure):
                 self._broken = failure
-            case words.Logged():
+            case ipc_messages.Logged():
                 forward_log(word)
-            case words.Dropped(None, place, reason, frames):
+            case ipc_messages.Dropped(None, place, reason, frames):
                 self._dropped(place, reason, frames)
             case _:
-                if (half := self._halves.get(word.session)) is not None:
-                    half.hear(word)
+                if (model_session := self._model_sessions.get(word.session)) is not None:
+                    model_session.hear(word)
 
     def _over(self) -> None:
         self._gone.set()
         self._finished.set()
         self._answered.set()
         self._pong.set()
-        for half in list(self._halves.values()):
-            half.lost()
+        for model_session in list(self._model_sessions.values()):
+            model_session.lost()
         self._link.close()
         self._frames.close()
 
     def _forget(self, session_id: str) -> None:
-        self._halves.pop(session_id, None)
+        self._model_sessions.pop(session_id, None)
 
 
 def _importable(model_class: type[Model]) -> str:

@@ -1,4 +1,4 @@
-"""The model's side of a session in another process: a `session.Half` whose every word goes over the link."""
+"""The model's side of a session in another process: a `session.ModelSession` whose every word goes over the link."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import msgspec
 import trio
 
 from reactor_trio.execution.command_queue import Command
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.remote_failure import error_of
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.mailbox import Mailbox
 from reactor_trio.execution.output_pacer import PlayoutSide
-from reactor_trio.execution.session_events import Answer, SessionSide
+from reactor_trio.execution.session_events import Answer, SessionEvents
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.media import Bundle, Origin
 from reactor_trio.protocol import EndReason
 
 
-class RemoteHalf:
-    """See `session.Half`. It hears what the other process says of its session, and is told when that process is gone.
+class RemoteModelSession:
+    """See `session.ModelSession`. It hears what the other process says of its session, and is told when that process is
+    gone.
 
     Args:
         client: number and joining time of the controlling client.
@@ -55,22 +56,22 @@ class RemoteHalf:
         #: why it ended, if nobody ended it
         self.reason: EndReason = "done"
 
-    def connect(self, session: SessionSide, playout: PlayoutSide) -> None:
-        """See `Half`."""
+    def connect(self, session: SessionEvents, playout: PlayoutSide) -> None:
+        """See `ModelSession`."""
         self._session, self._playout = session, playout
 
     async def run(self) -> BaseException | None:
-        """See `Half`."""
+        """See `ModelSession`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         self._began = True
         self._say = self._say_now
-        self._say(words.Begin(self._id, *self._client))
+        self._say(ipc_messages.Begin(self._id, *self._client))
         for word in self._early:
             self._say(word)
         try:
             await self._ended.wait()
         except trio.Cancelled:
-            self._say(words.Over(self._id))
+            self._say(ipc_messages.Over(self._id))
             with trio.CancelScope(shield=True):
                 await self._ended.wait()
             if self._error is None:
@@ -78,12 +79,12 @@ class RemoteHalf:
         return self._error
 
     def close(self) -> None:
-        """See `Half`."""
+        """See `ModelSession`."""
         if not self._began:
             self._over(self._id)
 
     async def watch(self, tell: Callable[[str, float], object]) -> None:
-        """See `Half`: the other process logs, and says so."""
+        """See `ModelSession`: the other process logs, and says so."""
         self._late = tell
         try:
             await trio.sleep_forever()
@@ -93,74 +94,74 @@ class RemoteHalf:
 
     @property
     def raised(self) -> BaseException | None:
-        """See `Half`; what ends the model there ends its process, and a new one is started."""
+        """See `ModelSession`; what ends the model there ends its process, and a new one is started."""
         return self._error
 
     def stack(self) -> str:
-        """See `Half`."""
-        self._say(words.ShowStack(self._id))
+        """See `ModelSession`."""
+        self._say(ipc_messages.ShowStack(self._id))
         return "(its own process writes that to the log, if it still can)"
 
     def what_is_left(self) -> str:
-        """See `Half`."""
+        """See `ModelSession`."""
         return "its model half has not unwound" if self._began and not self._ended.is_set() else self._left
 
     # ---- to the model -------------------------------------------------------------------------------------------------
 
     def command(self, command: Command) -> None:
-        """See `Half`."""
-        files = words.files_to_say(command.files)
-        self._say(words.Said(
+        """See `ModelSession`."""
+        files = ipc_messages.files_to_say(command.files)
+        self._say(ipc_messages.Said(
             self._id, command.number, command.client, command.name, command.data, files, command.id, command.at
         ))  # fmt: skip
 
     def pause(self, paused: bool) -> None:
-        """See `Half`."""
-        self._say(words.Pause(self._id, paused))
+        """See `ModelSession`."""
+        self._say(ipc_messages.Pause(self._id, paused))
 
     def take_input(self, track: str, frame: InputFrame) -> None:
-        """See `Half`."""
-        self._say(words.Media(self._id, track, self._frames.show(frame.data), frame.pts))
+        """See `ModelSession`."""
+        self._say(ipc_messages.Media(self._id, track, self._frames.show(frame.data), frame.pts))
 
     def limit(self, fps: float) -> None:
-        """See `Half`."""
-        self._say(words.Limit(self._id, fps))
+        """See `ModelSession`."""
+        self._say(ipc_messages.Limit(self._id, fps))
 
     def handed(self, until: float, epoch: int, *, wake: bool) -> None:
-        """See `Half`."""
-        self._say(words.Handed(self._id, until, epoch, wake))
+        """See `ModelSession`."""
+        self._say(ipc_messages.Handed(self._id, until, epoch, wake))
 
     def shown(self, until: float) -> None:
-        """See `Half`."""
-        self._say(words.Shown(self._id, until))
+        """See `ModelSession`."""
+        self._say(ipc_messages.Shown(self._id, until))
 
     # ---- from the model -----------------------------------------------------------------------------------------------
 
     def hear(self, word: Any) -> None:
         """The other process says something of this session."""
         match word:
-            case words.Put():
+            case ipc_messages.Put():
                 bundle = Bundle(
                     tracks={name: self._frames.see(plane) for name, plane in word.tracks.items()},
                     seqs=word.seqs, duration=word.duration, paced=word.paced, origin=Origin(*word.origin), made=word.made,
                 )  # fmt: skip
                 self.mailbox.leave(self._playout.put, bundle, word.epoch, word.ready)
-            case words.Flush(_, epoch):
+            case ipc_messages.Flush(_, epoch):
                 self.mailbox.send(self._playout.flush, epoch)
-            case words.Retime(_, interval):
+            case ipc_messages.Retime(_, interval):
                 self.mailbox.send(self._playout.retime, interval)
-            case words.Dropped(_, place, reason, frames):
+            case ipc_messages.Dropped(_, place, reason, frames):
                 self.mailbox.send(self._playout.count_drop, place, reason, frames)
-            case words.Answered(_, numbers, step, reply, code, message, values):
+            case ipc_messages.Answered(_, numbers, step, reply, code, message, values):
                 answer = Answer(numbers, step, msgspec.Raw(reply), code, message, values)
                 self.mailbox.send(self._session.answered, answer)
-            case words.StateChanged(_, values):
+            case ipc_messages.StateChanged(_, values):
                 self.mailbox.leave(self._session.state_changed, values)
-            case words.Told(_, type_, data, client):
+            case ipc_messages.Told(_, type_, data, client):
                 self.mailbox.send(self._session.tell, type_, msgspec.Raw(data), client)
-            case words.Late(_, what, since):
+            case ipc_messages.Late(_, what, since):
                 self._late(what, since)
-            case words.Ended(_, failure, left):
+            case ipc_messages.Ended(_, failure, left):
                 self._left = left
                 self._end(None if failure is None else error_of(failure))
             case _:

@@ -3,7 +3,7 @@
     this process               rank 0                                     ranks 1 ..
                                                      calls, answers
     `group`: one link  -----   `isolation.worker`    ------------->       `worker`
-    that is all ranks          `half`, `lead`        <-------------       `follower`
+    that is all ranks          `runner`, `lead`        <-------------       `follower`
          |                                             what came of them      |
          '-------------------- load, ping, log, death ------------------------'
 

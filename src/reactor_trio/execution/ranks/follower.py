@@ -14,11 +14,11 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import ModelHost, strip
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.step_drivers import DONE, Steps
-from reactor_trio.execution.isolation import ipc_messages as process_words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.process_link import Link
 from reactor_trio.execution.isolation.remote_failure import failure_of
 from reactor_trio.execution.isolation.time_limit import within
@@ -49,7 +49,7 @@ class Follower:
         self._say = say
         self._answers = Answers(host)
         self._next: Call | None = None
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self._scope = trio.CancelScope()
         self._author: AuthorCalls | None = None
         self._steps = Steps(_unwatched)
@@ -77,7 +77,7 @@ class Follower:
 
     def _take(self, call: Call, answers: Answers) -> None:
         self._next, self._next_answers = call, answers
-        self._bell.ring()
+        self._wakeup.set()
 
     def _cancel(self) -> None:
         self._scope.cancel()
@@ -86,7 +86,7 @@ class Follower:
         """Its calls to the last, or until one is cancelled."""
         while True:
             while self._next is None:
-                await self._bell.wait()
+                await self._wakeup.wait()
             call, self._next = self._next, None
             await self._carry_out(call, self._next_answers, model, declaration)
             if call.kind == "end":
@@ -108,7 +108,7 @@ class Follower:
             self._link.send(Done(call.number, outcome))
             return
         if is_fatal(raised):
-            self._host.post_io(self._say, process_words.Broken(failure_of(raised)))
+            self._host.post_io(self._say, ipc_messages.Broken(failure_of(raised)))
             await trio.sleep_forever()
         self._link.send(Done(call.number, type(raised).__name__, failure_of(raised)))
         await self._until_made_there(call, answers, raised)
@@ -132,7 +132,7 @@ class Follower:
                 handler = getattr(declaration, call.name)
                 self.connected = self.connected and call.name != "disconnected"
                 assert self._author is not None
-                files = process_words.files_said(call.files)
+                files = ipc_messages.files_said(call.files)
                 await self._author.call_hook(call.name, handler, files)
             case "command":
                 await self._command(call, declaration)
@@ -146,7 +146,7 @@ class Follower:
 
     async def _command(self, call: Call, declaration: Declaration) -> None:
         assert self._author is not None
-        files = process_words.files_said(call.files)
+        files = ipc_messages.files_said(call.files)
         arguments = declaration.decode(call.name, call.data, files.__getitem__)[1]
         command = Command(call.number, call.client, call.name, arguments, None, call.at)
         await self._author.carry_out(command, self.state)

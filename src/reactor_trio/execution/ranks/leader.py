@@ -10,7 +10,7 @@ waits `GRACE` seconds for the others and no longer: then the ranks are *apart*. 
 compared; the ranks go with it. Who is apart says so to the server and waits: the server ends all ranks.
 
 A cancelled call is cancelled on the others where they wait, which is not always where it waited here; nothing of it is
-compared. Sessions end without it, as long as a call ends by itself (`half`).
+compared. Sessions end without it, as long as a call ends by itself (`runner`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost, SessionOver, strip
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.drivers.step_drivers import DONE
-from reactor_trio.execution.isolation import ipc_messages as process_words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.process_link import Link
 from reactor_trio.execution.isolation.remote_failure import ends_process, error_of, failure_of
 from reactor_trio.execution.isolation.time_limit import within
@@ -44,7 +44,7 @@ MOST_ANSWERS = 100_000
 _LEADING: ContextVar[bool] = ContextVar("reactor_leading", default=False)
 
 
-class Lead:
+class Leader:
     """Leads the ranks behind `links`, from 1 on. All of it is for the model loop, but for `answer`.
 
     Args:
@@ -66,7 +66,7 @@ class Lead:
         self._outcome: str | None = ""
         self._told = ""  # what was raised here, in words
         self._done: list[Done] = [Done(0) for _ in links]
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
         self._asked = 0
         self._alone = trio.Event()
 
@@ -89,7 +89,7 @@ class Lead:
     def stop(self) -> None:
         """This process ends: nobody is waited for any longer."""
         self._alone.set()
-        self._bell.ring()
+        self._wakeup.set()
 
     def answer(self, key: str, found: Any) -> None:
         """Any thread: author code has asked the runtime for `key`. Raises RuntimeError where that has no end."""
@@ -138,7 +138,7 @@ class Lead:
             return
         self._told = f"raised {type(error).__name__}: {error}"
         if is_fatal(error):
-            self._host.post_io(self._say, process_words.Broken(failure_of(error)))
+            self._host.post_io(self._say, ipc_messages.Broken(failure_of(error)))
             await self._alone.wait()
         self._ended(type(error).__name__)
         if not await within(GRACE, self._all_made) and (late := self._late()) is not None:
@@ -173,7 +173,7 @@ class Lead:
 
     async def _all_made(self) -> None:
         while self._late() is not None:
-            await self._bell.wait()
+            await self._wakeup.wait()
 
     def _late(self) -> int | None:
         if self._alone.is_set():
@@ -182,7 +182,7 @@ class Lead:
 
     def _hear(self, index: int, word: Done) -> None:
         self._done[index] = word
-        self._bell.ring()
+        self._wakeup.set()
 
     def _tell(self, word: object) -> None:
         if self._at_once:

@@ -17,9 +17,9 @@ from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.step_drivers import Driver, GeneratorDriver
 from reactor_trio.execution.isolation.ipc_messages import files_to_say
-from reactor_trio.execution.local_session import ModelHalf
-from reactor_trio.execution.ranks.leader import Lead
+from reactor_trio.execution.ranks.leader import Leader
 from reactor_trio.execution.ranks.rank_messages import Call, Kind
+from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo
 
@@ -27,10 +27,10 @@ from reactor_trio.interface.messages import ClientInfo
 PATIENCE = 2.0
 
 
-class LeadingHalf(ModelHalf):
-    """The model's side of one session; `options` are those of `ModelHalf`."""
+class LeadingSessionRunner(SessionRunner):
+    """The model's side of one session; `options` are those of `SessionRunner`."""
 
-    def __init__(self, lead: Lead, **options: Any) -> None:
+    def __init__(self, lead: Leader, **options: Any) -> None:
         super().__init__(**options)
         self.lead = lead
         declaration = options["declaration"]
@@ -40,7 +40,7 @@ class LeadingHalf(ModelHalf):
         self.known = False  # whether the other ranks have heard of the session
 
     async def run(self) -> BaseException | None:
-        """See `ModelHalf`."""
+        """See `SessionRunner`."""
         try:
             return await super().run()
         finally:
@@ -55,7 +55,7 @@ class LeadingHalf(ModelHalf):
 
     async def end_step(self) -> None:
         """The session is over: return when no call runs."""
-        self.port.inflow.close()
+        self.binding.input_queue.close()
         with trio.move_on_after(PATIENCE):
             await self.lead.idle()
             return
@@ -74,9 +74,9 @@ class LeadingHalf(ModelHalf):
 
 
 class _LeadingDriver(GeneratorDriver):
-    def __init__(self, half: LeadingHalf) -> None:
-        super().__init__(half)
-        self._leading = half
+    def __init__(self, runner: LeadingSessionRunner) -> None:
+        super().__init__(runner)
+        self._leading = runner
 
     async def resume(self) -> Any:
         return await self._leading.led("step", super().resume)
@@ -91,23 +91,23 @@ class _LeadingDriver(GeneratorDriver):
 
 
 class _LeadingCalls(AuthorCalls):
-    def __init__(self, half: LeadingHalf, *what: Any) -> None:
+    def __init__(self, runner: LeadingSessionRunner, *what: Any) -> None:
         super().__init__(*what)
-        self._half = half
+        self._runner = runner
 
     async def hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
         if kind == "disconnected":
-            await self._half.end_step()
-        if not self._half.known:  # also if the client has left before the others could hear of it
-            await self._half.begin()
+            await self._runner.end_step()
+        if not self._runner.known:  # also if the client has left before the others could hear of it
+            await self._runner.begin()
         await super().hook(kind, handler, arguments)
 
     async def call_hook(self, kind: str, handler: Handler, arguments: dict[str, Any]) -> None:
         call = partial(super().call_hook, kind, handler, arguments)
-        await self._half.led("hook", call, name=kind, files=files_to_say(arguments))
+        await self._runner.led("hook", call, name=kind, files=files_to_say(arguments))
 
     async def carry_out(self, command: Command, state: Any) -> Any:
-        return await self._half.led(
+        return await self._runner.led(
             "command", partial(super().carry_out, command, state), name=command.name, client=command.client,
             at=command.at, data=command.data, files=files_to_say(command.files),
         )  # fmt: skip

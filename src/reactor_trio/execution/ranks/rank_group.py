@@ -17,7 +17,7 @@ import msgspec
 import trio
 
 from reactor_trio.errors import ManifestError
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import Given
 from reactor_trio.execution.isolation.model_process import ModelProcess, Subprocess, open_subprocess
 from reactor_trio.execution.isolation.process_link import Link
@@ -44,7 +44,7 @@ class Group:
         self._apart: str | None = None
         self._pinged = 0
         self._ponged = [0] * len(ranks)
-        self._loaded: list[words.Loaded | None] = [None] * len(ranks)
+        self._loaded: list[ipc_messages.Loaded | None] = [None] * len(ranks)
         self._refused = False
         self.link: Link = self
         self.path = ranks[0].path
@@ -83,9 +83,9 @@ class Group:
 
     def send(self, word: object, descriptor: int | None = None) -> None:
         """See `Link`."""
-        if isinstance(word, words.Ping):
+        if isinstance(word, ipc_messages.Ping):
             self._pinged = word.number
-        for_all = isinstance(word, (words.Load, words.Ping, words.ShowStack))
+        for_all = isinstance(word, (ipc_messages.Load, ipc_messages.Ping, ipc_messages.ShowStack))
         for rank in self.ranks if for_all else self.ranks[:1]:
             rank.link.send(word, descriptor)
 
@@ -135,22 +135,22 @@ class Group:
             case Desynced(text):
                 self._apart = self._apart or text
                 self.kill()
-            case words.Broken():
+            case ipc_messages.Broken():
                 take(word, None)
                 self.kill()
-            case words.Pong(ping):
+            case ipc_messages.Pong(ping):
                 self._ponged[number] = ping
                 if min(self._ponged) == ping:
                     take(word, None)
-            case words.Loaded():
+            case ipc_messages.Loaded():
                 self._loaded[number] = word
                 if all(self._loaded):
                     take(self._loaded[0], None)
-            case words.NotLoaded():
+            case ipc_messages.NotLoaded():
                 if not self._refused:  # one mistake is often that of all ranks
                     self._refused = True
                     take(word, None)
-            case words.Logged() if number:
+            case ipc_messages.Logged() if number:
                 take(msgspec.structs.replace(word, message=f"rank {number}: {word.message}"), None)
             case _:
                 take(word, descriptor)

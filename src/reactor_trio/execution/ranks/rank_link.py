@@ -23,8 +23,8 @@ _encoder = msgspec.msgpack.Encoder()
 class RankLink(SocketLink):
     """See `SocketLink`; it carries no descriptors."""
 
-    def __init__(self, sock: socket.socket, words: Any) -> None:
-        super().__init__(sock, words)
+    def __init__(self, sock: socket.socket, ipc_messages: Any) -> None:
+        super().__init__(sock, ipc_messages)
         self._lock = threading.Lock()
         self._room = select.poll()
         self._room.register(sock, select.POLLOUT)

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.ipc_messages import Failure, File
 
 Kind = Literal["begin", "hook", "command", "step", "close", "end"]
@@ -85,4 +85,4 @@ class Desynced(_Word, frozen=True, tag=60):
 
 
 FromLead: TypeAlias = Call | Answer | Made | Cancel
-FromRank: TypeAlias = words.FromModel | Desynced
+FromRank: TypeAlias = ipc_messages.FromModel | Desynced

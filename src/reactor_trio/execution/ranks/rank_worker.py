@@ -15,19 +15,19 @@ import trio
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.execution.isolation import ipc_messages as words
+from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import Given, model_class, work
 from reactor_trio.execution.isolation.process_link import Link
 from reactor_trio.execution.isolation.remote_failure import failure_of
 from reactor_trio.execution.isolation.shared_frames import SharedFrames
 from reactor_trio.execution.loading import load_model
 from reactor_trio.execution.ranks.follower import Follower
-from reactor_trio.execution.ranks.follower_port import AnsweredPort
-from reactor_trio.execution.ranks.leader import Lead
-from reactor_trio.execution.ranks.leader_port import AskedPort
-from reactor_trio.execution.ranks.leading_session import LeadingHalf
+from reactor_trio.execution.ranks.follower_binding import FollowerBinding
+from reactor_trio.execution.ranks.leader import Leader
+from reactor_trio.execution.ranks.leader_binding import LeaderBinding
+from reactor_trio.execution.ranks.leading_session import LeadingSessionRunner
 from reactor_trio.execution.ranks.rank_count import refuse_several_sessions
-from reactor_trio.execution.session_binding import Port
+from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
@@ -54,17 +54,17 @@ async def lead(
         others: to the ranks from 1 on.
         join: makes this process one of the group; called on the model thread before the load.
         leave: takes it out of it.
-        at_once: see `Lead`.
+        at_once: see `Leader`.
         options: those of `work`.
     """
-    leading = Lead(others, host, link.send, at_once=at_once)
+    leading = Leader(others, host, link.send, at_once=at_once)
 
     async def load(cls: type[Model], config: dict[str, Any], host: ModelHost, settings: Settings, dropped: Any) -> Any:
         join()
         leading.patience = settings.step_timeout or float("inf")
         loaded = await load_model(cls, config, host, settings, dropped, partial(_place_first, leading))
         refuse_several_sessions(cls.__qualname__, loaded.max_sessions)
-        return msgspec.structs.replace(loaded, model_half=partial(LeadingHalf, leading))
+        return msgspec.structs.replace(loaded, runner_type=partial(LeadingSessionRunner, leading))
 
     async def until_cancelled() -> None:
         try:
@@ -82,10 +82,10 @@ async def lead(
     leave()
 
 
-def _place_first(leading: Lead, model: Model) -> None:
-    port = model._reactor_port
-    assert isinstance(port, Port)
-    model._reactor_port = AskedPort(port, leading.answer)
+def _place_first(leading: Leader, model: Model) -> None:
+    binding = model._reactor_binding
+    assert isinstance(binding, SessionBinding)
+    model._reactor_binding = LeaderBinding(binding, leading.answer)
     _place(model, 0, leading.ranks)
 
 
@@ -111,7 +111,7 @@ async def follow(
     """Follow rank 0, which `first` leads to, until that or the server is gone. The rest is as for `lead` and `work`."""
     follower = Follower(rank, first, host, link.send)
 
-    async def load(word: words.Load) -> None:
+    async def load(word: ipc_messages.Load) -> None:
         if word.path:
             sys.path[:] = word.path
         config, settings, weights = unpack(word.given)
@@ -121,10 +121,10 @@ async def follow(
             except trio.Cancelled:
                 raise
             except BaseException as error:
-                link.send(words.NotLoaded(failure_of(error)))
+                link.send(ipc_messages.NotLoaded(failure_of(error)))
                 return
             loaded(model)
-            link.send(words.Loaded(1))
+            link.send(ipc_messages.Loaded(1))
             await host.run(follower.run, model, declaration_of(type(model)))
 
     async def make(path: str, config: dict[str, Any], settings: Settings) -> Model:
@@ -134,7 +134,7 @@ async def follow(
         declaration = declaration_of(cls)
         model = cls()
         fps = settings.fps or model.fps or DEFAULT_FPS
-        model._reactor_port = AnsweredPort(declaration, follower, fps)
+        model._reactor_binding = FollowerBinding(declaration, follower, fps)
         _place(model, rank, world_size)
         waits: Any = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(waits):
@@ -143,11 +143,11 @@ async def follow(
 
     def hear(word: Any, _descriptor: int | None) -> None:
         match word:
-            case words.Load():
+            case ipc_messages.Load():
                 nursery.start_soon(load, word)
-            case words.Ping(number):
-                host.post(host.post_io, link.send, words.Pong(number))
-            case words.ShowStack():
+            case ipc_messages.Ping(number):
+                host.post(host.post_io, link.send, ipc_messages.Pong(number))
+            case ipc_messages.ShowStack():
                 log.error("it is here:\n%s", host.stack())
 
     async def until_gone(other: Link, take: Callable[[Any, int | None], object]) -> None:

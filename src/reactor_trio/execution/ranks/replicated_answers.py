@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from reactor_trio.concurrency import ModelHost
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import ReactorError
 
 
@@ -35,7 +35,7 @@ class Answers:
         self._made = False
         self._awaited = False  # by a task of the model loop
         self._changed = threading.Condition()
-        self._bell = Bell()
+        self._wakeup = RepeatedEvent()
 
     def put(self, key: str, value: Any) -> None:
         """Rank 0 has asked for `key`."""
@@ -61,7 +61,7 @@ class Answers:
         with self._changed:
             self._awaited = True
         while not self._ready(key):
-            await self._bell.wait()
+            await self._wakeup.wait()
         return self._came[key].popleft()
 
     async def wait_made(self) -> None:
@@ -69,12 +69,12 @@ class Answers:
         with self._changed:
             self._awaited = True
         while not self._made:
-            await self._bell.wait()
+            await self._wakeup.wait()
 
     def _tell(self) -> None:
         self._changed.notify_all()
         if self._awaited:  # else a loop that computes would be woken for nothing
-            self._host.post(self._bell.ring)
+            self._host.post(self._wakeup.set)
 
     def _ready(self, key: str) -> bool:
         if self._came.get(key):

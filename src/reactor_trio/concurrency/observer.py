@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 
-class Witness:
+class ExecutionObserver:
     """Is told by the model loop; this one keeps nothing."""
 
-    def begun(self, session_id: str, half: Any) -> None:
+    def begun(self, session_id: str, model_session: Any) -> None:
         """A session begins, with its side on the model loop."""
 
     def unheard(self, session_id: str, error: BaseException) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from reactor_trio.concurrency import SessionOver
 from reactor_trio.errors import BufferClosed
-from reactor_trio.execution.session_binding import Port
+from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMode
 from reactor_trio.interface.tracks import Input
 
@@ -25,53 +25,53 @@ READ_ERRORS: dict[str, type[Exception]] = {
 }  # fmt: skip
 
 
-class AskedPort:
+class LeaderBinding:
     """The port of the model on rank 0."""
 
-    def __init__(self, port: Port, tell: Tell) -> None:
-        self._port = port
+    def __init__(self, binding: SessionBinding, tell: Tell) -> None:
+        self._binding = binding
         self._tell = tell
-        self.connected = _AskedConnected(port, tell)
+        self.connected = _LeaderConnected(binding, tell)
         self.inputs: Mapping[str, Input] = wrapped_inputs(
-            port.inputs, lambda track, buffer: AskedBuffer(track, buffer, tell)
+            binding.inputs, lambda track, buffer: LeaderInputBuffer(track, buffer, tell)
         )
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._port, name)
+        return getattr(self._binding, name)
 
     @property
-    def output_buffer(self) -> AskedPort:
+    def output_buffer(self) -> LeaderBinding:
         """This object answers for it."""
         return self
 
     @property
     def fps(self) -> float:
-        """See `Port`."""
-        return _told(self._tell, "fps", self._port.fps)
+        """See `SessionBinding`."""
+        return _told(self._tell, "fps", self._binding.fps)
 
     def cancelled(self) -> bool:
-        """See `Port`."""
-        return _told(self._tell, "cancelled", self._port.cancelled())
+        """See `SessionBinding`."""
+        return _told(self._tell, "cancelled", self._binding.cancelled())
 
     def check_cancelled(self) -> None:
-        """See `Port`."""
+        """See `SessionBinding`."""
         if self.cancelled():
             raise SessionOver
 
 
-class _AskedConnected:
-    def __init__(self, port: Port, tell: Tell) -> None:
-        self._port = port
+class _LeaderConnected:
+    def __init__(self, binding: SessionBinding, tell: Tell) -> None:
+        self._binding = binding
         self._tell = tell
 
     def is_set(self) -> bool:
-        return _told(self._tell, "connected", self._port.connected.is_set())
+        return _told(self._tell, "connected", self._binding.connected.is_set())
 
     async def wait(self) -> None:
-        await self._port.connected.wait()
+        await self._binding.connected.wait()
 
 
-class AskedBuffer(InputBuffer):
+class LeaderInputBuffer(InputBuffer):
     """An input buffer on rank 0; `buffer` is where frames come."""
 
     def __init__(self, track: str, buffer: InputBuffer, tell: Tell) -> None:

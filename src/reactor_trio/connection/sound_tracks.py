@@ -11,7 +11,7 @@ import trio
 
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoded, Encoder, FrameHandle, Origin, open_encoder
-from reactor_trio.media.codec_pool import Coders
+from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, packet_head
 
 log = logging.getLogger("reactor_trio.connection")
@@ -20,7 +20,7 @@ log = logging.getLogger("reactor_trio.connection")
 AUDIO_BLOCKS = 128
 
 
-class Sound:
+class SoundTracks:
     """The audio track `spec`, with `index` on the wire.
 
     Args:
@@ -37,7 +37,7 @@ class Sound:
         spec: TrackSpec,
         codecs: tuple[str, ...],
         settings: CodecSettings,
-        coders: Coders,
+        codec_pool: CodecPool,
         changed: Callable[[TrackInfo], None],
         forsaken: Callable[[], None],
     ) -> None:
@@ -48,7 +48,7 @@ class Sound:
         self._spec = spec
         self._codecs = list(codecs)
         self._settings = settings
-        self._coders = coders
+        self._codec_pool = codec_pool
         self._changed = changed
         self._forsaken = forsaken
         self._encoder: Encoder | None = None
@@ -58,7 +58,7 @@ class Sound:
         """The payload for a block; None if no codec is left that can encode it."""
         while self._encoder is not None:
             try:
-                return await self._coders.encode(self._encoder, frame)
+                return await self._codec_pool.encode(self._encoder, frame)
             except Exception as error:  # whatever a codec says
                 self._blame(self._encoder.implementation, error)
             self.close()
@@ -71,11 +71,11 @@ class Sound:
         """Nothing more is encoded."""
         encoder, self._encoder = self._encoder, None
         if encoder is not None:
-            self._coders.close(encoder)
+            self._codec_pool.close(encoder)
 
     def _open(self) -> None:
         while self._codecs:
-            if self._coders.hangs("encoder", self._codecs[0]):
+            if self._codec_pool.hangs("encoder", self._codecs[0]):
                 del self._codecs[0]
                 continue
             try:
@@ -95,7 +95,7 @@ class Sound:
 
 
 class _Block(msgspec.Struct, frozen=True):
-    track: Sound
+    track: SoundTracks
     frame: FrameHandle
     seq: int
     pts: float
@@ -113,10 +113,10 @@ class SoundQueue:
     def __init__(self, dropped: Callable[[str, str, int], None], encoded: Callable[[str, float], None]) -> None:
         self._dropped = dropped
         self._encoded = encoded
-        self._tracks: dict[str, Sound] = {}
+        self._tracks: dict[str, SoundTracks] = {}
         self._blocks: deque[_Block] = deque()
 
-    def add(self, track: Sound) -> None:
+    def add(self, track: SoundTracks) -> None:
         """The viewer hears this track."""
         self._tracks[track.name] = track
 

@@ -25,31 +25,31 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.concurrency import ModelHost, SessionOver, current_call, strip, with_twin
-from reactor_trio.concurrency.repeated_event import Bell
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import BufferClosed, CommandError
-from reactor_trio.execution.command_queue import Command, Pending, PendingCommand
+from reactor_trio.execution.command_queue import Command, CommandQueue, QueuedCommand
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.block_numbers import Blocks
 from reactor_trio.execution.drivers.blocking_driver import BlockingDriver
 from reactor_trio.execution.drivers.call_watch import CallWatch
-from reactor_trio.execution.drivers.device_fence import until_made
+from reactor_trio.execution.drivers.device_fence import wait_for_fences
 from reactor_trio.execution.drivers.step_drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
 from reactor_trio.execution.mailbox import Mailbox
-from reactor_trio.execution.output_pacer import Outflow, PlayoutSide
-from reactor_trio.execution.session_binding import Port, serve_session
-from reactor_trio.execution.session_events import FILE_UPLOADED, Answer, SessionSide
+from reactor_trio.execution.output_pacer import OutputPacer, PlayoutSide
+from reactor_trio.execution.session_binding import SessionBinding, serve_session
+from reactor_trio.execution.session_events import FILE_UPLOADED, Answer, SessionEvents
 from reactor_trio.execution.state_watch import StateWatch
 from reactor_trio.interface.declaration import Declaration, Sharing
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
 from reactor_trio.interface.model import Model
 from reactor_trio.media import Chunk, Origin
-from reactor_trio.pacing import Cadence, Lookahead
+from reactor_trio.pacing import Cadence, PlayoutForecast
 from reactor_trio.protocol import sendable
 
 log = logging.getLogger("reactor_trio.model")
 
-class ModelHalf:
+class SessionRunner:
     """The model's side of one session.
 
     Args:
@@ -67,16 +67,16 @@ class ModelHalf:
         *,
         session_id: str,
         model: Model,
-        port: Port,
+        binding: SessionBinding,
         declaration: Declaration,
         host: ModelHost,
-        session: SessionSide,
+        session: SessionEvents,
         playout: PlayoutSide,
         mailbox: Mailbox,
-        words: Mailbox,
+        replies: Mailbox,
         client: tuple[int, float],
         cadence: Cadence,
-        lookahead: Lookahead,
+        forecast: PlayoutForecast,
         own_model: Callable[[Model], Model] | None = None,
         close_timeout: float = 5.0,
     ) -> None:
@@ -88,14 +88,14 @@ class ModelHalf:
         self.inputs = declaration.inputs
         self.state: Any = None
         self.author = AuthorCalls(model, declaration, ClientInfo(client[0], client[1], self._send_to))
-        self.bell = Bell()
+        self.wakeup = RepeatedEvent()
         #: which author code runs
         self.calls = CallWatch(host)
-        self.pending = Pending(self._sharing)
-        self.turn = port.turn
+        self.pending = CommandQueue(self._sharing)
+        self.turn = binding.turn
         self.author.observer = self.turn.observer if declaration.kind == "pipeline" else None
-        self.outflow = Outflow(
-            mailbox, words, playout, declaration, cadence, lookahead, self.bell, self.turn.give_back
+        self.output_pacer = OutputPacer(
+            mailbox, replies, playout, declaration, cadence, forecast, self.wakeup, self.turn.give_back
         )
         #: number of the step that comes next; counts steps that made frames
         self.step = 0
@@ -111,7 +111,7 @@ class ModelHalf:
         self.error: BaseException | None = None
         #: name of the hook that raised `error`; empty if none did
         self.failed_hook = ""
-        self.port = port
+        self.binding = binding
         self._own_model = own_model
         self._shared_model = model
         self._declaration = declaration
@@ -139,7 +139,7 @@ class ModelHalf:
         """
         self.began = True
         serve_session(self)
-        self.host.witness.begun(self.session_id, self)
+        self.host.observer.begun(self.session_id, self)
         self._call = current_call()
         self._stop, self._guard = trio.CancelScope(shield=True), trio.CancelScope()
         self._driver = self._open_driver()
@@ -151,14 +151,14 @@ class ModelHalf:
         except BaseException as error:
             self.error = with_twin(error) if isinstance(error, Exception) else error
             self.closed = True
-            self.port.inflow.close()
+            self.binding.input_queue.close()
             self.turn.leave()
             return self._outcome()
-        self.port.half = self
+        self.binding.runner = self
         try:
             async with trio.open_nursery() as nursery:
                 try:
-                    self.port.connected.change(self)
+                    self.binding.connected.change(self)
                     self.tell_values()
                     await self._hook("connected", self._declaration.connected)
                     if self.error is None:
@@ -166,22 +166,22 @@ class ModelHalf:
                         await trio.sleep(math.inf)  # until the disconnect, or until the driver ends the session
                 finally:
                     self._disconnected = True
-                    self.port.connected.change(None)
-                    self.outflow.close()
+                    self.binding.connected.change(None)
+                    self.output_pacer.close()
                     with trio.move_on_after(self._close_timeout, shield=True) as limit:
                         await self._hook("disconnected", self._declaration.disconnected)
                     if limit.cancelled_caught:
                         self._took_too_long("@disconnected")
-                    self.port.inflow.close()  # first: a generator in `read` ends by BufferClosed, not by Cancelled
+                    self.binding.input_queue.close()  # first: a generator in `read` ends by BufferClosed, not by Cancelled
                     self._stop.cancel()
                     self.stopped.set()
         finally:
             self.closed = True
             self.state = None
             self.model = self.author.model = self._shared_model
-            self.port.half = None
+            self.binding.runner = None
             if self._declaration.kind == "pipeline":
-                self.port.forget_fps()
+                self.binding.forget_fps()
                 self.turn.leave()
         return self._outcome()
 
@@ -223,7 +223,7 @@ class ModelHalf:
         self._idle = True
         await trio.lowlevel.checkpoint()
         while self._idle and not self.pending and trio.current_time() < deadline:
-            await self.bell.wait(deadline)
+            await self.wakeup.wait(deadline)
         self._idle = False
 
     def command_waited(self) -> float | None:
@@ -247,19 +247,19 @@ class ModelHalf:
         origin = Origin(step, command, waited, compute_time or 0.0)
         if compute_time is not None:
             compute_time += self._turn_waited
-        await self.outflow.emit(chunk, compute_time, origin, drop)
+        await self.output_pacer.emit(chunk, compute_time, origin, drop)
         self._turn_waited = 0.0
         if self.turn.of_this_task and not self.over:
             self._turn_waited = await self.turn.take(False)
 
     async def made(self, chunk: Chunk, step: int) -> tuple[float, float | None]:
         """Wait until devices have computed the chunk: the seconds that this took, and the stated cost of the step if any."""
-        return await until_made(chunk), await self.host.time.spend(step)
+        return await wait_for_fences(chunk), await self.host.time.spend(step)
 
     def unheard(self, error: BaseException, message: str, *args: object) -> None:
         """Log that `message % args` raised `error`, which ends no session and reaches no client; a test kit raises it."""
         self.host.failures.log(log, error, message, *args)
-        self.host.witness.unheard(self.session_id, error)
+        self.host.observer.unheard(self.session_id, error)
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
         """A message to all clients, or to one."""
@@ -275,13 +275,13 @@ class ModelHalf:
     def command(self, command: Command) -> None:
         """A command has arrived."""
         self.pending.add(command)
-        self.bell.ring()
+        self.wakeup.set()
 
     def input_arrived(self) -> None:
         """An input frame can be read."""
         if self._idle:
             self._idle = False
-            self.bell.ring()
+            self.wakeup.set()
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -388,9 +388,9 @@ class ModelHalf:
     def _took_too_long(self, what: str) -> None:
         text = f"{what} took over {self._close_timeout:g} s and was cancelled"
         log.error("session %s: %s", self.session_id, text)
-        self.host.witness.unheard(self.session_id, trio.TooSlowError(text))
+        self.host.observer.unheard(self.session_id, trio.TooSlowError(text))
 
-    async def _apply(self, place: PendingCommand) -> None:
+    async def _apply(self, place: QueuedCommand) -> None:
         command, numbers = place.command, tuple(place.numbers)
         if command.name == FILE_UPLOADED:
             await self._hook(FILE_UPLOADED, self._declaration.file_uploaded, command.arguments)

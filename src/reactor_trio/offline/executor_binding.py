@@ -41,8 +41,9 @@ class _Connected:
         await self._event.wait()
 
 
-class ExecutorPort:
-    """Stands on the model in place of the server's port; `execution.session_binding.Port` says what each means to an author.
+class ExecutorBinding:
+    """Stands on the model in place of the server's port; `execution.session_binding.SessionBinding` says what each means to
+    an author.
 
     Attributes:
         declared_fps: the rate that the model's class declares.
@@ -90,7 +91,7 @@ class ExecutorPort:
         self.state = state
 
     @property
-    def output_buffer(self) -> ExecutorPort:
+    def output_buffer(self) -> ExecutorBinding:
         """This object answers for it."""
         return self
 

@@ -9,7 +9,7 @@ import numpy as np
 import trio
 
 from reactor_trio.concurrency import SessionOver
-from reactor_trio.execution.ranks.leader_port import READ_ERRORS
+from reactor_trio.execution.ranks.leader_binding import READ_ERRORS
 from reactor_trio.execution.ranks.replicated_answers import IN_CALL
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMode
@@ -30,8 +30,8 @@ class Following(Protocol):
     connected: bool
 
 
-class AnsweredPort:
-    """See `ModelPort`; `session` is what this rank knows."""
+class FollowerBinding:
+    """See `ModelBinding`; `session` is what this rank knows."""
 
     def __init__(self, declaration: Declaration, session: Following, fps: float) -> None:
         self._session = session
@@ -40,49 +40,49 @@ class AnsweredPort:
         made: dict[str, InputBuffer] = {}
         for attribute, cls in declaration.inputs.items():
             fields: dict[str, Any] = {
-                spec.name: made.setdefault(spec.name, AnsweredBuffer(spec.name)) for spec in cls.__reactor_tracks__
+                spec.name: made.setdefault(spec.name, FollowerInputBuffer(spec.name)) for spec in cls.__reactor_tracks__
             }
             self._inputs[attribute] = cls(**fields)
 
     @property
-    def connected(self) -> AnsweredPort:
-        """See `ModelPort`; this object answers for it."""
+    def connected(self) -> FollowerBinding:
+        """See `ModelBinding`; this object answers for it."""
         return self
 
     @property
-    def output_buffer(self) -> AnsweredPort:
-        """See `ModelPort`; this object answers for it."""
+    def output_buffer(self) -> FollowerBinding:
+        """See `ModelBinding`; this object answers for it."""
         return self
 
     @property
     def state(self) -> Any:
-        """See `ModelPort`."""
+        """See `ModelBinding`."""
         return self._session.state
 
     def set_state(self, state: Any) -> None:
-        """See `ModelPort`."""
+        """See `ModelBinding`."""
         self._session.state = state
 
     @property
     def inputs(self) -> Mapping[str, Input]:
-        """See `ModelPort`."""
+        """See `ModelBinding`."""
         return self._inputs
 
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
-        """See `ModelPort`: rank 0 shows it."""
+        """See `ModelBinding`: rank 0 shows it."""
         await trio.lowlevel.checkpoint()
 
     async def send(self, message: ModelMessage) -> None:
-        """See `ModelPort`: rank 0 sends it. Raises what it raises there."""
+        """See `ModelBinding`: rank 0 sends it. Raises what it raises there."""
         message_data(message)
         await trio.lowlevel.checkpoint()
 
     def cancelled(self) -> bool:
-        """See `ModelPort`."""
+        """See `ModelBinding`."""
         return bool(_asked("cancelled", not self._session.connected))
 
     def check_cancelled(self) -> None:
-        """See `ModelPort`."""
+        """See `ModelBinding`."""
         if self.cancelled():
             raise SessionOver
 
@@ -114,7 +114,7 @@ class AnsweredPort:
         """See `OutputBuffer`: rank 0 does it."""
 
 
-class AnsweredBuffer(InputBuffer):
+class FollowerInputBuffer(InputBuffer):
     """An input buffer whose frames rank 0 reads."""
 
     def __init__(self, track: str) -> None:
