@@ -11,9 +11,9 @@ import trio
 import trio.testing
 from tier_stage import FULL, Stage
 
-from reactor_trio.connection import connect_request as hello
-from reactor_trio.connection import rendition as tier
-from reactor_trio.connection import rendition_set as tiers
+from reactor_trio.connection import connect_request as request
+from reactor_trio.connection import rendition
+from reactor_trio.connection import rendition_set as renditions
 from reactor_trio.connection import sound_tracks as sound
 from reactor_trio.errors import SessionEnded
 from reactor_trio.interface import Audio, Output, ReactorPipeline, Video
@@ -59,9 +59,9 @@ async def test_a_codec_that_failed_is_not_tried_again(stage: Stage, autojump_clo
     await stage.show(2)
     newcomer = stage.watch("h264", "vp8")
     await stage.show(2)
-    assert newcomer.outbound.track_infos[0].codec == "vp8"
-    assert not viewer.outbound.choose_video(["h264"])  # is refused, and changes nothing
-    assert viewer.outbound.choose_video(["h264", "jpeg"])
+    assert newcomer.sender.track_infos[0].codec == "vp8"
+    assert not viewer.sender.choose_video(["h264"])  # is refused, and changes nothing
+    assert viewer.sender.choose_video(["h264", "jpeg"])
     await trio.testing.wait_all_tasks_blocked()
     await stage.show(2)
     assert [encoder.codec for encoder in stage.encoders] == ["h264", "vp8", "jpeg"]
@@ -86,7 +86,7 @@ async def test_a_viewer_without_another_codec_is_told_goodbye(stage: Stage, auto
     assert poor.texts[-1]["data"] == {
         "reason": "replica_failed", "message": "the server can encode none of the codecs that this client decodes"
     }  # fmt: skip
-    assert poor.outbound.end_reason == "replica_failed"
+    assert poor.sender.end_reason == "replica_failed"
     assert rich.values == [0, 1, 2, 3]
     assert stage.drops == {"encoder_failed": 1}
 
@@ -130,7 +130,7 @@ async def test_a_lower_tier_that_cannot_be_opened_leaves_the_upper_one_alone(sta
     await stage.show(8)
     assert good.values == bad.values == list(range(10))
     assert good.keyframes == bad.keyframes == [0]
-    assert bad.outbound.end_reason is None
+    assert bad.sender.end_reason is None
 
 
 async def test_an_encoder_that_fails_after_its_viewers_left(stage: Stage, autojump_clock: Any) -> None:
@@ -139,12 +139,12 @@ async def test_an_encoder_that_fails_after_its_viewers_left(stage: Stage, autoju
     other.open_window(False)
     stage._nursery.start_soon(stage.show)
     await trio.sleep(0.02)  # the task of the first encodes
-    viewer.outbound.choose_video(["none"])
-    other.outbound.choose_video(["none"])
+    viewer.sender.choose_video(["none"])
+    other.sender.choose_video(["none"])
     await trio.sleep(1)
     assert stage.encoders[0].closed
-    assert stage.tiers.leftovers() == []
-    assert viewer.outbound.end_reason is other.outbound.end_reason is None
+    assert stage.renditions.leftovers() == []
+    assert viewer.sender.end_reason is other.sender.end_reason is None
 
 
 async def test_an_encoder_whose_closing_fails(
@@ -159,7 +159,7 @@ async def test_an_encoder_whose_closing_fails(
     monkeypatch.setattr(stage.encoders[0], "close", close)
     await stage.leave(viewer)
     assert "closing the h264 encoder of the test failed" in caplog.text
-    assert stage.tiers.leftovers() == []
+    assert stage.renditions.leftovers() == []
 
 
 # ---- in a server ----------------------------------------------------------------------------------------------------
@@ -196,9 +196,9 @@ class FailingRaw(RawEncoder):
 
 @pytest.fixture
 def failing_raw(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = tiers.open_encoder
+    opened = renditions.open_encoder
     monkeypatch.setattr(
-        tiers, "open_encoder",
+        renditions, "open_encoder",
         lambda spec, codec, settings: FailingRaw() if codec == "raw" else opened(spec, codec, settings),
     )  # fmt: skip
 
@@ -243,7 +243,7 @@ async def test_sound_goes_on_with_the_next_codec(autojump_clock: Any, monkeypatc
         return encoder
 
     monkeypatch.setattr(sound, "open_encoder", open_failing)
-    monkeypatch.setattr(hello, "choose_audio_codecs", lambda wanted: ("the first", "pcm_s16le"))
+    monkeypatch.setattr(request, "choose_audio_codecs", lambda wanted: ("the first", "pcm_s16le"))
     async with open_server(Film, step_cost=0.01) as server, server.connect(audio=["pcm_s16le"]) as client:
         blocks = await client.take(6, "main_audio")
         assert [int(block.data[0, 0]) for block in blocks] == list(range(6))
@@ -270,7 +270,7 @@ async def test_a_mistake_of_this_runtime_is_not_taken_for_one_of_the_encoder(
 
     async def send(viewer: Any) -> None:
         try:
-            await viewer.outbound.send(viewer)
+            await viewer.sender.send(viewer)
         except ValueError as error:
             raised.append(error)
 
@@ -280,9 +280,9 @@ async def test_a_mistake_of_this_runtime_is_not_taken_for_one_of_the_encoder(
 
     monkeypatch.setattr(stage, "_send", send)
     viewer = stage.watch("h264", "vp8")
-    monkeypatch.setattr(tier, "packet_head", no_head)
+    monkeypatch.setattr(rendition, "packet_head", no_head)
     await stage.show()
     assert [str(error) for error in raised] == ["no head can be made"]
     assert [encoder.codec for encoder in stage.encoders] == ["h264"]
-    assert viewer.outbound.end_reason is None
+    assert viewer.sender.end_reason is None
     assert caplog.messages == []

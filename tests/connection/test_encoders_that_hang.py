@@ -63,7 +63,7 @@ async def test_an_encoder_that_hangs_is_left_alone_until_it_returns(stage: Stage
     viewer = stage.watch("h264", "vp8")
     await let_hang(stage)
     await stage.leave(viewer)
-    assert stage.tiers.leftovers() == []
+    assert stage.renditions.leftovers() == []
     assert [encoder.closed for encoder in stage.encoders] == [False, True]
     (go_on,) = stage.left_behind
     go_on()
@@ -84,7 +84,7 @@ async def test_what_hung_is_dropped_if_a_newer_frame_waits(stage: Stage, autojum
 async def test_a_viewer_without_another_codec_is_told_goodbye(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch("h264")
     await let_hang(stage)
-    assert viewer.outbound.end_reason == "replica_failed"
+    assert viewer.sender.end_reason == "replica_failed"
     assert stage.drops == {"encoder_failed": 1}
 
 
@@ -92,26 +92,26 @@ async def test_a_codec_is_not_used_by_other_sessions_while_it_hangs(
     autojump_clock: Any, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hung, other = Stage(nursery, monkeypatch), Stage(nursery, monkeypatch)
-    other.tiers._coders = hung.coders
+    other.renditions._codec_pool = hung.codec_pool
     there_before = other.watch("h264", "vp8")
     hung.watch("h264", "vp8")
     await let_hang(hung)
     newcomer = other.watch("vp8", "h264")
-    assert other.tiers.usable("main_video", ["h264", "vp8"]) == ("vp8",)
-    assert not newcomer.outbound.choose_video(["h264"])
+    assert other.renditions.usable("main_video", ["h264", "vp8"]) == ("vp8",)
+    assert not newcomer.sender.choose_video(["h264"])
     await other.show()
-    assert (there_before.lane.codec, newcomer.lane.codec) == ("h264", "vp8")  # what works goes on
+    assert (there_before.down_track.codec, newcomer.down_track.codec) == ("h264", "vp8")  # what works goes on
     await other.leave(there_before)
     await other.leave(newcomer)
     poor = other.watch("h264")
     await other.show()
-    assert poor.outbound.end_reason == "replica_failed"
+    assert poor.sender.end_reason == "replica_failed"
     hung.left_behind[0]()
-    assert other.tiers.usable("main_video", ["h264"]) == ("h264",)
-    assert hung.tiers.usable("main_video", ["h264"]) == ()  # in its own session it has failed
+    assert other.renditions.usable("main_video", ["h264"]) == ("h264",)
+    assert hung.renditions.usable("main_video", ["h264"]) == ()  # in its own session it has failed
     again = other.watch("h264")
     await other.show()
-    assert again.lane.codec == "h264"
+    assert again.down_track.codec == "h264"
     assert len(again.packets) == 1
 
 
@@ -137,7 +137,7 @@ class Blocked(ChainEncoder):
 async def test_a_thread_that_hangs_is_left_behind_and_closes_what_it_held(
     stage: Stage, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage.coders._worker = worker_threads(1)
+    stage.codec_pool._worker = worker_threads(1)
     blocked = Blocked("h264", stage.encoders)
     here = ChainEncoder("jpeg", stage.encoders)
     here.blocking = False  # type: ignore[misc]
@@ -147,14 +147,14 @@ async def test_a_thread_that_hangs_is_left_behind_and_closes_what_it_held(
         stage._nursery.start_soon(stage.show)
         await trio.sleep(LIMIT + 1)
         assert viewer.packets == [(LIMIT, True, 1, 0)]
-        assert stage.coders.hangs("encoder", "h264")
+        assert stage.codec_pool.hangs("encoder", "h264")
         await stage.leave(viewer)
         assert not blocked.closed
     finally:
         blocked.go_on.set()
     assert blocked.was_closed.wait(120)
     assert blocked.frames == [0]
-    assert not stage.coders.hangs("encoder", "h264")
+    assert not stage.codec_pool.hangs("encoder", "h264")
 
 
 async def test_the_place_of_a_thread_that_hangs_is_given_to_others(autojump_clock: Any) -> None:
@@ -210,13 +210,13 @@ async def test_closing_leaves_the_loop_and_may_hang(autojump_clock: Any, caplog:
             began.set()
             assert go_on.wait(120)
 
-    coders, encoder = CodecPool(worker_threads(1), 10), Closing("av1", [])
+    codec_pool, encoder = CodecPool(worker_threads(1), 10), Closing("av1", [])
     try:
-        async with coders.closing():
-            coders.close(encoder)
+        async with codec_pool.closing():
+            codec_pool.close(encoder)
             assert trio.current_time() == 0
         assert trio.current_time() == 10
-        assert coders.hangs("encoder", "av1")
+        assert codec_pool.hangs("encoder", "av1")
     finally:
         go_on.set()
     assert began.wait(120)
@@ -226,10 +226,10 @@ async def test_closing_leaves_the_loop_and_may_hang(autojump_clock: Any, caplog:
 
 
 async def test_what_is_closed_last_is_closed_although_the_server_is_cancelled() -> None:
-    coders, encoder = CodecPool(worker_threads(1), 120), ChainEncoder("av1", [])
+    codec_pool, encoder = CodecPool(worker_threads(1), 120), ChainEncoder("av1", [])
     with trio.CancelScope() as scope:
-        async with coders.closing():
-            coders.close(encoder)
+        async with codec_pool.closing():
+            codec_pool.close(encoder)
             scope.cancel()
     assert encoder.closed
 
@@ -247,15 +247,15 @@ async def test_sound_that_hangs_goes_on_with_the_next_codec(autojump_clock: Any,
 
     changed: list[TrackInfo] = []
     spec = TrackSpec("voice", "audio", sample_rate=48_000)
-    coders = CodecPool(never, 10)
+    codec_pool = CodecPool(never, 10)
     monkeypatch.setattr(sound, "open_encoder", lambda spec, codec, settings: Opus() if codec == "opus" else PcmEncoder())
-    track = SoundTracks(0, spec, ("opus", "pcm_s16le"), CodecSettings(), coders, changed.append, lambda: None)
+    track = SoundTracks(0, spec, ("opus", "pcm_s16le"), CodecSettings(), codec_pool, changed.append, lambda: None)
     encoded = await track.encode(np.zeros((1, 4), np.int16))
     assert trio.current_time() == 10
     assert encoded is not None
     assert bytes(encoded.payload) == bytes(8)
     assert [info.codec for info in changed] == ["pcm_s16le"]
-    other = SoundTracks(0, spec, ("opus", "pcm_s16le"), CodecSettings(), coders, changed.append, lambda: None)
+    other = SoundTracks(0, spec, ("opus", "pcm_s16le"), CodecSettings(), codec_pool, changed.append, lambda: None)
     assert other.info.codec == "pcm_s16le"
 
 
@@ -275,22 +275,22 @@ async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, c
         return packet_head(Packet(0, 0, 0, 0, None, 0, meta, memoryview(payload))) + payload
 
     spec = TrackSpec("camera", "video", "in")
-    coders = CodecPool(worker, 10)
-    inbound = MediaReceiver((spec,), coders, lambda *what: dropped.append(what), lambda *words: said.append(words))
-    picture, first = np.zeros((2, 2, 3), np.uint8), inbound._decoders[0]
+    codec_pool = CodecPool(worker, 10)
+    receiver = MediaReceiver((spec,), codec_pool, lambda *what: dropped.append(what), lambda *words: said.append(words))
+    picture, first = np.zeros((2, 2, 3), np.uint8), receiver._decoders[0]
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(inbound.run)
+            nursery.start_soon(receiver.run)
             for _ in range(2):
-                inbound.take(packet(simplejpeg.encode_jpeg(picture), codec="jpeg"), lambda *frame: got.append(frame))
+                receiver.take(packet(simplejpeg.encode_jpeg(picture), codec="jpeg"), lambda *frame: got.append(frame))
             await trio.sleep(12)
             assert [text.partition(": ")[2] for _, text in said] == [
                 "track camera: it has not returned in 10 s and is left behind; until it returns this server uses no other "
                 "jpeg decoder"
             ]
-            assert inbound._decoders[0] is not first  # which its thread still works on
-            inbound.take(packet(picture.tobytes(), codec="raw", width=2, height=2), lambda *frame: got.append(frame))
-            inbound.take(packet(simplejpeg.encode_jpeg(picture), codec="jpeg"), lambda *frame: got.append(frame))
+            assert receiver._decoders[0] is not first  # which its thread still works on
+            receiver.take(packet(picture.tobytes(), codec="raw", width=2, height=2), lambda *frame: got.append(frame))
+            receiver.take(packet(simplejpeg.encode_jpeg(picture), codec="jpeg"), lambda *frame: got.append(frame))
             await trio.testing.wait_all_tasks_blocked()
             assert len(got) == 1
             assert said[-1][1].endswith("the server's jpeg decoder hangs; send another codec")

@@ -156,7 +156,7 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
         await gate.wait()
         return function(argument)
 
-    inbound = MediaReceiver(
+    receiver = MediaReceiver(
         declaration_of(Model).tracks, CodecPool(worker, 10),
         lambda place, reason, frames: dropped.append((place, reason, frames)), lambda *words: said.append(words),
     )  # fmt: skip
@@ -165,11 +165,11 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
         got.append((track, frame.pts))
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(inbound.run)
+        nursery.start_soon(receiver.run)
         for number in range(WAITING + 4):
-            inbound.take(packet(JPEG, codec="jpeg", pts_us=number * 1_000_000), deliver)
+            receiver.take(packet(JPEG, codec="jpeg", pts_us=number * 1_000_000), deliver)
             await trio.testing.wait_all_tasks_blocked()
-        inbound.take(packet(bytes(960), track=MICROPHONE, codec="pcm_s16le"), deliver)
+        receiver.take(packet(bytes(960), track=MICROPHONE, codec="pcm_s16le"), deliver)
         assert got == [("microphone", 0.0)]
         assert dropped == [("input", "overflow", 1)] * 3
         gate.set()
@@ -177,8 +177,8 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
         # the first was under way
         assert got[1:] == [("camera", float(n)) for n in (0, *range(4, WAITING + 4))]
         gate = trio.Event()
-        inbound.take(packet(JPEG, codec="jpeg"), deliver)
-        inbound.take(packet(JPEG, codec="jpeg"), deliver)
+        receiver.take(packet(JPEG, codec="jpeg"), deliver)
+        receiver.take(packet(JPEG, codec="jpeg"), deliver)
         nursery.cancel_scope.cancel()
     assert dropped[3:] == [("input", "client_left", 2)]
     assert said == []

@@ -157,15 +157,15 @@ async def test_a_picture_that_finds_the_queue_full_does_not_break_the_chain():
         await gate.wait()
         return function(argument)
 
-    inbound = MediaReceiver(
+    receiver = MediaReceiver(
         declaration_of(Model).tracks, CodecPool(worker, 10),
         lambda *what: dropped.append(what), lambda *words: None, asked.append,
     )  # fmt: skip
     made = packets("h264", range(60, 200, 10), keys=(0, 12))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(inbound.run)
+        nursery.start_soon(receiver.run)
         for each in made[: WAITING + 2]:  # the first is being decoded, the second is dropped
-            inbound.take(each, lambda track, frame: got.append(frame))
+            receiver.take(each, lambda track, frame: got.append(frame))
             await trio.testing.wait_all_tasks_blocked()
         gate.set()
         await trio.testing.wait_all_tasks_blocked()
@@ -173,7 +173,7 @@ async def test_a_picture_that_finds_the_queue_full_does_not_break_the_chain():
         assert dropped == [("input", "overflow", 1)] + [("input", "no_keyframe", 1)] * WAITING
         assert asked == [CAMERA]
         for each in made[12:]:
-            inbound.take(each, lambda track, frame: got.append(frame))
+            receiver.take(each, lambda track, frame: got.append(frame))
         await trio.testing.wait_all_tasks_blocked()
         assert [round(level_of(frame.data), -1) for frame in got[1:]] == [180, 190]
         nursery.cancel_scope.cancel()

@@ -15,22 +15,22 @@ async def nowhere(function, argument, limit):
     raise AssertionError("nothing is encoded here")
 
 
-def way_out(transcript: MessageLog) -> ClientSender:
+def way_out(message_log: MessageLog) -> ClientSender:
     def ignore(*_):
         return None
 
     services = SenderServices((), CodecSettings(), CodecPool(nowhere, 10), 0.15, 5, ignore, ignore, ignore)
-    return ClientSender(1, 0.0, ConnectRequest("control", ()), services, transcript)
+    return ClientSender(1, 0.0, ConnectRequest("control", ()), services, message_log)
 
 
 @pytest.mark.parametrize("kept", [0, 20])
 async def test_messages_that_come_again_leave_room_for_new_ones(kept):
     await trio.lowlevel.checkpoint()
-    transcript = MessageLog(100, 10_000)
-    transcript.add("reactor.welcome", {})
+    message_log = MessageLog(100, 10_000)
+    message_log.add("reactor.welcome", {})
     for _ in range(kept):
-        transcript.add("m", {})
-    back = way_out(transcript)
+        message_log.add("m", {})
+    back = way_out(message_log)
     back.say_again({}, 1)
     for _ in range(4):
         back.say("m", {})

@@ -11,7 +11,7 @@ import trio.testing
 from tier_stage import FULL, INTERVAL, Stage
 from trio.testing import MockClock
 
-from reactor_trio.connection import rendition as tier
+from reactor_trio.connection import rendition
 from reactor_trio.connection.down_track import DownTrack
 from reactor_trio.pacing import Quality
 
@@ -62,7 +62,7 @@ async def test_an_encoder_is_closed_when_its_last_viewer_leaves(stage: Stage, au
     assert not stage.encoders[0].closed
     await stage.leave(other)
     assert stage.encoders[0].closed
-    assert stage.tiers.count("main_video") == 0
+    assert stage.renditions.count("main_video") == 0
 
 
 async def test_a_viewer_that_leaves_takes_no_frame_from_the_others(stage: Stage, autojump_clock: Any) -> None:
@@ -71,7 +71,7 @@ async def test_a_viewer_that_leaves_takes_no_frame_from_the_others(stage: Stage,
     await stage.show()
     stage.viewers.remove(one)
     one.scope.cancel()
-    one.outbound.close()
+    one.sender.close()
     await stage.show(2)
     assert other.values == [0, 1, 2]
 
@@ -131,7 +131,7 @@ async def test_what_waits_for_a_viewer_is_bounded(stage: Stage, autojump_clock: 
     waited = []
     for _ in range(200):
         await stage.show()
-        waited.append(len(bad.lane))
+        waited.append(len(bad.down_track))
     assert max(waited) <= 2, "those of the last 0.15 s, and the one that comes"
     bad.resume()
     await trio.testing.wait_all_tasks_blocked()
@@ -145,7 +145,7 @@ async def test_a_viewer_whose_socket_is_stuck_costs_the_others_no_keyframes(stag
     bad.stall()
     await stage.show(40)
     assert good.keyframes == [0]
-    good.outbound.request_keyframe(0)  # whoever else asks for one helps it, too
+    good.sender.request_keyframe(0)  # whoever else asks for one helps it, too
     await stage.show(4)
     bad.resume()
     await trio.testing.wait_all_tasks_blocked()
@@ -176,7 +176,7 @@ async def test_a_viewer_of_single_pictures_skips_to_the_newest(stage: Stage, aut
 async def test_keyframes_on_demand_have_a_floor_between_them(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch()
     for _ in range(16):
-        viewer.outbound.request_keyframe(0)
+        viewer.sender.request_keyframe(0)
         await stage.show()
     assert viewer.keyframes == [0, 4, 8, 12]  # half a second between two
 
@@ -185,8 +185,8 @@ async def test_a_keyframe_for_the_picture_that_stands(stage: Stage, autojump_clo
     viewer = stage.watch()
     await stage.show(8)
     await trio.sleep(3)
-    viewer.outbound.request_keyframe(0)
-    viewer.outbound.request_keyframe(0)
+    viewer.sender.request_keyframe(0)
+    viewer.sender.request_keyframe(0)
     await trio.sleep(3)
     assert viewer.packets[8:] == [(4.0, True, 0, 7)]
 
@@ -194,8 +194,8 @@ async def test_a_keyframe_for_the_picture_that_stands(stage: Stage, autojump_clo
 async def test_a_request_for_a_track_that_is_not_there_changes_nothing(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch()
     await stage.show()
-    viewer.outbound.request_keyframe(7)
-    viewer.outbound.acknowledge(7, 0, None)
+    viewer.sender.request_keyframe(7)
+    viewer.sender.acknowledge(7, 0, None)
     await stage.show()
     assert viewer.keyframes == [0]
 
@@ -214,11 +214,11 @@ async def test_a_newcomer_among_moving_pictures_starts_with_a_keyframe(stage: St
 async def test_a_newcomer_does_not_wait_for_the_floor_of_others(stage: Stage, autojump_clock: Any) -> None:
     first = stage.watch()
     await stage.show(5)
-    first.outbound.request_keyframe(0)
+    first.sender.request_keyframe(0)
     await stage.show()
     second = stage.watch()
     await stage.show()
-    assert second.packets[0][0] - 0.75 <= tier.NEWCOMER_FLOOR
+    assert second.packets[0][0] - 0.75 <= rendition.NEWCOMER_FLOOR
 
 
 async def test_a_newcomer_gets_the_picture_that_stands(stage: Stage, autojump_clock: Any) -> None:
@@ -321,13 +321,13 @@ async def test_a_viewer_among_others_leaves_for_a_lower_tier_and_comes_back(stag
     await stage.show(2)
     bad.link.quality = Quality(FULL / 3)
     await stage.show(5)
-    assert stage.tiers.count("main_video") == 2
+    assert stage.renditions.count("main_video") == 2
     assert [packet[2] for packet in bad.packets] == [0, 0, 1, 1, 1, 1, 1]
     assert bad.packets[2][1]
     assert bad.values == list(range(7))
     bad.link.quality = Quality(FULL)
     await stage.show(5)
-    assert stage.tiers.count("main_video") == 1
+    assert stage.renditions.count("main_video") == 1
     assert stage.encoders[1].closed
     assert bad.packets[-1][2] == 0
     for viewer in (good, other):
@@ -343,12 +343,12 @@ async def test_a_track_has_at_most_three_tiers_and_nobody_lowers_another(stage: 
         viewer.link.quality = Quality(FULL / 2**number)
         await stage.show()
     await stage.show(4)
-    assert stage.tiers.count("main_video") == 3
+    assert stage.renditions.count("main_video") == 3
     assert {target.bitrate for target in stage.encoders[0].targets} == {FULL}
     assert viewers[0].values == list(range(13))
-    lowest = min(tier.level.share for tier in stage.tiers._tiers["main_video"])
-    assert all(viewer.lane.tier is not None for viewer in viewers)
-    assert viewers[-1].lane.tier.level.share == lowest  # type: ignore[union-attr]
+    lowest = min(rendition.level.share for rendition in stage.renditions._renditions["main_video"])
+    assert all(viewer.down_track.rendition is not None for viewer in viewers)
+    assert viewers[-1].down_track.rendition.level.share == lowest  # type: ignore[union-attr]
 
 
 async def test_a_fourth_codec_gives_way_to_one_that_is_encoded_already(stage: Stage, autojump_clock: Any) -> None:
@@ -368,11 +368,11 @@ async def test_a_shared_tier_rises_with_the_least_of_its_members(stage: Stage, a
     one.link.quality = Quality(FULL / 3)
     other.link.quality = Quality(FULL / 3.5)
     await stage.show(4)
-    assert stage.tiers.count("main_video") == 1
-    tier = one.lane.tier
-    assert tier is not None
-    assert tier is other.lane.tier
-    assert tier.level.share == pytest.approx(1 / 3.5)
+    assert stage.renditions.count("main_video") == 1
+    rendition = one.down_track.rendition
+    assert rendition is not None
+    assert rendition is other.down_track.rendition
+    assert rendition.level.share == pytest.approx(1 / 3.5)
 
 
 # ---- another codec in mid-stream -----------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ async def test_what_a_frame_costs_grows_with_the_viewers_and_not_with_their_squa
     asked: list[DownTrack] = []
     wanted = DownTrack.wanted.fget
     assert wanted is not None
-    monkeypatch.setattr(DownTrack, "wanted", property(lambda lane: (asked.append(lane), wanted(lane))[1]))
+    monkeypatch.setattr(DownTrack, "wanted", property(lambda down_track: (asked.append(down_track), wanted(down_track))[1]))
     await stage.show()
     assert len(asked) == 20
 
@@ -395,7 +395,7 @@ async def test_what_a_frame_costs_grows_with_the_viewers_and_not_with_their_squa
 async def test_a_viewer_may_change_its_codec(stage: Stage, autojump_clock: Any) -> None:
     viewer, other = stage.watch("h264"), stage.watch("h264")
     await stage.show(2)
-    assert viewer.outbound.choose_video(["vp8", "jpeg"])
+    assert viewer.sender.choose_video(["vp8", "jpeg"])
     await trio.sleep(0.01)
     await stage.show(2)
     assert [text["data"]["codec"] for text in viewer.texts if text["type"] == "reactor.track"] == ["h264", "vp8"]
@@ -407,11 +407,11 @@ async def test_a_viewer_may_change_its_codec(stage: Stage, autojump_clock: Any) 
 async def test_a_viewer_may_pause_its_video(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch("h264")
     await stage.show(2)
-    assert viewer.outbound.choose_video(["none"])
+    assert viewer.sender.choose_video(["none"])
     assert stage.encoders[0].closed
     await stage.show(2)
     assert viewer.values == [0, 1]
-    assert viewer.outbound.choose_video(["h264"])
+    assert viewer.sender.choose_video(["h264"])
     await trio.sleep(0.1)
     await stage.show()
     assert [packet[1:] for packet in viewer.packets[2:]] == [(True, 1, 3), (False, 1, 4)]
@@ -426,8 +426,8 @@ async def test_the_parts_of_a_commands_way(stage: Stage, autojump_clock: Any) ->
     await stage.show()
     await stage.show(2, command=5, waited=0.5)
     assert stage.latencies == [("wait", 0.5), ("step", 0.25), ("queue", 0.0), ("encode", 0.0625)]
-    viewer.outbound.acknowledge(0, 2, 0.015625)
-    viewer.outbound.acknowledge(0, 2, 0.015625)
+    viewer.sender.acknowledge(0, 2, 0.015625)
+    viewer.sender.acknowledge(0, 2, 0.015625)
     after = 3 * INTERVAL - (INTERVAL + 0.0625)  # since the first frame of the command was sent
     assert stage.latencies[4:] == [
         ("network", after - 0.015625), ("decode", 0.015625), ("total", 0.5 + 0.25 + 0.0625 + after)
@@ -443,7 +443,7 @@ async def test_links_are_told_of_another_size_and_another_codec(stage: Stage, au
     await stage.show(2)
     stage.size = 64
     await stage.show(2)
-    assert one.outbound.choose_video(["vp8"])
+    assert one.sender.choose_video(["vp8"])
     await stage.show()
     assert [description[2:] for description in one.link.descriptions] == [("h264", 2, 2), ("h264", 64, 64), ("vp8", 64, 64)]
     assert [description[2:] for description in other.link.descriptions] == [("h264", 2, 2), ("h264", 64, 64)]
@@ -454,7 +454,7 @@ async def test_two_tiers_that_have_become_alike_are_joined_and_stay_so(stage: St
     await stage.show(2)
     other.link.quality = Quality(FULL / 3)
     await stage.show(6)
-    assert stage.tiers.count("main_video") == 2
+    assert stage.renditions.count("main_video") == 2
     one.link.quality = Quality(FULL / 3)
     await stage.show(24)
     assert [encoder.closed for encoder in stage.encoders] == [False, True]
@@ -470,7 +470,7 @@ async def test_a_viewer_that_cannot_have_a_tier_of_its_own_keeps_its_codec(stage
     await stage.show(2)
     slow.link.quality = Quality(FULL / 10)
     await stage.show(4)
-    assert slow.lane.codec == "vp8"
+    assert slow.down_track.codec == "vp8"
     assert slow.codecs == ["vp8"]
 
 
@@ -482,5 +482,5 @@ async def test_a_viewer_without_a_tier_of_its_own_takes_the_best_below_it(stage:
         await stage.show()
     viewers[3].link.quality = Quality(FULL / 2)
     await stage.show(6)
-    assert stage.tiers.count("main_video") == 3
-    assert viewers[3].lane.tier is viewers[1].lane.tier
+    assert stage.renditions.count("main_video") == 3
+    assert viewers[3].down_track.rendition is viewers[1].down_track.rendition

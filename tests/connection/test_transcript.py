@@ -7,20 +7,20 @@ import json
 from reactor_trio.connection.message_log import MessageLog
 
 
-def texts(transcript, after):
-    return [json.loads(text) for _, text in transcript.after(after)]
+def texts(message_log, after):
+    return [json.loads(text) for _, text in message_log.after(after)]
 
 
 def test_numbers_begin_with_the_welcome_which_is_not_kept():
-    transcript = MessageLog(10, 1000)
-    assert "n" not in json.loads(transcript.add("reactor.queued", {"position": 1}))
-    assert json.loads(transcript.add("reactor.welcome", {}))["n"] == 1
-    assert json.loads(transcript.add("hello", {}, 7)) == {"type": "hello", "data": {}, "id": 7, "n": 2}
-    assert json.loads(transcript.welcome_again({"a": 1})) == {"type": "reactor.welcome", "data": {"a": 1}, "n": 1}
-    assert [text["n"] for text in texts(transcript, 0)] == [2]
-    assert [text["n"] for text in texts(transcript, 2)] == []
-    assert json.loads(transcript.add("hello", {}))["n"] == 3
-    assert [text["n"] for text in texts(transcript, 1)] == [2, 3]
+    message_log = MessageLog(10, 1000)
+    assert "n" not in json.loads(message_log.add("reactor.queued", {"position": 1}))
+    assert json.loads(message_log.add("reactor.welcome", {}))["n"] == 1
+    assert json.loads(message_log.add("hello", {}, 7)) == {"type": "hello", "data": {}, "id": 7, "n": 2}
+    assert json.loads(message_log.welcome_again({"a": 1})) == {"type": "reactor.welcome", "data": {"a": 1}, "n": 1}
+    assert [text["n"] for text in texts(message_log, 0)] == [2]
+    assert [text["n"] for text in texts(message_log, 2)] == []
+    assert json.loads(message_log.add("hello", {}))["n"] == 3
+    assert [text["n"] for text in texts(message_log, 1)] == [2, 3]
 
 
 def test_the_oldest_are_forgotten_by_number_and_by_size():
@@ -41,8 +41,8 @@ def test_the_oldest_are_forgotten_by_number_and_by_size():
 
 
 def test_without_room_nothing_is_kept():
-    transcript = MessageLog()
+    message_log = MessageLog()
     for _ in range(3):
-        transcript.add("reactor.welcome", {})
-    assert not transcript.keeps
-    assert transcript.after(0) == []
+        message_log.add("reactor.welcome", {})
+    assert not message_log.keeps
+    assert message_log.after(0) == []

@@ -18,15 +18,13 @@ from reactor_trio.connection import (
     ClientSender,
     RenditionSet,
     SenderServices,
+    rendition,
 )
 from reactor_trio.connection import (
-    client_sender as outbound,
+    client_sender as sender,
 )
 from reactor_trio.connection import (
-    rendition as tier,
-)
-from reactor_trio.connection import (
-    rendition_set as tiers,
+    rendition_set as renditions,
 )
 from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.interface.tracks import TrackSpec
@@ -120,16 +118,16 @@ class Viewer(MessageStream):
 
     peer = "test"
 
-    def __init__(self, stage: Stage, outbound: ClientSender) -> None:
+    def __init__(self, stage: Stage, sender: ClientSender) -> None:
         self.stage = stage
-        self.outbound = outbound
+        self.sender = sender
         self.texts: list[dict[str, Any]] = []
         #: when, keyframe, encoder, value
         self.packets: list[tuple[float, bool, int, int]] = []
         self.link = FakeLink()
-        (lane,) = outbound._lanes.values()
-        lane.link = self.link  # type: ignore[assignment]
-        self.lane = lane
+        (down_track,) = sender._down_tracks.values()
+        down_track.link = self.link  # type: ignore[assignment]
+        self.down_track = down_track
         self.scope = trio.CancelScope()
         self._reading = trio.Event()
         self._reading.set()
@@ -161,7 +159,7 @@ class Viewer(MessageStream):
 
     def open_window(self, is_open: bool) -> None:
         self.link.is_open = is_open
-        self.lane.wake()
+        self.down_track.wake()
 
     @property
     def codecs(self) -> list[str]:
@@ -196,12 +194,12 @@ class Stage:
         self.broken: dict[str, float] = {}
         self._nursery = nursery
         self._last: tuple[Bundle, float] | None = None
-        self.coders = CodecPool(self.work, CodecSettings().timeout)
-        self.tiers = RenditionSet(CodecSettings(), self.coders, max_age)
-        for module in (tier, tiers):
+        self.codec_pool = CodecPool(self.work, CodecSettings().timeout)
+        self.renditions = RenditionSet(CodecSettings(), self.codec_pool, max_age)
+        for module in (rendition, renditions):
             monkeypatch.setattr(module, "full_bitrate", lambda *_: FULL)
-        monkeypatch.setattr(tiers, "open_encoder", lambda spec, codec, settings: self.open_encoder(codec))
-        monkeypatch.setattr(outbound, "choose_codecs", lambda wanted: () if wanted == ["none"] else tuple(wanted))
+        monkeypatch.setattr(renditions, "open_encoder", lambda spec, codec, settings: self.open_encoder(codec))
+        monkeypatch.setattr(sender, "choose_codecs", lambda wanted: () if wanted == ["none"] else tuple(wanted))
 
     def open_encoder(self, codec: str) -> ChainEncoder:
         good_for = self.broken.get(codec, math.inf)
@@ -218,14 +216,14 @@ class Stage:
 
     def watch(self, *codecs: str) -> Viewer:
         services = SenderServices(
-            (VIDEO,), CodecSettings(), self.coders, self.max_age, 100,
+            (VIDEO,), CodecSettings(), self.codec_pool, self.max_age, 100,
             lambda place, reason, count: self.drops.__setitem__(reason, self.drops.get(reason, 0) + count),
             lambda frames, size: None, lambda part, seconds: self.latencies.append((part, seconds)),
         )  # fmt: skip
         way = ClientSender(len(self.viewers), 0.0, ConnectRequest("viewer", codecs or ("h264",)), services)
         viewer = Viewer(self, way)
         self.viewers.append(viewer)
-        way.join(self.tiers)
+        way.join(self.renditions)
         self._nursery.start_soon(self._send, viewer)
         if self._last is not None:
             way.offer(*self._last)
@@ -233,13 +231,13 @@ class Stage:
 
     async def _send(self, viewer: Viewer) -> None:
         with viewer.scope:
-            await viewer.outbound.send(viewer)
+            await viewer.sender.send(viewer)
 
     async def leave(self, viewer: Viewer) -> None:
         self.viewers.remove(viewer)
         viewer.scope.cancel()
         await trio.testing.wait_all_tasks_blocked()
-        viewer.outbound.close()
+        viewer.sender.close()
 
     async def show(self, count: int = 1, *, command: int | None = None, waited: float | None = None) -> None:
         """Show frames, each for `INTERVAL`, and return when the last one's time is over."""
@@ -250,6 +248,6 @@ class Stage:
             bundle = Bundle({"main_video": frame}, {"main_video": self.value}, INTERVAL, True, origin, now)
             self._last = bundle, now - self.began
             for viewer in self.viewers:
-                viewer.outbound.offer(bundle, now - self.began)
+                viewer.sender.offer(bundle, now - self.began)
             self.value += 1
             await trio.sleep(INTERVAL)

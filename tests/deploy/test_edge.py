@@ -261,11 +261,11 @@ def test_tokens_are_not_in_its_log(cluster):
 def test_a_replica_that_is_not_there_is_503_at_once_and_another_session_goes_on(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
-    with replica("stays") as stays, reactor_run(other, OTHER, hosts=["play.example.org"]) as dies:
-        ports = sorted((stays.serving.port, dies.port))
+    with replica("stays") as resumables, reactor_run(other, OTHER, hosts=["play.example.org"]) as dies:
+        ports = sorted((resumables.serving.port, dies.port))
         choices = Choices(name="sky", pods="127.0.0.0/24", ports=(ports[0], ports[1]))
         with edge(tmp_path, choices, gate="127.0.0.1:9") as running:
-            with running.session(stays.serving.port, f"&token={ticket()}") as session:
+            with running.session(resumables.serving.port, f"&token={ticket()}") as session:
                 told(session, "reactor.welcome")
                 with running.session(dies.port) as victim:
                     told(victim, "reactor.welcome")

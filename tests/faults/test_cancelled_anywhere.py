@@ -207,13 +207,13 @@ async def cancel_everywhere(server, caplog, serve_client: Conversation, **how):
 
 def cancel_session(server, injector: Injector) -> None:
     """The next session's `run`."""
-    run_session = type(server.runtime.desk).run_session.__get__(server.runtime.desk)
+    run_session = type(server.runtime.session_manager).run_session.__get__(server.runtime.session_manager)
 
     async def wrapped(opened) -> None:
-        del server.runtime.desk.run_session
+        del server.runtime.session_manager.run_session
         await injector.run(run_session, opened)
 
-    server.runtime.desk.run_session = wrapped
+    server.runtime.session_manager.run_session = wrapped
 
 
 def cancel_conversation(server, injector: Injector) -> None:

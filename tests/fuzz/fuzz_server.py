@@ -196,32 +196,32 @@ class _Desk:
     def __init__(self) -> None:
         self.declaration = declaration_of(Fuzzed)
 
-    def stay(self, _hello: ConnectRequest) -> None:
+    def stay(self, _request: ConnectRequest) -> None:
         """Nobody comes back."""
         return
 
-    def outbound(self, hello: ConnectRequest) -> ClientSender:
+    def sender(self, request: ConnectRequest) -> ClientSender:
         services = SenderServices(
             tracks=self.declaration.tracks,
             codec=CodecSettings(),
-            coders=CodecPool(_here, 10),
+            codec_pool=CodecPool(_here, 10),
             max_age=0.15,
             message_limit=1024,
             dropped=lambda *_: None,
             sent=lambda *_: None,
             latency=lambda *_: None,
         )
-        outbound = ClientSender(1, 0.0, hello, services)
-        outbound.join(RenditionSet(CodecSettings(), CodecPool(_here, 10), 0.15))
-        return outbound
+        sender = ClientSender(1, 0.0, request, services)
+        sender.join(RenditionSet(CodecSettings(), CodecPool(_here, 10), 0.15))
+        return sender
 
-    def inbound(self, outbound: ClientSender) -> MediaReceiver:
+    def receiver(self, sender: ClientSender) -> MediaReceiver:
         return MediaReceiver(
             self.declaration.tracks,
             CodecPool(_here, 10),
             lambda *_: None,
-            lambda code, message: outbound.say("reactor.error", {"code": code, "message": message}),
-            lambda track: outbound.say("reactor.keyframe", {"track": track}),
+            lambda code, message: sender.say("reactor.error", {"code": code, "message": message}),
+            lambda track: sender.say("reactor.keyframe", {"track": track}),
         )
 
 
@@ -233,24 +233,24 @@ async def _here(function: Callable[[Any], Any], argument: Any, /, limit: float) 
 class _Session:
     """Decodes the arguments, and answers at once."""
 
-    def __init__(self, desk: _Desk, outbound: ClientSender) -> None:
-        self._desk, self._outbound = desk, outbound
+    def __init__(self, session_manager: _Desk, sender: ClientSender) -> None:
+        self._session_manager, self._sender = session_manager, sender
 
     def submit(self, name: str, data: bytes, id: int | None, trace: object = None) -> None:  # noqa: A002
-        self._desk.declaration.decode(name, data, _no_file)
+        self._session_manager.declaration.decode(name, data, _no_file)
         if id is not None:
-            self._outbound.say("reactor.ack", {"step": 0}, id)
+            self._sender.say("reactor.ack", {"step": 0}, id)
 
 
 def _no_file(upload_id: str) -> Any:
     raise LookupError
 
 
-def said(outbound: ClientSender) -> list[Any]:
+def said(sender: ClientSender) -> list[Any]:
     """What waits to be sent, read as a client reads it."""
     found = []
-    while outbound._texts:
-        text = outbound._texts.popleft()
+    while sender._texts:
+        text = sender._texts.popleft()
         assert isinstance(text, str), text
         assert len(text) <= LONGEST_WORDS, f"an answer of {len(text)} characters"
         found.append(decode_server_text(text))
@@ -267,10 +267,10 @@ class Texts(Target):
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Run, None]:
-        desk = _Desk()
-        conversation = _ClientConnection(desk, ConnectRequest("control", ("raw", "jpeg")), None)  # type: ignore[arg-type]
-        outbound = conversation.outbound
-        conversation._session = _Session(desk, outbound)  # type: ignore[assignment]
+        session_manager = _Desk()
+        conversation = _ClientConnection(session_manager, ConnectRequest("control", ("raw", "jpeg")), None)  # type: ignore[arg-type]
+        sender = conversation.sender
+        conversation._session = _Session(session_manager, sender)  # type: ignore[assignment]
 
         async def run(data: bytes) -> str:
             try:
@@ -278,14 +278,14 @@ class Texts(Target):
             except UnicodeDecodeError:
                 text = data.decode("latin-1")
             conversation._take(text)
-            answers = said(outbound)
+            answers = said(sender)
             assert len(answers) <= 1
             with suppress(ValueError, RecursionError):
                 message = json.loads(text)
                 if isinstance(message, dict) and type(message.get("id")) is int and type(message.get("type")) is str:
                     runtime = message["type"].startswith("reactor.")
                     assert answers or runtime, "a command with an id has no answer"
-            assert outbound.end_reason is None
+            assert sender.end_reason is None
             if not answers:
                 return "no answer"
             (answer,) = answers
@@ -311,21 +311,21 @@ class Packets(Target):
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Run, None]:
-        desk = _Desk()
-        outbound = desk.outbound(ConnectRequest("control", ()))
-        outbound.say("reactor.welcome", {})
-        outbound._texts.clear()
+        session_manager = _Desk()
+        sender = session_manager.sender(ConnectRequest("control", ()))
+        sender.say("reactor.welcome", {})
+        sender._texts.clear()
 
         async def run(data: bytes) -> str:
-            inbound = desk.inbound(outbound)
+            receiver = session_manager.receiver(sender)
             frames = []
-            inbound.take(data, lambda track, frame: frames.append((track, frame)))
-            if inbound._waiting:
+            receiver.take(data, lambda track, frame: frames.append((track, frame)))
+            if receiver._waiting:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(inbound.run)
+                    nursery.start_soon(receiver.run)
                     await trio.testing.wait_all_tasks_blocked()
                     nursery.cancel_scope.cancel()
-            answers = said(outbound)
+            answers = said(sender)
             for track, frame in frames:
                 assert frame.data.dtype == (np.uint8 if track == "camera" else np.int16)
                 assert 0 <= frame.pts <= 2**53
@@ -476,12 +476,12 @@ class Queries(Target):
         async def run(data: bytes) -> str:
             query = dict(parse_qsl(data.decode("latin-1"), keep_blank_values=True))
             try:
-                hello = parse_connect_request(query, "m")
+                request = parse_connect_request(query, "m")
             except ConnectRequestRefused as refused:
                 refused.message.encode()
                 return f"{refused.status}: {kind_of(refused.message)}"
-            assert len(set(hello.video)) == len(hello.video) <= 8
-            return f"{hello.role} {','.join(hello.video[:2])} {','.join(hello.audio)}"
+            assert len(set(request.video)) == len(request.video) <= 8
+            return f"{request.role} {','.join(request.video[:2])} {','.join(request.audio)}"
 
         yield run
 
@@ -498,7 +498,7 @@ class _Served(Target):
 
             async def run(data: bytes) -> str:
                 answer = await exchange(server, fill(data))
-                left = server.runtime.desk.present - self.others
+                left = server.runtime.session_manager.present - self.others
                 assert not left, f"{left} clients are still there"
                 over, server.sessions[self.others :] = server.sessions[self.others :], []
                 assert all(session.ended.is_set() and not session.leftovers() for session in over)

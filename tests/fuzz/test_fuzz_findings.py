@@ -31,10 +31,10 @@ from reactor_trio.testing import open_server, open_session
 
 
 def answered(text: str) -> list[object]:
-    desk = _Desk()
-    conversation = _ClientConnection(desk, ConnectRequest("control", ("raw",)), None)  # type: ignore[arg-type]
+    session_manager = _Desk()
+    conversation = _ClientConnection(session_manager, ConnectRequest("control", ("raw",)), None)  # type: ignore[arg-type]
     conversation._take(text)
-    return said(conversation.outbound)
+    return said(conversation.sender)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class Replicas:
                 tell(word)
             if isinstance(word, Ended):
                 over.set()
-                self._changed.ring()
+                self._changed.set()
 
         while True:
             found = self._open(session_id, told)

@@ -217,16 +217,16 @@ async def test_a_lease_that_comes_when_it_was_given_up_is_nobodys_place(autojump
     allocation = Allocation(Lessor(), 10, GateMetrics())
     async with trio.open_nursery() as nursery:
         await nursery.start(allocation.run)
-        stays = allocation.ask(Claims())
+        resumables = allocation.ask(Claims())
         await trio.testing.wait_all_tasks_blocked()
         leaves = allocation.ask(Claims())
         await trio.testing.wait_all_tasks_blocked()
         allocation.leave(leaves, told=False)
         words[1](Granted("late", "ws://127.0.0.1/ws", KEY, 10.0, "replica 1"))  # it was on its way
-        assert stays.place is None
+        assert resumables.place is None
         words[0](Granted("good", "ws://127.0.0.1/ws", KEY, 10.0, "replica 0"))
         await trio.testing.wait_all_tasks_blocked()
-        assert (stays.place.session_id, allocation.places) == ("good", 1)
+        assert (resumables.place.session_id, allocation.places) == ("good", 1)
         nursery.cancel_scope.cancel()
 
 

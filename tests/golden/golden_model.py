@@ -76,7 +76,7 @@ class Golden(ReactorPipeline):
     fps = 10
 
     @connected
-    def hello(self, client: ClientInfo) -> None:
+    def request(self, client: ClientInfo) -> None:
         self.client = client
 
     @disconnected

@@ -112,9 +112,9 @@ def test_a_tensor_on_a_device_may_be_overwritten_at_once_and_is_fetched_once(que
     parts = [tracks["picture"] for tracks, _ in chunk.split()]
     assert [part.shape for part in parts] == [(2, 4, 3)] * 3
     assert queue.fetched == 0  # nothing was waited for: the moment has not passed
-    assert chunk.unmade == queue.moments
+    assert chunk.pending_fences == queue.moments
     queue.moments[0].passed.set()
-    assert chunk.unmade == []
+    assert chunk.pending_fences == []
     for part, expected in zip(parts * 2, [*want, *want], strict=True):
         array = to_host(part)
         assert np.array_equal(array, expected)

@@ -78,10 +78,10 @@ def test_a_first_step_is_free():
 
 def test_one_stall_costs_a_few_steps_and_no_more():
     costs = iter([0.01] * 20 + [60.0] + [0.01] * 1000)
-    seats = [seat for seat, _ in served([lambda: next(costs), lambda: 0.01], 400)]
-    after = seats[seats.index(1, 41) :]
+    session_copies = [seat for seat, _ in served([lambda: next(costs), lambda: 0.01], 400)]
+    after = session_copies[session_copies.index(1, 41) :]
     assert after[:100].count(0) > 10
-    assert seats[-40:].count(0) == pytest.approx(20, abs=4)
+    assert session_copies[-40:].count(0) == pytest.approx(20, abs=4)
 
 
 def test_who_rests_saves_nothing_up():

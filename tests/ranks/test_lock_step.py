@@ -61,7 +61,7 @@ class World(DistributedPipeline):
         self.calls.append(what)
 
     @connected
-    def hello(self, client: ClientInfo):
+    def request(self, client: ClientInfo):
         self.did("connected", client.id, client.joined_at, self.connected.is_set(), self.state.level)
 
     @disconnected
@@ -364,21 +364,21 @@ async def test_a_handler_that_waits_is_waited_for_on_every_rank(autojump_clock):
 
 class Greets(Awaiting):
     @connected
-    async def hello(self):
+    async def request(self):
         self.seen.append("connected")
         await trio.sleep(1)
         self.seen.append("greeted")
 
 
 @pytest.mark.parametrize("stays", [0.0, 0.5])
-async def test_a_client_that_leaves_while_it_is_greeted(autojump_clock, stays):
+async def test_a_client_that_leaves_while_it_is_greeted(autojump_clock, resumables):
     async with open_server(Greets) as server:
         async with server.connect() as client:
-            await trio.sleep(stays)
+            await trio.sleep(resumables)
             await client.vanish()
         await trio.sleep(2)
         for model in models(server):
-            assert model.seen == (["connected"] if stays else []) + ["disconnected"]
+            assert model.seen == (["connected"] if resumables else []) + ["disconnected"]
         async with server.connect() as client:
             await client.take(1)
         assert server.runtime.metrics.exposition().count(b"reactor_model_restarts_total 0.0") == 1

@@ -265,7 +265,7 @@ async def test_a_folder_that_went_away_costs_the_recording_only(tmp_path, autoju
 
 async def test_a_disk_that_hangs_delays_the_next_client_by_its_bound_only(tmp_path, autojump_clock, caplog):
     async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
-        disk, recorders = server.runtime.desk._disk, []
+        disk, recorders = server.runtime.session_manager._disk, []
 
         async def hanging(function, *arguments, abandon_on_cancel=False):
             if getattr(function, "__name__", "") == "write":
@@ -273,7 +273,7 @@ async def test_a_disk_that_hangs_delays_the_next_client_by_its_bound_only(tmp_pa
                 await trio.sleep_forever()
             return await disk(function, *arguments)
 
-        server.runtime.desk._disk = hanging
+        server.runtime.session_manager._disk = hanging
         async with server.connect() as client:
             await client.take(2)
         left = trio.current_time()
@@ -302,6 +302,6 @@ async def test_without_pyav_it_is_said_at_start(tmp_path, autojump_clock, monkey
 async def test_the_recorder_takes_no_clients_place_and_controls_nothing(tmp_path, autojump_clock):
     async with open_server(Painter, step_cost=0.25, record=str(tmp_path), queue=0) as server:
         async with server.connect() as client, server.connect(role="viewer") as viewer:
-            assert server.runtime.desk.present == 2
+            assert server.runtime.session_manager.present == 2
             assert len(await client.take(2)) == len(await viewer.take(2)) == 2
         await server.wait_left(client)

@@ -68,19 +68,19 @@ async def test_replicas_follow_the_sessions_and_nobody_is_cut_off(application: A
     await changed(application, autoscaling=scaling)
     try:
         await application.whole(1)
-        async with application.client() as stays:
+        async with application.client() as resumables:
             async with application.client() as leaves:  # it waits for the second replica
-                assert (await version_of(leaves))[0] != (await version_of(stays))[0]
-            before = (await version_of(stays))[0]
+                assert (await version_of(leaves))[0] != (await version_of(resumables))[0]
+            before = (await version_of(resumables))[0]
 
             async def one_is_left() -> bool:
-                await pictures(stays, 1)
-                return len(application.processes("replica")) == 1 or stays.ending is not None
+                await pictures(resumables, 1)
+                return len(application.processes("replica")) == 1 or resumables.ending is not None
 
             await until(one_is_left)
             # Serve may choose the one that is busy: then its client is told, and has its time.
-            assert stays.ending is None or stays.ending.reason == "draining"
-            assert (await version_of(stays))[0] == before
+            assert resumables.ending is None or resumables.ending.reason == "draining"
+            assert (await version_of(resumables))[0] == before
         async with application.client() as later:
             await pictures(later)
     finally:

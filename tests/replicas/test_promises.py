@@ -42,8 +42,8 @@ async def end_it(client: Client, how: str) -> None:
 )
 async def test_a_replica_that_is_gone_costs_its_own_session_alone(application: Application, how: str) -> None:
     async with application.client() as other, application.client() as client:
-        gone, stays = await process_of(client), await process_of(other)
-        assert gone != stays
+        gone, resumables = await process_of(client), await process_of(other)
+        assert gone != resumables
         async with trio.open_nursery() as nursery:
             nursery.start_soon(end_it, client, how)
             reason = await ended(client)
@@ -52,9 +52,9 @@ async def test_a_replica_that_is_gone_costs_its_own_session_alone(application: A
         await until(holds(lambda: not alive(gone)))
         await pictures(other)
         async with application.client() as again:  # the other replica is taken, so this is a new one
-            assert await process_of(again) not in (gone, stays)
+            assert await process_of(again) not in (gone, resumables)
             await pictures(again)
-        assert await process_of(other) == stays
+        assert await process_of(other) == resumables
 
 
 async def test_without_the_gate_sessions_go_on_and_it_comes_back(application: Application) -> None:

@@ -38,7 +38,7 @@ class World(ReactorPipeline):
         self.log.append((round(trio.current_time(), 6), what))
 
     @connected
-    def hello(self) -> None:
+    def request(self) -> None:
         self.note("connected")
 
     @disconnected
@@ -154,7 +154,7 @@ class Returner:
                         self.frames.append((round(trio.current_time(), 6), decode_packet(message)))
         except TransportClosed:
             gone.set()
-            self._heard.ring()
+            self._heard.set()
 
     def _hear(self, text: dict[str, Any]) -> None:
         if text["type"] == "reactor.bye":
@@ -162,7 +162,7 @@ class Returner:
         elif text["type"] == "reactor.welcome":
             assert text["n"] == 1
             self.welcomes.append(text["data"])
-            self._heard.ring()
+            self._heard.set()
         elif text["type"] != "reactor.queued":
             assert text["n"] > self.last, "a message came twice, or out of order"
             self.last = text["n"]

@@ -121,7 +121,7 @@ async def test_those_who_are_due_are_stepped_together(autojump_clock, placement)
 async def test_who_is_not_due_is_not_in_it(autojump_clock):
     async with open_server(Together, step_cost=0.1) as server, AsyncExitStack() as stack:
         rests, _ = await leveled(server, stack, 1, 2)
-        half = next(s for s in server.sessions if s.id == rests.session_id)._half._half
+        half = next(s for s in server.sessions if s.id == rests.session_id)._model_session._runner
         half.port.set_fps(1)
         await trio.sleep(30)
         late = batches(server, 10.0)
@@ -160,7 +160,7 @@ async def test_who_awaits_in_a_handler_comes_with_a_later_batch(autojump_clock, 
 @INLINE_AND_THREAD
 async def test_one_output_of_each_kind(autojump_clock, placement):
     async with open_server(Together, step_cost=0.1, **placement) as server, AsyncExitStack() as stack:
-        stays, none, idle, _ = await leveled(server, stack, 1, 88, 89, 3)
+        resumables, none, idle, _ = await leveled(server, stack, 1, 88, 89, 3)
         await trio.sleep(1)
         counts = [client.statistics().tracks["main_video"].frames for client in (none, idle)]
         await trio.sleep(3)
@@ -172,7 +172,7 @@ async def test_one_output_of_each_kind(autojump_clock, placement):
         with pytest.raises(OutputError, match="main_video"):
             await none.take(1000)
         await trio.sleep(1)
-        assert stays.ended is None
+        assert resumables.ended is None
         assert batches(server, trio.current_time() - 0.5)[0][1] == [1, 3]
 
 

@@ -49,7 +49,7 @@ class Noting:
         self.events.append((round(trio.current_time(), 6), *what))
 
     @connected
-    def hello(self):
+    def request(self):
         self.note("connected", self.connected.is_set())
 
     @disconnected

@@ -397,7 +397,7 @@ async def test_reading_a_frame_is_to_serve_its_session(autojump_clock):
 
 class Handled(Seen):
     @connected
-    def hello(self):
+    def request(self):
         self.kept = self.input.camera
 
     @event

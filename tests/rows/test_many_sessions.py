@@ -88,7 +88,7 @@ async def test_as_many_as_the_class_says_and_the_next_one_waits(autojump_clock):
 async def test_the_manifest_says_more_than_the_class(autojump_clock):
     async with open_server(Shared, max_sessions=1, queue=1) as server, server.connect():
         assert server.runtime.room.admission.free == 0
-        assert server.runtime.placement.seats.turns is None
+        assert server.runtime.placement.session_copies.turns is None
     async with open_server(Shared, max_sessions=7) as server, server.connect():
         assert server.runtime.room.admission.free == 6
 
@@ -178,14 +178,14 @@ async def test_unequal_steps_get_the_same_time(autojump_clock, placement):
 
 @INLINE_AND_THREAD
 async def test_who_comes_is_served_at_once_and_who_leaves_leaves_the_time_to_the_others(autojump_clock, placement):
-    async with open_server(Shared, step_cost=0.1, **placement) as server, server.connect() as stays:
+    async with open_server(Shared, step_cost=0.1, **placement) as server, server.connect() as resumables:
         await trio.sleep(9.95)
         async with server.connect() as comes:
             (frame,) = await comes.take(1)
             assert frame.pts == pytest.approx(0.15)  # what is left of the other's step, and its own
             await trio.sleep_until(20)
         await trio.sleep_until(30)
-        times = np.array(steps_of(server.model.log, stays))
+        times = np.array(steps_of(server.model.log, resumables))
         gaps = np.diff(times)
         assert np.allclose(gaps[times[:-1] < 9.85], 0.1)
         assert np.allclose(gaps[(times[:-1] > 10.2) & (times[1:] < 19.9)], 0.2)
@@ -258,7 +258,7 @@ async def test_a_session_that_waits_for_ever_stops_nobody(autojump_clock, placem
 @pytest.mark.parametrize("cost", [0.0, 0.1])
 async def test_a_session_that_leaves_at_any_moment_leaves_the_turns_to_the_others(autojump_clock, placement, cost):
     """In steps, between them, waiting for a turn, in a handler: each of fifty leaves at another moment."""
-    async with open_server(Awaiting, step_cost=cost or None, fps=30, **placement) as server, server.connect() as stays:
+    async with open_server(Awaiting, step_cost=cost or None, fps=30, **placement) as server, server.connect() as resumables:
         for number in range(50):
             async with server.connect() as leaves:
                 way = number % 5
@@ -273,10 +273,10 @@ async def test_a_session_that_leaves_at_any_moment_leaves_the_turns_to_the_other
                 await trio.sleep(number * 0.0137)
                 await (leaves.vanish() if number % 2 else leaves.close())
         await trio.sleep(1)
-        turns = server.runtime.placement.seats.turns
-        before = len(steps_of(server.model.log, stays))
+        turns = server.runtime.placement.session_copies.turns
+        before = len(steps_of(server.model.log, resumables))
         await trio.sleep(10)
-        rate = (len(steps_of(server.model.log, stays)) - before) / 10
+        rate = (len(steps_of(server.model.log, resumables)) - before) / 10
         assert rate == pytest.approx(10 if cost else 30, rel=0.03)
         assert len(turns._robin._accounts) == 1
 

@@ -142,7 +142,7 @@ async def test_t86_a_client_that_has_left_is_sent_nothing(autojump_clock):
             self.known = []
 
         @connected
-        async def hello(self, client: ClientInfo):
+        async def request(self, client: ClientInfo):
             self.known.append(client)
             await self.known[0].send(HTTPStatusUpdate(200))
 

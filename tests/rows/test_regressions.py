@@ -44,7 +44,7 @@ class Steady(ReactorPipeline):
         self.log = []
 
     @connected
-    def hello(self):
+    def request(self):
         self.log.append("connected")
 
     @disconnected
@@ -346,7 +346,7 @@ async def test_regression_11_a_client_that_came_and_went_at_one_instant_is_gone(
                     pytest.fail("it cannot have got in: a step runs")
         await server.sessions[0].ended.wait()
         await trio.sleep(5)
-        assert (len(server.sessions), server.runtime.desk.present) == (1, 0)
+        assert (len(server.sessions), server.runtime.session_manager.present) == (1, 0)
         assert not server.model.connected.is_set()
         async with server.connect() as client:
             assert shown(await client.take(1)) == [1]

@@ -86,7 +86,7 @@ async def test_t60_t61_connected_is_set_in_its_hook_and_cleared_in_the_other(aut
             self.seen = []
 
         @connected
-        def hello(self):
+        def request(self):
             self.seen.append(("connected", self.connected.is_set()))
 
         @disconnected
@@ -128,7 +128,7 @@ async def test_t62_run_may_wake_before_an_async_connected_hook_ends(autojump_clo
             self.notes = []
 
         @connected
-        async def hello(self):
+        async def request(self):
             await trio.sleep(2)
             self.notes.append(("hook ends", trio.current_time()))
 

@@ -38,7 +38,7 @@ class Logging(ReactorPipeline):
         self.log.append((what, trio.current_time()))
 
     @connected
-    def hello(self):
+    def request(self):
         self.note("connected")
 
     @disconnected

@@ -40,7 +40,7 @@ class Stage(ReactorPipeline):
         self.log = []
 
     @connected
-    async def hello(self, client: ClientInfo):
+    async def request(self, client: ClientInfo):
         self.log.append(("connected", client.id))
         await self.send(Said("hello"))
 
@@ -155,9 +155,9 @@ async def test_t86_what_is_sent_to_one_client_reaches_it_alone_and_what_is_sent_
 @in_all_placements
 async def test_t127_two_viewers_share_a_session_and_one_leaves(autojump_clock, placement):
     async with open_server(Stage, step_cost=0.01, **placement) as server, server.connect() as client:
-        async with server.connect(role="viewer") as stays:
+        async with server.connect(role="viewer") as resumables:
             async with server.connect(role="viewer") as leaves, server.connect(role="viewer") as vanishes:
-                assert {viewer.session_id for viewer in (stays, leaves, vanishes)} == {client.session_id}
+                assert {viewer.session_id for viewer in (resumables, leaves, vanishes)} == {client.session_id}
                 for viewer in (leaves, vanishes):
                     await viewer.take(3)
                 await vanishes.vanish()
@@ -166,7 +166,7 @@ async def test_t127_two_viewers_share_a_session_and_one_leaves(autojump_clock, p
             assert [entry[0] for entry in server.model.log] == ["connected"], "no hook, and the same generator"
             (session,) = server.sessions
             assert session.viewers == 2
-            seen = [[frame.seq for frame in await one.take(20)] for one in (client, stays)]
+            seen = [[frame.seq for frame in await one.take(20)] for one in (client, resumables)]
             assert seen[0] == list(range(20))
             assert np.diff(seen[1]).tolist() == [1] * 19
     assert_nothing_left(server)
@@ -273,12 +273,12 @@ async def test_viewers_share_an_encoder_from_the_first_frame_on_whatever_the_siz
             server.connect(video=[codec]) as first,
             server.connect(video=[codec], role="viewer", feedback=True) as second,
         ):
-            tiers = server.runtime.desk.tiers(server.sessions[0])
+            renditions = server.runtime.session_manager.renditions(server.sessions[0])
             one, other = [], []
             for _ in range(45):
                 one += await first.take(1)
                 other += await second.take(1)
-                assert tiers.count("main_video") == 1
+                assert renditions.count("main_video") == 1
             assert [frame.seq for frame in one] == [frame.seq for frame in other] == list(range(45))
             assert [frame.data.shape[0] for frame in one] == [16 << (number // 5 % 4) for number in range(45)]
 
@@ -288,15 +288,15 @@ async def test_viewers_share_an_encoder_from_the_first_frame_on_whatever_the_siz
 
 def break_offers(monkeypatch, session, number):
     """From its third frame on this client cannot be shown any."""
-    outbound, frames = session._attachments[number], []
+    sender, frames = session._attachments[number], []
 
     def offer(bundle, pts):
         frames.append(pts)
         if len(frames) > 2:
             raise ZeroDivisionError("of the test")
-        return type(outbound).offer(outbound, bundle, pts)
+        return type(sender).offer(sender, bundle, pts)
 
-    monkeypatch.setattr(outbound, "offer", offer)
+    monkeypatch.setattr(sender, "offer", offer)
 
 
 @in_all_placements

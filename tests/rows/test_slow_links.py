@@ -194,7 +194,7 @@ async def test_what_waits_for_a_thin_link_does_not_grow(autojump_clock):
             await trio.sleep(30)
             ages = [[s.age for s in seen.between(at, at + 6)] for at in (6, 12, 18, 24)]
             assert max(map(p95, ages)) < 0.45  # a picture takes 0.2 s
-            (outbound,) = [o for o in server.runtime.desk.clients if o.number == 2]
-            assert sum(map(len, outbound._lanes.values())) <= 1
+            (sender,) = [o for o in server.runtime.session_manager.clients if o.number == 2]
+            assert sum(map(len, sender._down_tracks.values())) <= 1
             assert not control.ended
             nursery.cancel_scope.cancel()

@@ -176,7 +176,7 @@ async def test_what_differs_from_the_declared_defaults_is_told_first(placement, 
         state: Made
 
         @connected
-        async def hello(self):
+        async def request(self):
             self.state.x = 5
             await self.send(Said(what="hello"))
             await trio.sleep(1)

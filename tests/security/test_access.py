@@ -216,13 +216,13 @@ async def test_a_viewers_ticket_is_kept_while_there_is_nothing_to_watch(autojump
 
 async def test_what_a_ticket_says_reaches_the_conversation(autojump_clock):
     async with served() as server:
-        hellos, real = [], server.runtime.desk.outbound
+        hellos, real = [], server.runtime.session_manager.sender
 
-        def outbound(hello):
-            hellos.append(hello)
-            return real(hello)
+        def sender(request):
+            hellos.append(request)
+            return real(request)
 
-        server.runtime.desk.outbound = outbound
+        server.runtime.session_manager.sender = sender
         async with server.connect(token=ticket(subject="ann", max_session=90)) as player:
             async with server.connect(role="viewer", token=player.share_token):
                 pass

@@ -11,7 +11,7 @@ import trio
 from reactor_trio import Output, ReactorPipeline, Video, serve
 from reactor_trio.client import connect
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.connection import rendition_set as tiers
+from reactor_trio.connection import rendition_set as renditions
 from reactor_trio.media import CodecSettings
 from reactor_trio.media.jpeg import JpegEncoder
 
@@ -30,7 +30,7 @@ class Grey(ReactorPipeline):
 
 
 async def test_clients_go_on_and_the_server_goes_while_its_thread_still_hangs(monkeypatch, caplog):
-    go_on, closed, opened = threading.Event(), threading.Event(), tiers.open_encoder
+    go_on, closed, opened = threading.Event(), threading.Event(), renditions.open_encoder
 
     class Hanging(JpegEncoder):
         def encode(self, frame):
@@ -42,7 +42,7 @@ async def test_clients_go_on_and_the_server_goes_while_its_thread_still_hangs(mo
             closed.set()
 
     monkeypatch.setattr(
-        tiers, "open_encoder",
+        renditions, "open_encoder",
         lambda spec, codec, settings: Hanging(settings) if codec == "jpeg" else opened(spec, codec, settings),
     )  # fmt: skip
     settings = Settings(codec=CodecSettings(timeout=0.05))
@@ -72,7 +72,7 @@ async def test_an_encoder_is_closed_away_from_the_loop(monkeypatch):
         def close(self):
             closed_by.append(threading.current_thread())
 
-    monkeypatch.setattr(tiers, "open_encoder", lambda spec, codec, settings: Closing(settings))
+    monkeypatch.setattr(renditions, "open_encoder", lambda spec, codec, settings: Closing(settings))
     with trio.fail_after(120):
         async with trio.open_nursery() as nursery:
             serving = await nursery.start(partial(serve, Grey, port=0))

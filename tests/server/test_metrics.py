@@ -64,8 +64,8 @@ async def test_frames_and_drops_are_counted_by_place_and_reason(autojump_clock: 
         after = read(server)
         handed = after["reactor_frames_handed_total",]
         sent = after["reactor_frames_sent_total",]
-        lane = sum(v for k, v in after.items() if k[:2] == ("reactor_frames_dropped_total", "lane"))
-        assert handed == sent + lane
+        down_track = sum(v for k, v in after.items() if k[:2] == ("reactor_frames_dropped_total", "lane"))
+        assert handed == sent + down_track
         assert after["reactor_frames_dropped_total", "lane", "superseded"] >= 7
         assert after["reactor_sessions_ended_total", "client_left"] == 1
         assert began.reason == "client_left"

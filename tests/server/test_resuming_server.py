@@ -103,7 +103,7 @@ async def test_the_next_one_comes_when_the_goodbye_was_said(autojump_clock, wind
             await first.take(2)
             first.link.stall()
             async with server.connect():
-                assert trio.current_time() == pytest.approx(1 + server.runtime.desk.farewell_timeout)
+                assert trio.current_time() == pytest.approx(1 + server.runtime.session_manager.farewell_timeout)
 
 
 async def come_back(url: str, drops: int) -> None:
@@ -149,9 +149,9 @@ async def test_over_sockets_that_are_reset_nothing_is_lost():
             serving = await nursery.start(partial(_serve, settings, drain))
             await come_back(serving.url, 10)
             while serving.runtime.sessions:
-                await serving.runtime.desk.left.wait()
+                await serving.runtime.session_manager.left.wait()
         assert serving.runtime.model.heard == list(range(10))
-        assert serving.runtime.desk.stays.away == []
+        assert serving.runtime.session_manager.resumables.away == []
         drain.set()
 
 

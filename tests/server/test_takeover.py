@@ -63,7 +63,7 @@ class People:
 
     def share_token(self):
         """With it the newest session may be watched."""
-        return self.server.runtime.sessions.stage(self.server.sessions[-1]).share_token
+        return self.server.runtime.sessions.running_session(self.server.sessions[-1]).share_token
 
     def note(self, *what):
         self.heard.append((*what, trio.current_time()))

@@ -54,7 +54,7 @@ class Base(ReactorPipeline):
         self.calls = []
 
     @connected
-    async def hello(self, client: ClientInfo):
+    async def request(self, client: ClientInfo):
         self.calls.append(("connected", self.connected.is_set(), self.state.level))
         await client.send(Said("hello"))
 

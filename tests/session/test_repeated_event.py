@@ -20,7 +20,7 @@ async def test_a_ring_wakes_all_that_wait_and_leaves_nothing(autojump_clock: tri
         nursery.start_soon(wait, "for ever", trio.current_time() + 1e9)
         nursery.start_soon(wait, "a while", trio.current_time() + 5)
         await trio.sleep(1)
-        bell.ring()
+        bell.set()
     assert [name for name, _at in sorted(woken)] == ["a while", "for ever"]
     assert trio.current_time() == 1
     await bell.wait(3)
@@ -45,7 +45,7 @@ async def test_a_cancellation_is_not_taken_for_the_deadline(
     assert scope.cancelled_caught
     assert not passed
     assert trio.current_time() == 2
-    bell.ring()  # nobody is left to be woken
+    bell.set()  # nobody is left to be woken
     await bell.wait(4)
 
 
@@ -59,7 +59,7 @@ async def test_a_ring_and_the_deadline_at_one_instant_wake_once(autojump_clock: 
 
     async def ring() -> None:
         await trio.sleep_until(1.0)
-        bell.ring()
+        bell.set()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
