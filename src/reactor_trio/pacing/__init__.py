@@ -1,8 +1,10 @@
-"""Pure arithmetic of pacing: how fast (`Cadence`, `FrameRateCap`), when the next frame is due (`PresentationTimeline`), how
-far ahead (`PlayoutForecast`), how long before need (`StepMargin`), how evenly (`PlayoutSmoother`), whose step comes next
-(`RoundRobin`), how much of it one viewer's link carries (`CongestionWindow`, `BitrateLadder`).
+"""Arithmetic of time and bitrate. This package uses no event loop and reads no clock: callers pass `now`, in seconds.
 
-Nothing here knows a loop or reads a clock; `now` is an argument, in seconds.
+* `Cadence` and `BlockCadence` compute the frame rate; `FrameRateCap` limits it to what the encoders keep up with.
+* `PresentationTimeline` says when each frame is shown; `PlayoutForecast` predicts that from the model's side.
+* `StepMargin` says how early a step starts; `PlayoutSmoother` evens out the durations of frames.
+* `RoundRobin` divides a thread among sessions.
+* `CongestionWindow` and `BitrateLadder` adapt the stream to one viewer's link.
 """
 
 from reactor_trio.pacing.bitrate_ladder import BitrateLadder as BitrateLadder

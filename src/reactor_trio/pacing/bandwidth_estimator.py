@@ -1,24 +1,24 @@
-"""How many bits per second to aim at for one link, from what was acknowledged when.
+"""A bandwidth estimate for one link, from the times and sizes of acknowledgements.
 
-Three numbers. `full` is what full quality needs. `limit` is what the link was found to carry, infinite until it was found to
-carry less than was asked of it. `target` is what is aimed at now.
+There are three bitrates. `full` is what full quality needs. `limit` is what the link was measured to carry; it is infinite
+until the link has carried less than was asked of it. `target` is what to send now.
 
-*Overuse* is a queue that stands: every acknowledgement of the last `PERSISTENT` seconds was late (a probe ends sooner);
-or more than `SKIPPED` of the last second's frames were not sent because the window was shut. Both leave the link busy, so
-what was acknowledged meanwhile, over the time that the link worked on it, is what it carries: that becomes the limit, and
-the target a `SHARE` of it, so that the queue drains. The cut is measured, not a factor of what was asked: to find the same
-overuse twice changes nothing, and an encoder that is slow to obey is not punished for it.
+*Overuse* is a standing queue: every acknowledgement of the last `PERSISTENT` seconds was late (`PERSISTENT_PROBE` during a
+probe), or more than `SKIPPED` of the last second's frames were skipped because the window was closed. In both cases the link
+was busy, so the acknowledged bits, divided by the time that the link worked on them, are what it carries. That becomes the
+limit, and the target becomes `SHARE` of it, so that the queue drains. The cut is a measurement and not a factor of the old
+target: measuring the same overuse twice changes nothing, and an encoder that reacts slowly causes no second cut.
 
-*Growth.* Shapers let bursts through: a token bucket that was left some of its rate for two seconds passes that much at line
-speed, and a short sample says a hundred times the truth. So the limit rises on proof only. `_spare` follows such a bucket:
-what the limit would have carried and was not asked to, at most `BURST`. The target probes some way above the limit; when the
-spare is used up and more than the limit still comes through, that is the new limit, or more if nothing queues meanwhile.
-Proof after proof doubles it, the third one and those after it in larger steps, so a link that was opened is found in a
-second or two, while one that was not is exceeded by half for half a second. An encoder that makes less than it may proves
-nothing; then time must do, and the limit rises slowly.
+*Growth.* Traffic shapers let bursts through: a token bucket that was underused for two seconds passes the saved amount at
+line speed, and a short sample then shows a hundred times the real rate. The limit therefore rises only on proof. `_spare`
+models such a bucket: what the limit would have carried and was not used, at most `BURST`. The target probes above the limit.
+If the spare is used up and more than the limit still arrives, that rate is the new limit; the new limit is higher still if
+nothing queued meanwhile. Proof after proof doubles the limit, and from the third on the steps are larger. A link that was
+opened is thus found in a second or two, and a link that was not is exceeded by half for half a second. An encoder that
+produces less than the target proves nothing; then the limit rises slowly with time.
 
-*A stall* (nothing for `STALL` seconds, then all at once) says nothing of the rate. The target is halved for the few
-moments that it takes to see whether the link is as it was. Two in a row are a slow link.
+*A stall* (nothing for `STALL` seconds, then everything at once) tells nothing about the rate. The target is halved for a
+moment, until it is clear whether the link is as before. Two stalls in a row mean a slow link.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ SHARE = 0.85
 GROWTH = 1.5
 GROWTH_EVERY = 0.25  # seconds
 PROBE, PROVEN_PROBE = 1.5, 2.0  # times the limit
-#: growth and probe once two proofs in a row have shown that the link was opened
+#: growth and probe after two proofs in a row, which show that the link was opened
 OPENED_GROWTH, OPENED_PROBE = 2.0, 3.0
-HOLD, LONG_HOLD = 1.0, 2.0  # seconds without growth after a cut; long if it came at once after growth
+HOLD, LONG_HOLD = 1.0, 2.0  # seconds without growth after a cut; the long one if growth caused it
 AT_ONCE = 1.5  # seconds
-PROOF = 0.1  # seconds of the limit, that came through beyond it
+PROOF = 0.1  # seconds' worth of the limit that must arrive beyond it
 CLEARLY = 1.2  # times the limit
-IDLE_PATIENCE, PATIENCE = 0.5, 2.0  # seconds until a limit rises without proof, if little is asked of it or not
+IDLE_PATIENCE, PATIENCE = 0.5, 2.0  # seconds until a limit rises without proof: while little is sent, and otherwise
 BURST = 8 * 32 * 1024  # bits
 STALL = 1.0  # seconds
 LEAST = 32_000.0  # bits per second
 RELEASED = 0.9  # of full
-#: cuts in a row, each lower than the one before and none with an effect, that say that delay is not the queue's
+#: falling cuts in a row without effect, after which the delay is taken for the round trip and not for a queue
 IN_VAIN = 3
 
 
 class BandwidthEstimator:
-    """The target of one link. Bits and seconds; `now` never goes back."""
+    """The bandwidth estimator of one link. Units are bits and seconds; `now` never decreases."""
 
     def __init__(self, full: float) -> None:
         self.full = full
         self.limit = math.inf
         self.target = full
-        #: the part of the target that the encoder was told: a small picture has a full bitrate of its own
+        #: the bitrate that the encoder was asked for; less than the target if a small picture needs less at full quality
         self.asked = full
         self.cuts_in_vain = 0
-        self._acks: deque[tuple[float, float, float]] = deque()  # when, bits, seconds that the link worked on them
-        self._frames: deque[tuple[float, bool]] = deque()  # when, whether skipped
-        self._skipped = 0  # of these; looked at with each acknowledgement
+        self._acks: deque[tuple[float, float, float]] = deque()  # (time, bits, seconds that the link worked on them)
+        self._frames: deque[tuple[float, bool]] = deque()  # (time, whether skipped)
+        self._skipped = 0  # how many of `_frames` were skipped
         self._watched_since: float | None = None
         self._late_since: float | None = None
         self._late_bits = 0.0
@@ -72,39 +72,39 @@ class BandwidthEstimator:
         self._spare = 0.0
         self._settled_at = -math.inf
         self._spared_at = -math.inf
-        self._stall = False  # whether the acknowledgement before ended one
+        self._stall = False  # whether the previous acknowledgement ended a stall
 
     def describe(self, full: float) -> None:
-        """Full quality needs `full` from now on."""
+        """Set the bitrate of full quality."""
         was_full = self.target >= self.full
         self.full = full
         self.target = full if was_full and math.isinf(self.limit) else min(self.target, full)
 
     @property
     def probing(self) -> bool:
-        """Whether more is aimed at than the link is known to carry."""
+        """Whether the target is above what the link is known to carry."""
         return self.target > self.limit
 
     @property
     def carried(self) -> float:
-        """What frame rate and size should fit into: `target` without its probes."""
+        """The bitrate that frame rate and size should fit into: `target` without its probes."""
         return min(self.full, SHARE * self.limit)
 
     def sent(self, now: float) -> None:
-        """A frame was sent."""
+        """Record that a frame was sent."""
         self._note(now, False)
 
     def skipped(self, now: float) -> None:
-        """A frame was not sent because the window was shut."""
+        """Record that a frame was not sent because the window was closed."""
         self._note(now, True)
 
     def delivered(self, bits: float, worked: float, waited: float, late: bool, now: float) -> None:
-        """`bits` were acknowledged.
+        """Record that `bits` were acknowledged, and move limit and target.
 
         Args:
-            worked: for how long the link can have worked on them.
-            waited: delay beyond the round trip.
-            late: whether that is more than their own transmission explains.
+            worked: for how long the link can have worked on them, in seconds.
+            waited: delay beyond the round trip, in seconds.
+            late: whether the delay is longer than their own transmission explains.
         """
         if worked > STALL:
             if self._stall:
@@ -126,7 +126,7 @@ class BandwidthEstimator:
             self._grow(now)
 
     def found(self, measured: float, now: float) -> None:
-        """The link was busy all the time and carried `measured` bits per second."""
+        """Lower the limit to `measured` bits per second, which the link carried while it was busy all the time."""
         self._forget()
         if SHARE * measured >= self.full:
             return
@@ -149,7 +149,7 @@ class BandwidthEstimator:
             self._skipped -= self._frames.popleft()[1]
 
     def _overused(self, bits: float, late: bool, now: float) -> float | None:
-        """What the link carries, in bits per second, if it is asked for more; None otherwise."""
+        """The measured bitrate of the link if it is overused, else None."""
         if not late:
             self._late_since = None
         elif self._late_since is None:
@@ -161,7 +161,7 @@ class BandwidthEstimator:
         watched = self._watched_since is not None and now - self._watched_since >= WINDOW
         if watched and self._skipped > SKIPPED * len(self._frames):
             worked = sum(seconds for _, _, seconds in self._acks)
-            # the round trip is not part of the work, and a guess of it: too long a one is no reason to send more
+            # `worked` excludes the round trip, which is a guess: if it is too long, the quotient is too high
             return min(self.limit, sum(bits for _, bits, _ in self._acks) / worked) if worked > 0 else None
         return None
 
@@ -181,7 +181,7 @@ class BandwidthEstimator:
     # ---- up -----------------------------------------------------------------------------------------------------------
 
     def _settle(self, bits: float, waited: float, now: float) -> None:
-        """Follow the bucket of an imagined shaper of `limit`, and raise the limit when more than that came through."""
+        """Follow the token bucket of an imagined shaper of `limit`, and raise the limit when more than that arrived."""
         since, self._settled_at = self._settled_at, now
         if math.isinf(self.limit) or math.isinf(since):
             return
@@ -189,7 +189,7 @@ class BandwidthEstimator:
         if self._spare >= 0:
             self._spared_at = now
             return
-        beyond = -self._spare / self.limit  # seconds for which a link of that limit would have kept the newest bits waiting
+        beyond = -self._spare / self.limit  # seconds by which a link of that limit would have delayed the newest bits
         prompt = waited < beyond / 2
         if beyond >= PROOF and (prompt or -self._spare >= bits):  # or more than one large frame
             proven = self.limit - self._spare / (now - self._spared_at)
@@ -214,7 +214,7 @@ class BandwidthEstimator:
 
     @property
     def _opened(self) -> bool:
-        """Whether proof followed proof."""
+        """Whether two proofs in a row show that the link was opened."""
         return self._proofs >= 2
 
     @property

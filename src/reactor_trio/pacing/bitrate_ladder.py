@@ -1,14 +1,14 @@
-"""What to give up first when a link carries less than full quality: detail, then frame rate, then size.
+"""A bitrate ladder: which quality to give up first when a link carries less than full quality.
 
-A picture at its codec's *least comfortable* bits per pixel still looks like itself; below that it falls apart, and fewer
-pictures look better than worse ones. So each *rung* is a divisor of the frame rate and a scale of width and height, and
-carries from its own full bitrate down to its least. Half of the rate costs no sharpness, hence divisors come first, down to
-`FEWEST_FPS`; then sizes, down to `SHORTEST` pixels on the long side. Raw and lossless pictures cannot be made smaller by
-quality, so for them only the divisor is left.
+The order is detail, then frame rate, then size. Above its codec's *least comfortable* bits per pixel a picture still looks
+right; below that it falls apart, and fewer pictures look better than worse ones. Each *rung* is a divisor of the frame rate
+and a scale of width and height. It covers the bitrates from its own full bitrate down to its least. Halving the frame rate
+costs no sharpness, so the divisors come first, down to `FEWEST_FPS`. The sizes follow, down to `SHORTEST` pixels on the
+longer side. Raw and lossless pictures have no quality to lower, so only the divisor can change.
 
-A rung is left downwards when the target falls below its least, and upwards only when the target is `HYSTERESIS` times the
-least of a higher one. A size costs a keyframe, several times a frame, so two changes of size are at least `SIZE_HOLD`
-seconds apart, and the bitrate alone follows meanwhile.
+The ladder steps down when the target falls below the least bitrate of the present rung. It steps up only when the target is
+`HYSTERESIS` times the least bitrate of a higher rung. A change of size costs a keyframe, which is several times as large as
+a frame, so two of them are at least `SIZE_HOLD` seconds apart. Meanwhile only the bitrate follows the target.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-#: bits per pixel below which a codec's pictures fall apart; a codec that is not here has no quality to lower
+#: bits per pixel below which a codec's pictures fall apart; a codec that is not listed has no quality to lower
 LEAST_BITS_PER_PIXEL = {"h264": 0.035, "vp8": 0.045, "vp9": 0.03, "av1": 0.03, "jpeg": 0.35}
 DIVISORS = (1, 2, 3)
 SCALES = (1.0, 0.75, 0.5, 0.375, 0.25)
@@ -24,15 +24,16 @@ FEWEST_FPS = 9.5
 SHORTEST = 160
 HYSTERESIS = 1.3
 SIZE_HOLD = 1.0
-#: of the threshold: sums of the same numbers in another order are not another rung
+#: relative tolerance, so that rounding errors do not change the rung
 _EPSILON = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What to aim at: `bitrate` bits per second for the encoder, one of `divisor` frames, `scale` of width and height.
+    """The quality to send at: `bitrate` in bits per second for the encoder, one frame of every `divisor`, and `scale` of
+    width and height.
 
-    The default is what holds until a link has been described.
+    The default bitrate applies until a link has been described.
     """
 
     bitrate: float = 1e6
@@ -48,12 +49,12 @@ class _Rung:
 
 
 class BitrateLadder:
-    """The rungs for one description of a track, and on which of them its viewer stands.
+    """The rungs for one track, and the present rung of one viewer.
 
     Args:
-        codec, width, height, fps: of the track at full quality; a size not known yet is 0, and is not changed.
-        full: bits per second of full quality.
-        before: the ladder that this one follows; the viewer stays on its rung where there is the same.
+        codec, width, height, fps: the track at full quality. A size of 0 is not yet known, and the scale is then always 1.
+        full: the bitrate of full quality in bits per second.
+        before: the previous ladder of the same viewer. The viewer keeps its rung if this ladder has the same one.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class BitrateLadder:
             self._sized_at = before._sized_at
 
     def choose(self, target: float, now: float) -> Quality:
-        """The quality for `target` bits per second from `now` on."""
+        """Choose the quality for `target` bits per second at `now`, and remember its rung."""
         fits = self._first(target)
         if self._at is None:
             self._at = fits
@@ -87,11 +88,11 @@ class BitrateLadder:
         return Quality(min(target, self.most(rung.divisor, rung.scale)), rung.divisor, rung.scale)
 
     def most(self, divisor: int, scale: float) -> float:
-        """Bits per second of full quality at that frame rate and size."""
+        """The bitrate of full quality at that frame rate and size, in bits per second."""
         return self.full * scale * scale / divisor
 
     def _first(self, target: float) -> int:
-        """The highest rung that `target` carries, else the lowest one."""
+        """The index of the highest rung that fits into `target`; the lowest rung if none fits."""
         carried = (i for i, rung in enumerate(self._rungs) if rung.least <= target * (1 + _EPSILON))
         return next(carried, len(self._rungs) - 1)
 

@@ -1,8 +1,9 @@
-"""How fast the frames of a blocking model are played: as fast as blocks of them come in.
+"""The frame rate of a blocking model, measured from the blocks that it pushes.
 
-The model says nothing of its compute time, so the rate is that of the pushes: frames of this block over the time since the
-block before. If more than two frames still wait, they count too, so that a queue that grows is worked off. A time in which
-monitoring was disabled is not known and changes nothing. Source: the 1.x runtime, `spec/behaviour.md` section 2.3.
+A blocking model does not report its compute time. The rate is therefore the number of frames in a block divided by the time
+since the previous block. If more than `BACKLOG` frames are still queued, they are added to the count, so that a growing
+queue is drained. Time during which monitoring was disabled is not counted. Source: the 1.x runtime, `spec/behaviour.md`
+section 2.3.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from __future__ import annotations
 from reactor_trio.pacing.cadence import MIN_FPS, Cadence
 
 FIRST_FPS = 16.0
-#: More waiting frames than this are worked off.
+#: A queue longer than this raises the rate until it is drained.
 BACKLOG = 2
 
 
 class BlockCadence(Cadence):
-    """The rate that follows from pushes.
+    """The frame rate of one blocking model.
 
     Args:
-        fps: declared rate; caps, never raises. None: not declared.
-        max_fps: limit above all others.
-        fixed: the declared rate is the rate; nothing is measured.
+        fps: the declared rate, which is an upper limit; None if the model declares none.
+        max_fps: the server's limit, above all others.
+        fixed: use the declared rate as it is and measure nothing.
     """
 
     def __init__(self, fps: float | None, max_fps: float, *, fixed: bool = False) -> None:
@@ -31,27 +32,27 @@ class BlockCadence(Cadence):
 
     @property
     def fps(self) -> float:
-        """Target rate in frames per second."""
+        """The target rate in frames per second."""
         ceiling = min(self._declared if self._declared is not None else self.max_fps, self.max_fps)
         return ceiling if self._fixed else max(min(self._estimate, ceiling), min(MIN_FPS, ceiling))
 
     def pushed(self, now: float, frames: int, waiting: int) -> None:
-        """A block of `frames` is pushed while `waiting` frames of earlier ones are still queued."""
+        """Record a block of `frames` frames; `waiting` frames of earlier blocks are still queued."""
         if self._since is not None and now > self._since:
             backlog = waiting - 1 if waiting > BACKLOG else 0
             self._estimate = (frames + backlog) / (now - self._since)
         self._since = now
 
     def stood_still(self, began: float, ended: float) -> None:
-        """The model could not push from `began` to `ended`: that is not its time."""
+        """Exclude the time from `began` to `ended`, in which the model could not push."""
         if self._since is not None:
             self._since += ended - min(ended, max(began, self._since))
 
     def disable(self) -> None:
-        """The model pauses on purpose: the time since the last block is no longer asked for."""
+        """Stop measuring until the next block: the model pauses on purpose."""
         self._since = None
 
     def enable(self, now: float) -> None:
-        """It works again: the time of its next block counts from now, unless it counts already."""
+        """Measure again: the time of the next block counts from `now`, unless it already counts from an earlier moment."""
         if self._since is None:
             self._since = now

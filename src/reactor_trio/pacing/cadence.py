@@ -1,8 +1,8 @@
-"""How fast frames are played: the rate follows what the model can do and never exceeds what was declared.
+"""The frame rate of a session: it follows the model's speed and never exceeds the declared rate.
 
-Seconds per frame = exponentially smoothed compute time per frame. The first step is often a warm-up (compilation, caches
-to fill), so its time holds only until the second step replaces it; from then on each step counts for `ALPHA`. Waiting for
-room and idling are not compute time and are never observed here, so a full queue cannot slow the rate down.
+The estimate is an exponentially smoothed compute time per frame. The first step is often a warm-up (compilation, empty
+caches), so the second step replaces its time; every later step has the weight `ALPHA`. Waiting and idling are not compute
+time and are never observed, so a full queue does not lower the rate.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ DEFAULT_FPS = 30.0
 
 
 class Cadence:
-    """The estimate of seconds per frame, and the rate that follows from it.
+    """The smoothed compute time per frame, and the frame rate that follows from it.
 
     Args:
-        fps: declared rate; caps, never raises. None: not declared.
-        max_fps: limit above all others.
+        fps: the declared rate, which is an upper limit; None if the model declares none.
+        max_fps: the server's limit, above all others.
     """
 
     def __init__(self, fps: float | None, max_fps: float) -> None:
@@ -31,12 +31,12 @@ class Cadence:
 
     @property
     def seconds_per_frame(self) -> float:
-        """The model's smoothed compute time of one frame, 0 while nothing is known."""
+        """The smoothed compute time of one frame; 0 before the first observation."""
         return self._seconds_per_frame or 0.0
 
     @property
     def fps(self) -> float:
-        """Target rate in frames per second."""
+        """The target rate in frames per second."""
         if self._seconds_per_frame is None:
             return min(self._declared if self._declared is not None else DEFAULT_FPS, self.max_fps)
         ceiling = self._ceiling
@@ -51,11 +51,11 @@ class Cadence:
 
     @property
     def shortest(self) -> float:
-        """The shortest interval that is allowed, in seconds."""
+        """The shortest allowed interval in seconds."""
         return 1 / self._ceiling
 
     def clamped(self, interval: float) -> float:
-        """`interval`, in seconds, or the nearest that is allowed."""
+        """Clamp `interval`, in seconds, to the allowed range."""
         return min(max(interval, self.shortest), max(1 / MIN_FPS, self.shortest))
 
     @property
@@ -63,7 +63,7 @@ class Cadence:
         return min(self._declared if self._declared is not None else self._taken, self.max_fps)
 
     def observe(self, seconds: float, frames: int) -> None:
-        """A step took `seconds` of compute time for `frames` frames."""
+        """Record that a step needed `seconds` of compute time for `frames` frames. Invalid values are ignored."""
         if frames < 1 or not math.isfinite(seconds) or seconds < 0:
             return
         sample = seconds / frames
@@ -74,7 +74,7 @@ class Cadence:
             self._seconds_per_frame += ALPHA * (sample - self._seconds_per_frame)
 
     def limit(self, fps: float) -> None:
-        """More than `fps` is not taken: a rate that was not declared stays below it."""
+        """Limit an undeclared rate to `fps`. A declared rate is not affected."""
         self._taken = fps
 
     def set_fps(self, fps: float) -> None:
@@ -83,7 +83,7 @@ class Cadence:
 
 
 def checked_fps(fps: float) -> float:
-    """`fps` if it can be a rate. Raises ValueError."""
+    """Return `fps`. Raises ValueError unless it is a finite number above 0."""
     if not math.isfinite(fps) or fps <= 0:
         raise ValueError(f"fps must be a finite number above 0, not {fps!r}")
     return fps

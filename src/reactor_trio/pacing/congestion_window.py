@@ -1,27 +1,28 @@
-"""How much may be under way to one viewer, and what quality its link carries.
+"""A congestion window for one video track to one viewer, and the quality that the viewer's link carries.
 
-The server writes into a socket; between it and the viewer lie buffers that hold seconds of video: the kernel's, proxies',
-routers'. Nothing that the server can see tells how full they are, except what the viewer says: `reactor.feedback` names the
-newest frame that it has decoded. So the *window* alone bounds latency: no more is under way than one round trip and one
-frame. What cannot go yet is replaced by what is newer before it is encoded.
+The server writes into a socket. Between it and the viewer are buffers that hold seconds of video: the kernel's, those of
+proxies and of routers. The server cannot see how full they are. It only learns it from the viewer: `reactor.feedback` names
+the newest frame that the viewer has decoded. The window therefore bounds latency: no more than one round trip and one frame
+are in flight. A frame that must wait is replaced, before it is encoded, by a newer one.
 
-* In frames: the round trip in intervals, rounded up, and one. It opens by one for each acknowledgement that came in time,
-  since the first ones of a slow link carry a keyframe's transmission in what looks like its round trip.
-* In bits, once the link's limit is known: what the link carries in a round trip and an interval, and one frame. A
-  keyframe, several times a frame, so shuts the window until it is through.
+* In frames, the window is the round trip in frame intervals, rounded up, plus one. It starts at `FEWEST_FRAMES` and grows by
+  one with each acknowledgement that is not late, because on a slow link the first delays contain the transmission of a
+  keyframe and look like a long round trip.
+* In bits, once the link's limit is known, the window is what the link carries in a round trip and an interval, plus one
+  frame. A keyframe, several times as large as a frame, thus closes the window until it has arrived.
 
-The *round trip* is the least delay from send to acknowledgement of the last `FLOOR_SECONDS`: transmission and decoding
-of a small frame are in it. It is a sliding minimum, so another route is learned; sooner if sending less and less makes no
-difference to the delay. An acknowledgement is *late* if its delay exceeds the round trip and the frame's own transmission by
-half an interval and `TOLERANCE`, or by `TOLERANCE` alone while more is asked of the link than it is known to carry. What
-follows from that is in `rate`, and what it means for the picture in `ladder`.
+The *round trip* is the least delay from send to acknowledgement in the last `FLOOR_SECONDS`. It includes the transmission
+and decoding of a small frame. As a sliding minimum it follows a change of route; it is forgotten sooner if sending less and
+less does not shorten the delay. An acknowledgement is *late* if its delay exceeds the round trip and the frame's own
+transmission by half an interval and `TOLERANCE`, or by `TOLERANCE` alone while the target is above the link's known limit.
+`rate` derives the bitrate from that, and `ladder` the quality of the picture.
 
-A viewer that never acknowledges has no window. One that stops must not be shut out for ever: a frame lost by a broken
-decoder is never acknowledged. So one frame goes out all the same 2, 4, then 8 seconds after the one before, at which an
-idle connection costs nothing and a live one shows itself.
+A viewer that never acknowledges has no window. A viewer that stops acknowledging must not be locked out for ever, since a
+frame lost in a broken decoder is never acknowledged. One frame therefore goes out 2, 4, then every 8 seconds after the last
+one. At that rate an idle connection costs nothing, and a live one recovers.
 
-A viewer may lie. It can only acknowledge what was sent, each frame once, and at best is treated as one that acknowledges
-nothing: no target exceeds full quality.
+A viewer may lie. It can only acknowledge frames that were sent, each of them once. At best it gains what a viewer without
+acknowledgements has: no target exceeds full quality.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dataclasses import dataclass
 from reactor_trio.pacing.bandwidth_estimator import BURST, IN_VAIN, BandwidthEstimator
 from reactor_trio.pacing.bitrate_ladder import BitrateLadder, Quality
 
-#: frames under way that any window allows, and that are remembered where there is none
+#: frames in flight that any window allows; twice as many are remembered where there is no window
 MOST_FRAMES = 32
 FEWEST_FRAMES = 2
 FLOOR_SECONDS = 10.0
@@ -51,7 +52,7 @@ class _Flight:
 
 @dataclass(slots=True)
 class _Start:
-    """The first acknowledgement: of what, after how long, when; and whether the second has come."""
+    """The first acknowledged frame, its delay, and when the acknowledgement came; `over` once the second one has come."""
 
     flight: _Flight
     delay: float
@@ -60,10 +61,10 @@ class _Start:
 
 
 class _SlidingMinimum:
-    """The least of the values of the last `FLOOR_SECONDS`, the newest of which always counts."""
+    """The minimum of the values of the last `FLOOR_SECONDS`; the newest value always counts."""
 
     def __init__(self) -> None:
-        self._values: deque[tuple[float, float]] = deque()  # when and what, both rising
+        self._values: deque[tuple[float, float]] = deque()  # (time, value), both rising
 
     def add(self, value: float, now: float) -> float:
         while self._values and self._values[-1][1] >= value:
@@ -78,19 +79,19 @@ class _SlidingMinimum:
 
 
 class CongestionWindow:
-    """Window and quality for one video track to one viewer.
+    """The congestion window and the quality of one video track to one viewer.
 
     Args:
-        full: bits per second of full quality; infinite until it is described.
-        fps: frames per second that the track nominally has.
-        expected: the viewer is known to acknowledge, so the window holds from the first frame on. Otherwise there is none
-            until the first acknowledgement, and a slow link's buffers are filled meanwhile.
+        full: the bitrate of full quality in bits per second; infinite until `describe` sets it.
+        fps: the nominal frame rate of the track.
+        expected: the viewer is known to acknowledge, so the window holds from the first frame on. Otherwise there is no
+            window before the first acknowledgement, and the buffers of a slow link fill meanwhile.
     """
 
     def __init__(self, full: float = math.inf, fps: float = 30.0, *, expected: bool = False) -> None:
-        #: whether feedback has come
+        #: whether the viewer has acknowledged a frame
         self.active = False
-        #: the least recent delay in seconds, 0 while none is known
+        #: the least delay of recent acknowledgements in seconds; 0 before the first
         self.round_trip = 0.0
         self._expected = expected
         self._fps = fps
@@ -98,7 +99,7 @@ class CongestionWindow:
         self._description: tuple[object, ...] = (full, fps, None, 0, 0)
         self._rate = BandwidthEstimator(full)
         self._floor = _SlidingMinimum()
-        self._floor_since = -math.inf  # of what was sent before, the delay is not the round trip
+        self._floor_since = -math.inf  # the delay of frames sent earlier does not count
         self._flights: deque[_Flight] = deque()
         self._bits = 0.0
         self._allowed = FEWEST_FRAMES
@@ -112,11 +113,12 @@ class CongestionWindow:
     def describe(
         self, full: float, fps: float, codec: str | None = None, width: int = 0, height: int = 0, now: float = 0.0
     ) -> None:
-        """The track is so from now on; the same again changes nothing.
+        """Set the properties of the track at full quality. Equal values change nothing.
 
         Args:
-            full, fps: as at the start.
-            codec, width, height: at full quality. None: only the bitrate is adapted.
+            full: the bitrate in bits per second.
+            fps: the nominal frame rate.
+            codec, width, height: if the codec is None, only the bitrate is adapted.
         """
         description = (full, fps, codec, width, height)
         if description == self._description:
@@ -129,21 +131,23 @@ class CongestionWindow:
 
     @property
     def quality(self) -> Quality:
-        """What encoder and sender should aim at now."""
+        """The quality that encoder and sender should use now."""
         return self._quality
 
     @property
     def interval(self) -> float:
-        """Seconds between two frames that are meant to be sent."""
+        """Seconds between two frames, as the present quality intends to send them."""
         return self._quality.divisor / self._fps
 
     @property
     def in_flight(self) -> int:
-        """Frames under way."""
+        """Frames that were sent and not yet acknowledged."""
         return len(self._flights)
 
     def sent(self, seq: int, size: int, now: float) -> None:
-        """Frame `seq` of `size` bytes begins to be written. Numbers rise; what does not is not measured."""
+        """Record that the server begins to write frame `seq` of `size` bytes. A number that is not above all earlier ones is
+        ignored.
+        """
         if seq <= self._newest:
             return
         if self._flights and self._windowed and not self._has_room():
@@ -157,7 +161,7 @@ class CongestionWindow:
         self._rate.sent(now)
 
     def acknowledged(self, seq: int, now: float) -> None:
-        """The viewer has done with frame `seq` and all before it. What is not under way is ignored."""
+        """Record that the viewer has finished with frame `seq` and all before it. Ignored if `seq` is not in flight."""
         if not self._flights or not self._flights[0].seq <= seq <= self._newest:
             return
         self.active = True
@@ -184,7 +188,9 @@ class CongestionWindow:
         self._aim(now)
 
     def skipped(self, now: float) -> None:
-        """A frame was replaced by a newer one because the window was shut. What the divisor leaves out is no such frame."""
+        """Record that a newer frame replaced one because the window was closed. Frames that the divisor leaves out do not
+        count.
+        """
         if self._windowed:
             self._rate.skipped(now)
 
@@ -193,15 +199,16 @@ class CongestionWindow:
         return not self._windowed or not self._flights or self._has_room() or now >= self.reopens_at()
 
     def reopens_at(self) -> float:
-        """When `open` becomes true at the latest, acknowledged or not; in the past if there is no need to wait."""
+        """When `open` becomes true even without an acknowledgement; minus infinity if there is no need to wait."""
         return self._sent_at + self._probe if self._flights and self._windowed else -math.inf
 
     def _learn_at_start(self, flight: _Flight, bits: float, delay: float, now: float) -> None:
-        """Tell transmission from round trip by the first two acknowledgements.
+        """Separate transmission time from round trip with the first two acknowledgements.
 
-        The first is of a keyframe, whose transmission on a slow link is most of its delay. If the second frame was sent
-        before it came, the link may have worked on that alone in between. It has if the two are further apart than the
-        frames were sent; or, where the write was held up, if the keyframe's delay has room for its transmission.
+        The first frame is a keyframe, and on a slow link most of its delay is transmission. If the second frame was sent
+        before the first acknowledgement, the link may have been busy with the second frame alone between the two
+        acknowledgements. That is so if the acknowledgements are further apart than the sends; or, where the write itself was
+        delayed, if the keyframe's delay is long enough for its transmission.
         """
         if self._start is None:
             self._start = _Start(flight, delay, now)

@@ -1,41 +1,49 @@
-"""How fast a model runs that declares no rate: not faster than its frames can be encoded for those who watch.
+"""A cap on the frame rate of a model that declares none: no faster than the viewers' encoders keep up.
 
-What nobody gets is not worth computing, and takes from encoders the processor that they need: a model that ran three times
-as fast as its encoder halved what arrived on two cores. So the ceiling follows the share of frames that were replaced
-because every viewer's encoder was still at work. Far off, it comes down to what was taken; near by, it rises while that
-share is below the one aimed at, faster the longer there is none, and falls while it is above. A link that carries less is
-no reason: then frames are left out for its viewer, and the model goes on. A declared rate is left alone: it may be the
-speed of a world.
+Frames that no viewer receives waste compute, and they take processor time from the encoders: on two cores, a model that ran
+three times as fast as its encoder halved the frames that arrived. The cap therefore follows the share of frames that were
+replaced because every viewer's encoder was busy:
+
+* If the share is above `FAR`, or if there is no cap yet and the share is above `AIM`, the cap drops to the rate that was
+  delivered.
+* Otherwise the cap rises while the share is below `AIM`, faster the longer no frame was replaced, and falls while the share
+  is above it.
+
+A slow link does not lower the cap: the server then drops frames for that viewer, and the model keeps its rate. A declared
+rate is never capped, since it may be the speed of a simulated world.
 """
 
 from __future__ import annotations
 
 import math
 
-#: What is looked at together: at least so many frames, and so many seconds, which a new encoder needs to get going.
+#: The shortest measurement window: frames, and seconds. A new encoder needs that long to get up to speed.
 FRAMES, SECONDS = 30, 0.25
-#: The share of frames replaced that is aimed at: without any nobody would know that there is not room for more.
+#: The intended share of replaced frames. It is above 0, because at 0 the encoders might have room for more.
 AIM = 0.04
-#: The share from which on it comes down at once.
+#: Above this share the cap drops at once.
 FAR = 0.25
-#: The most by which it rises in one go.
+#: The largest rise in one step, as a fraction of the cap.
 HIGHER = 0.25
 
 
 class FrameRateCap:
-    """The ceiling of one session, in frames per second; infinite while every frame is taken."""
+    """The frame rate cap of one session, in frames per second; infinite while the encoders take every frame."""
 
     def __init__(self) -> None:
         self.fps = math.inf
         self._since: float | None = None
         self._handed = 0
         self._outpaced = 0
-        self._room = 0  # how often in a row none was replaced
+        self._room = 0  # windows in a row without a replaced frame
 
     def handed(self, now: float, outpaced: bool) -> bool:
-        """A frame was handed at `now`. `outpaced`: it replaced one that no viewer got, as encoders were busy.
+        """Record a frame handed to the encoders at `now`.
 
-        Returns whether `fps` has changed.
+        Args:
+            outpaced: the frame replaced one that no viewer received, because every encoder was busy.
+
+        Returns True if `fps` has changed.
         """
         if self._since is None:
             self._since = now

@@ -1,14 +1,14 @@
-"""How far the model may run ahead of what is shown.
+"""A forecast of playout, made on the model's side: how far the model may run ahead of what is shown.
 
-Two rules. A *pipeline* starts a step just in time: when what is queued and shown lasts no longer than the step will take,
-plus a margin (see `StepMargin`). So a fast model computes from fresh commands, and a slow one never waits. A *run loop*
-fills the buffer and then waits in `emit()`: the frame on screen and those behind it fill `capacity` places.
+Two rules use it. A *pipeline* starts each step just in time: when the queued frames and the one on screen last no longer
+than the step will take, plus a margin (see `StepMargin`). A fast model thus computes from fresh commands, and a slow one
+never waits. A *run loop* fills the buffer and then waits in `emit()`: the frame on screen and those behind it fill
+`capacity` places.
 
-The frames are played on the other loop, by `PresentationTimeline`, whose rule is simple enough to be followed from here: a
-frame is shown when the one before it ends, or when it was ready if that is later. So the model's side knows without being
-told when a place becomes free, and need not be woken for it. The other side says which frames it has shown all the same, and
-at once if one was not shown when that rule says; `assume=False` is for a player that waits for others, whose word must be
-awaited.
+Playout happens on the other loop, by `PresentationTimeline`. Its rule is simple enough to repeat here: a frame is shown when
+the previous one ends, or when it was ready if that is later. The model's side therefore computes when a place becomes free,
+and needs no wake-up for it. The playout side still reports the frames that it has shown, and it reports at once if it did
+not follow the rule. With `assume=False` the forecast relies on these reports alone, for a playout that waits for others.
 """
 
 from __future__ import annotations
@@ -29,70 +29,74 @@ class _Queued:
 
 
 class PlayoutForecast:
-    """What the model side knows of the frames it has made and that are not played to their end.
+    """The forecast for the frames of one session that were made and are not yet shown to their end.
 
     Args:
-        capacity: frames that may be queued; grows to the size of a batch.
-        assume: whether a frame may be taken as shown when it is due, before the word that it was.
+        capacity: how many frames may be queued; it grows to the size of a batch.
+        assume: count a frame as shown when it is due, before playout reports it.
     """
 
     def __init__(self, capacity: int, *, assume: bool = True) -> None:
         self._capacity = capacity
         self._assume = assume
         self.capacity = capacity
-        self._queued: deque[_Queued] = deque()  # put, and not yet said to be shown
-        self._until = -math.inf  # when the newest frame that was said to be shown ends
+        self._queued: deque[_Queued] = deque()  # put, and not yet reported as shown
+        self._until = -math.inf  # when the newest frame reported as shown ends
 
     def make_room_for(self, batch: int) -> None:
-        """A batch is to be put: the buffer holds at least one batch."""
+        """Set the capacity so that the buffer holds at least one batch of `batch` frames."""
         self.capacity = max(self._capacity, batch)
 
     def put(self, ready: float, duration: float, paced: bool = True) -> None:
-        """A frame ready at `ready` that lasts `duration` seconds was queued; not `paced`: audio fixes its duration."""
+        """Record a queued frame that was ready at `ready` and lasts `duration` seconds. `paced` is False if audio fixes its
+        duration.
+        """
         self._queued.append(_Queued(ready, duration, paced))
 
     def handed(self, until: float) -> None:
-        """The oldest queued frame is shown, until `until`."""
+        """Record that the oldest queued frame is shown now, until `until`."""
         if self._queued:
             self._queued.popleft()
         self._until = until
 
     def shown(self, until: float) -> None:
-        """The frame on screen ends at `until`."""
+        """Record that the frame on screen now ends at `until`."""
         self._until = until
 
     def retimed(self, interval: float) -> None:
-        """Each queued frame whose duration is not fixed is to last `interval` seconds."""
+        """Give each queued paced frame the duration `interval`, in seconds."""
         for frame in self._queued:
             if frame.paced:
                 frame.duration = interval
 
     def flushed(self, now: float) -> None:
-        """What was queued is gone, but for what is on screen by now."""
+        """Forget the queued frames, except the one that is on screen at `now`."""
         _waiting, self._until = self._at(now)
         self._queued.clear()
 
     def waiting(self, now: float) -> int:
-        """Frames that are queued behind the one on screen."""
+        """The number of frames queued behind the one on screen."""
         return len(self._at(now)[0])
 
     def step_at(self, now: float, step_seconds: float, margin: float) -> float:
-        """When a pipeline's next step may start: it takes `step_seconds`, and shall end `margin` before it is needed."""
+        """When a pipeline's next step may start, so that it ends `margin` seconds before its frames are needed. It takes
+        `step_seconds`.
+        """
         waiting, until = self._at(now)
         room = self._next_shown(until) if len(waiting) >= self.capacity else -math.inf
         return max(_runs_dry(waiting, until, now) - step_seconds - margin - EPSILON, room)
 
     def runs_dry(self, now: float) -> float:
-        """When all that is queued and shown has been shown to its end."""
+        """When the last queued frame ends."""
         return _runs_dry(*self._at(now), now)
 
     def queue_at(self, now: float) -> float:
-        """When a pipeline's frame finds room behind those that wait."""
+        """When the queue has room for a pipeline's frame."""
         waiting, until = self._at(now)
         return now if len(waiting) < self.capacity else self._next_shown(until)
 
     def emit_at(self, now: float) -> float:
-        """When a run loop's frame finds room, the frame on screen counted."""
+        """When the buffer has room for a run loop's frame; the frame on screen takes a place too."""
         waiting, until = self._at(now)
         if len(waiting) >= self.capacity:
             return self._next_shown(until)
@@ -101,7 +105,7 @@ class PlayoutForecast:
         return now
 
     def _at(self, now: float) -> tuple[list[_Queued], float]:
-        """The frames that wait at `now`, and when the one on screen ends."""
+        """The frames that are queued at `now`, and when the one on screen ends."""
         until, shown = self._until, 0
         if self._assume:
             for frame in self._queued:

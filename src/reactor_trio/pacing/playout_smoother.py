@@ -1,51 +1,52 @@
-"""How long each frame of a pipeline is shown, so that a model whose steps differ is seen evenly.
+"""How long each frame of a pipeline is shown, so that a model with uneven steps plays evenly.
 
-A model that is slower than its declared rate begins a step as soon as the one before has ended. What a step took too long is
-then late for good: the moments at which frames are ready wander, and no fixed rate can follow them. Shown as they come, the
-frames jitter as the steps do; shown at the rate of the last step they jitter more, since half of them come late.
+A model that is slower than its declared rate begins each step when the previous one ends, so the time by which a step
+overran is lost. The moments at which frames are ready wander, and no fixed rate can follow them. Frames shown as they come
+jitter as the steps do; frames shown at the rate of the last step jitter more, since half of them come late.
 
-So playout follows the model as a phase-locked loop follows a signal. *Frequency*: the smoothed time from step to step, with
-all that passes between two of them. *Phase*: a frame shall wait a little before it is shown, as in the jitter buffer of a
-call: as much as a recent step overran, the few worst left out. Each step corrects a part of what the wait differs from that,
-so nothing is fast-forwarded. A model whose steps take equally long waits for nothing, and one that is faster than its
-declared rate never comes to this: its `StepMargin` starts steps early enough.
+Playout therefore follows the model as a phase-locked loop follows a signal. The *frequency* is the smoothed time from step
+to step, with everything that happens in between. The *phase* is a short wait before a frame is shown, as in the jitter
+buffer of a call: as long as recent steps overran, without the few worst ones. Each step corrects a part of the difference
+between the actual wait and this one, so nothing is fast-forwarded. A model with equal steps waits for nothing. A model that
+is faster than its declared rate does not use this: its `StepMargin` starts steps early enough.
 
-A step that overran by more than one interval counts for one interval unless the next does so, too: one stall, a gap that
-nothing can hide, does not slow down what comes after it. A model that has become much faster is followed at once.
+A step that overran by more than one interval counts as one interval unless the next step overruns as much: a single stall is
+a gap that nothing can hide, and must not slow down the frames after it. A model that has become much faster is followed at
+once.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-#: How much a step counts for the frequency, for each of its frames, and at most.
+#: The weight of a step in the frequency: per frame, and at most.
 ALPHA = 0.1
 MOST = 0.3
-#: The part of a wait too long or too short that is corrected with each step.
+#: The part of the phase error that each step corrects.
 GAIN = 0.15
-#: Frames that wait too long are shown faster by this part at most.
+#: The largest part by which frames that wait too long are shortened.
 FASTER = 0.25
-#: Steps whose overruns are remembered, and how many of a hundred are left out as the worst.
+#: Steps whose overruns are remembered, and the percentage that is left out as the worst.
 REMEMBERED = 120
 WORST = 3
-#: The longest that a frame shall wait: in intervals, and in seconds, since who shows few frames has no use for more.
+#: The longest intended wait: in intervals, and in seconds, because a longer wait gains nothing at a low frame rate.
 DELAY = 0.5
 LONGEST = 0.03
-#: How many such waits the model may be ahead of what is shown.
+#: How far the model may be ahead of what is shown, in multiples of the intended wait.
 AHEAD = 3.0
-#: The first steps: caches fill, kernels are chosen, and each that is faster shows how fast the model really is.
+#: The first steps, while caches fill and kernels are chosen. Each faster step replaces the frequency.
 WARM_UP = 12
 
 
 class PlayoutSmoother:
-    """The tempo of one session. Times in seconds."""
+    """The playout smoother of one session. Times are in seconds."""
 
     def __init__(self) -> None:
-        #: from the begin of a step to the begin of the next, 0 while nothing is known
+        #: the smoothed time from the start of a step to the start of the next; 0 before the first step
         self.cycle = 0.0
-        #: how long a frame shall wait before it is shown
+        #: the intended wait of a frame before it is shown
         self.delay = 0.0
-        #: whether the newest step shows that those before it say nothing, the model being faster
+        #: whether the newest step has replaced the frequency, because the model has become faster
         self.anew = False
         self._frames = 1
         self._observed = 0
@@ -54,11 +55,13 @@ class PlayoutSmoother:
 
     @property
     def ahead(self) -> float:
-        """How far the model may be ahead of what is shown, at most one interval."""
+        """How far the model may be ahead of what is shown: at most one interval."""
         return min(AHEAD * self.delay, self.cycle / self._frames)
 
     def observe(self, seconds: float, frames: int) -> None:
-        """A step of `frames` frames took `seconds`, with what passed since the one before unless that was a wait."""
+        """Record that a step of `frames` frames took `seconds`, including the time since the previous step unless that was a
+        wait.
+        """
         self._observed += 1
         self.cycle *= frames / self._frames
         self._frames = frames
@@ -75,7 +78,7 @@ class PlayoutSmoother:
         self._overran, self._halved = overrun > interval, halved
 
     def duration(self, wait: float) -> float:
-        """Seconds that each frame of the newest step shall be shown, when the first of them is shown in `wait` seconds."""
+        """The duration in seconds of each frame of the newest step, if its first frame is shown in `wait` seconds."""
         return (self.cycle + max(GAIN * (self.delay - wait), -FASTER * self.cycle)) / self._frames
 
     def _usual_overrun(self) -> float:

@@ -1,13 +1,14 @@
-"""Whose step comes next on a thread that several sessions share: deficit round robin by step time.
+"""Which session runs its step next on a shared thread: deficit round robin by step time.
 
-Each seat has a balance of seconds. A turn takes from it what the step took, which is known only afterwards; when none of
-those who ask may go, all are given the same quantum, the shortest usual step among them, as often as it takes until one may.
-So all who ask get the same time, whatever their steps take: of steps of 10 and 30 ms three of the one for each of the other.
+Each session has a balance in seconds. A turn costs what its step took, which is known only afterwards. If no session that
+asks may go, all of them get the same quantum, the shortest usual step among them, as often as needed until one may go. All
+sessions that ask thus get the same time, whatever their steps take: with steps of 10 ms and 30 ms, the first runs three
+steps for each step of the second.
 
-A seat may go while it owes no more than half of its usual step. That is rounding: equal steps take turns strictly, though
-each differs a little from the one before, and no seat ever goes twice where another could go once. Who does not ask saves
-nothing up. A first step is often a compilation, so it is free and says nothing of what is usual; and one stall costs no more
-than a few usual steps.
+A session may go while it owes no more than half of its usual step. This absorbs rounding: sessions with equal steps strictly
+alternate although each step differs a little, and no session goes twice where another could go once. A session that does not
+ask saves nothing up. The first step is often a compilation, so it is free and does not count towards the usual step. One
+stall costs no more than a few usual steps.
 """
 
 from __future__ import annotations
@@ -15,28 +16,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-#: How much a step counts for what is usual.
+#: The weight of a new step in the usual step.
 ALPHA = 0.3
-#: The most that a seat may owe, in usual steps.
+#: The largest debt, in usual steps.
 MOST_OWED = 4.0
-#: The shortest quantum, in seconds: steps that take no time take turns all the same.
+#: The shortest quantum in seconds, so that steps that take no time still take turns.
 LEAST = 1e-6
-#: Sums of the same times in another order differ by less than this.
+#: Rounding errors in sums of times are smaller than this.
 EPSILON = 1e-9
 
 
 @dataclass(slots=True)
 class _Account:
-    balance: float = 0.0  # seconds; negative: it owes
-    usual: float = 0.0  # seconds of its usual step, 0 while nothing is known
+    balance: float = 0.0  # seconds; negative is a debt
+    usual: float = 0.0  # the smoothed step time in seconds; 0 before the second step
     steps: int = 0
-    spent: float = 0.0  # seconds since it asked last
+    spent: float = 0.0  # seconds used since the last `ask`
 
     def may_go(self) -> bool:
         return self.balance >= -self.usual / 2 - EPSILON
 
     def settle(self) -> None:
-        """Its step is over; one that took no time at all says nothing."""
+        """Charge the finished step. A step that took no time is ignored."""
         seconds, self.spent = self.spent, 0.0
         if seconds <= 0:
             return
@@ -50,7 +51,7 @@ class _Account:
 
 
 class RoundRobin:
-    """The order of turns of any number of seats, known by their numbers."""
+    """The order of turns among sessions, which are known by their seat numbers."""
 
     def __init__(self) -> None:
         self._accounts: dict[int, _Account] = {}
@@ -58,21 +59,21 @@ class RoundRobin:
         self._last = -1
 
     def ask(self, seat: int) -> None:
-        """It wants a turn for its next step; a seat that was never heard of owes nothing."""
+        """Queue `seat` for a turn. A new seat owes nothing."""
         self._accounts.setdefault(seat, _Account()).settle()
         self._asking.add(seat)
 
     def withdraw(self, seat: int) -> None:
-        """It wants none any more."""
+        """Take back the request of `seat`."""
         self._asking.discard(seat)
 
     def leave(self, seat: int) -> None:
-        """It is gone."""
+        """Remove `seat` and its balance."""
         self._asking.discard(seat)
         self._accounts.pop(seat, None)
 
     def next(self) -> int | None:
-        """Whose turn it is, None if nobody asks; that one asks no longer."""
+        """Choose the seat whose turn it is, and take it out of the queue; None if the queue is empty."""
         if not self._asking:
             return None
         asking = sorted(self._asking, key=lambda seat: (seat <= self._last, seat))
@@ -85,7 +86,7 @@ class RoundRobin:
         return self._last
 
     def used(self, seat: int, seconds: float) -> None:
-        """It has used the thread for so long, in its turn or outside of one."""
+        """Record that `seat` used the thread for `seconds`, in its turn or outside it."""
         if (account := self._accounts.get(seat)) is not None:
             account.spent += seconds
 

@@ -1,25 +1,25 @@
-"""How long before it is needed a step should end.
+"""How early a pipeline starts a step: the margin between the end of a step and the moment its frames are needed.
 
-A step that starts early computes from old commands; one that starts late leaves a gap in the picture. So the margin follows
-what this model on this machine has needed: the most that a recent step took longer than predicted, its late start included,
-and a little for the way to the other loop. It never exceeds one interval, and it is one interval until enough is known.
+A step that starts early computes from old commands; one that starts late leaves a gap in the picture. The margin is the
+largest overrun of the recent steps beyond their predicted end, late starts included, plus a little time to reach the other
+loop. It never exceeds one interval, and it is one interval until enough steps are known.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-#: Steps that are remembered: about one in so many may need more than any of those before it.
+#: Steps that are remembered. About one step in this number may overrun more than all before it.
 REMEMBERED = 120
-#: Steps that must be known before the margin shrinks. The first two are not among them: they are often a warm-up.
+#: Steps that must be known before the margin shrinks. The first `WARM_UP` steps do not count.
 NEEDED = 10
 WARM_UP = 2
-#: Seconds that are always added, for the way to the other loop.
+#: Seconds that are always added, for the frame to reach the other loop.
 LEAST = 0.0005
 
 
 class StepMargin:
-    """The margin of one session's steps."""
+    """The step margin of one session."""
 
     def __init__(self) -> None:
         self._overruns: deque[float] = deque(maxlen=REMEMBERED)
@@ -27,7 +27,7 @@ class StepMargin:
         self._longest = 0.0
 
     def observe(self, overrun: float) -> None:
-        """A step ended `overrun` seconds later than was expected when it was planned; negative: earlier."""
+        """Record that a step ended `overrun` seconds later than planned; negative if earlier."""
         if self._ignored < WARM_UP:
             self._ignored += 1
             return
