@@ -1,4 +1,6 @@
-"""Frames: from what a model yields to bundles (`frames`), to a packet's payload (`codecs`), and from one (`decoders`)."""
+"""Video frames and audio samples: accepted from a model (`frames`), encoded for the wire (`codecs`), decoded from it
+(`decoders`).
+"""
 
 from reactor_trio.media.bitrates import Target as Target
 from reactor_trio.media.bitrates import full_bitrate as full_bitrate

@@ -1,6 +1,6 @@
-"""How many bits a second a track takes at full quality, and what an encoder is opened with to come near a target.
+"""How many bits per second a track needs at full quality, and how to open an encoder for a target bitrate.
 
-Nothing here encodes. Time is that of the frames, counted at the rate that the target states: an encoder reads no clock.
+Nothing here encodes. Time is counted in frames at the rate that the target states: an encoder reads no clock.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import msgspec
 
 from reactor_trio.media.codec_settings import CodecSettings
 
-#: what no encoder is asked to go below, in bits per second
+#: the lowest bitrate that any encoder is asked for, in bits per second
 LEAST = 32_000
 
-#: how much faster frames may come than an encoder was opened for that heeds their times: as of the slowest divisor
+#: an encoder that heeds timestamps takes frames this many times faster than it was opened for; no divisor is larger
 TIMED_FASTER = 3
 
-#: frame rates that encoders are opened with
+#: the frame rates that encoders are opened with
 _RATES = (1, 2, 3, 5, 8, 10, 12, 15, 20, 24, 25, 30, 40, 48, 50, 60, 72, 90, 120, 144, 180, 240, 360, 480, 600, 1000)
 
 
@@ -26,7 +26,7 @@ class Target(msgspec.Struct, frozen=True):
 
     Attributes:
         bitrate: bits per second.
-        fps: frames per second that it will be given; those dropped before encoding do not count.
+        fps: frames per second that the encoder will receive; frames dropped before encoding do not count.
         scale: of width and height, above 0 and at most 1.
     """
 
@@ -36,17 +36,17 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """What an encoder is opened with: `bitrate` in bits per second for frames that come at `fps`."""
+    """The parameters that an encoder is opened with: `bitrate` in bits per second, for frames that come at `fps`."""
 
     bitrate: int
     fps: int
 
 
 def full_bitrate(codec: str, width: int, height: int, fps: float, settings: CodecSettings) -> float:
-    """Bits per second at which more would hardly be seen: what a link that carries everything is given.
+    """The bitrate of full quality in bits per second, above which a viewer would hardly see a difference.
 
-    2 Mb/s for 640x480 and 5 Mb/s for 1280x720 at 30 frames per second in the codecs between frames, or what the settings
-    say. JPEG takes what its declared quality takes on a grainy picture; raw and lossless take what they take.
+    The codecs with inter frames get 2 Mb/s for 640x480 and 5 Mb/s for 1280x720 at 30 frames per second, or the bitrate of
+    the settings. JPEG gets what its declared quality needs for a grainy picture. Raw and lossless get what they need.
     """
     pixels = width * height
     match codec:
@@ -63,33 +63,34 @@ def full_bitrate(codec: str, width: int, height: int, fps: float, settings: Code
 
 
 def jpeg_scale(quality: float) -> float:
-    """By how many hundredths libjpeg multiplies the standard quantisation tables at a quality."""
+    """The percentage by which libjpeg scales the standard quantisation tables at `quality`."""
     quality = min(max(quality, 1.0), 99.5)
     return 5000 / quality if quality < 50 else 200 - 2 * quality
 
 
 def nominal_fps(fps: float) -> int:
-    """The frame rate to open an encoder with that is given `fps` frames a second: an even one, not below it."""
+    """The frame rate to open an encoder with for `fps` frames per second: the next common rate that is not lower."""
     return next((rate for rate in _RATES if rate >= fps / 1.02), _RATES[-1])
 
 
 class Plan(ABC):
-    """When an encoder is opened anew, and with what; each time costs a keyframe."""
+    """Decides when to reopen an encoder, and with which parameters. Each reopening costs a keyframe."""
 
     def __init__(self) -> None:
         self.opened: Opening | None = None
 
     def forget(self) -> None:
-        """Open anew in any case, as for another size."""
+        """Make the next `decide` reopen the encoder, as for another picture size."""
         self.opened = None
 
     def decide(self, target: Target, full: float, keyframe: bool = False) -> Opening | None:
-        """What to open the encoder with before the next frame; None: go on.
+        """The parameters to open the encoder with before the next frame, or None to keep it open. Call it once for each
+        frame.
 
         Args:
-            target: what is aimed at.
-            full: the bitrate at full quality.
-            keyframe: whether the next frame is a keyframe anyway.
+            target: the present target.
+            full: the bitrate of full quality.
+            keyframe: the next frame is a keyframe anyway.
         """
         bitrate, fps = max(target.bitrate, LEAST), nominal_fps(target.fps)
         opened = self.opened
@@ -101,7 +102,7 @@ class Plan(ABC):
         return self.opened
 
     def _most_fps(self, opened: Opening) -> float:
-        """Up to which frame rate the open encoder will do."""
+        """The highest frame rate that the open encoder can take."""
         return opened.fps
 
     @abstractmethod
@@ -111,19 +112,20 @@ class Plan(ABC):
     def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening: ...
 
     def live(self, target: Target) -> int | None:
-        """The bitrate to set on the open encoder; None for one that cannot change it."""
+        """The bitrate to set on the open encoder; None for an encoder that cannot change it."""
         return None
 
 
 class LivePlan(Plan):
-    """For an encoder with a constant bitrate that can be lowered and raised below the ceiling it was opened with.
+    """For an encoder whose constant bitrate can change while it is open, below the ceiling that it was opened with.
 
-    It gives each frame `bitrate / fps` bits with the frame rate it was opened with, whatever the times of the frames say, so
-    the bitrate it is told is that of the target at this rate. The ceiling also bounds a keyframe (a quarter of a second of
-    it), so for a thin link the encoder is opened with a low one. Between "above the ceiling" and "below a quarter of it"
-    nothing is opened, and a new ceiling leaves room on both sides of the target, so it does not flap. A keyframe that is
-    wanted anyway pays for a new ceiling already below half of it: after a still picture the buffer is full, and all of it
-    would be the keyframe's, two thirds of a second of a link that carries a quarter of the ceiling.
+    Such an encoder gives each frame `bitrate / fps` bits with the frame rate of its opening, whatever the timestamps say.
+    The bitrate that it is given is therefore the target's, converted to that frame rate. The ceiling also bounds a keyframe
+    (to a quarter of a second of the ceiling), so for a thin link the encoder is opened with a low one. The encoder is
+    reopened if the target is above the ceiling or below a quarter of it. The new ceiling leaves room on both sides of the
+    target, so that the encoder is not reopened again at once. If a keyframe is due anyway, a target below half of the
+    ceiling is reason enough: after a still picture the encoder's buffer is full, and the keyframe would use all of it, which
+    is two thirds of a second of a link that carries a quarter of the ceiling.
     """
 
     ROOM = 1.5
@@ -144,7 +146,7 @@ class LivePlan(Plan):
         return Opening(round(ceiling * nominal / fps), nominal)
 
     def live(self, target: Target) -> int | None:
-        """The target's bitrate at the rate of the open encoder, its ceiling at most."""
+        """The target's bitrate, converted to the frame rate of the open encoder; at most its ceiling."""
         assert self.opened is not None
         return min(round(max(target.bitrate, LEAST) * self.opened.fps / target.fps), self.opened.bitrate)
 
@@ -152,12 +154,13 @@ class LivePlan(Plan):
 class SteppedPlan(Plan):
     """For an encoder that keeps the bitrate it was opened with, so that each change costs a keyframe.
 
-    It follows at once to less than half, and to anything below it with a keyframe that is wanted anyway; else `PAUSE`
-    seconds after the last change. A rise is a guess, on a thin link one that fails: the link says what it carries only when
-    it is asked for more. After a rise that had to be taken back the next one waits twice as long, `LONGEST` at most.
+    The encoder is reopened at once for less than half of its bitrate, and for any lower one if a keyframe is due anyway.
+    Otherwise it is reopened `PAUSE` seconds after the last change. A rise is a guess, and on a thin link a wrong one: the
+    link's limit shows only when more is sent. After a rise that had to be taken back, the next rise waits twice as long, at
+    most `LONGEST`.
 
     Args:
-        timed: whether its rate control heeds the times of the frames; else it is as of `LivePlan`.
+        timed: the encoder's rate control heeds the timestamps of frames; if not, it works as `LivePlan` says.
     """
 
     PAUSE, LONGEST = 5.0, 20.0
@@ -170,7 +173,7 @@ class SteppedPlan(Plan):
         self._patience = self.PAUSE
 
     def decide(self, target: Target, full: float, keyframe: bool = False) -> Opening | None:
-        """To be asked once for each frame."""
+        """Decide as `Plan` does, and count the time by frames."""
         self._elapsed += 1 / target.fps
         before = self.opened
         opening = super().decide(target, full, keyframe)
@@ -181,7 +184,7 @@ class SteppedPlan(Plan):
         return opening
 
     def _learn(self, rises: bool) -> None:
-        """The encoder is opened with a higher or a lower bitrate."""
+        """Adapt the patience to a reopening with a higher or a lower bitrate."""
         if self._rose:
             taken_back = not rises and self._elapsed <= 2 * self.PAUSE
             self._patience = min(2 * self._patience, self.LONGEST) if taken_back else self.PAUSE
@@ -207,7 +210,7 @@ class SteppedPlan(Plan):
 
 
 class FixedPlan(Plan):
-    """For an encoder without a bitrate."""
+    """For an encoder that ignores bitrates."""
 
     def _outgrown(self, opened: Opening, bitrate: float, fps: float, keyframe: bool) -> bool:
         return False

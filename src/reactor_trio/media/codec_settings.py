@@ -1,4 +1,4 @@
-"""How frames are encoded: what the manifest's `runtime.codec` says."""
+"""The settings for encoding: `runtime.codec` of the manifest."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from msgspec import Meta
 
 
 class CodecSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which encoders run, and how well they may do it.
+    """Which encoders run, and at which quality.
 
     Attributes:
-        jpeg_quality: of JPEG frames, 1 to 100.
-        h264: what encodes H.264; "auto" is NVENC for frames that lie on a device where it opens, else libx264.
-        preset: of libx264; `realtime` is its `ultrafast` with the two things that are seen most when they lack, the
+        jpeg_quality: quality of JPEG frames, 1 to 100.
+        h264: the H.264 encoder; "auto" is NVENC, if it opens, for frames that lie on a device, else libx264.
+        preset: libx264's preset; `realtime` is its `ultrafast` with the two features whose absence is most visible: the
             deblocking filter and adaptive quantisation.
-        bitrate: the most that a video track takes, in bits per second; None: by its size and rate.
-        timeout: seconds in which a library encodes or decodes one frame, or counts as failed.
+        bitrate: the highest bitrate of a video track in bits per second; None: by its size and rate.
+        timeout: seconds in which a library must encode or decode one frame; otherwise it counts as failed.
     """
 
     jpeg_quality: Annotated[int, Meta(ge=1, le=100)] = 80

@@ -1,4 +1,4 @@
-"""The strings by which WebCodecs names a codec with profile and level: from the bitstream, or from the tables of levels."""
+"""The strings that name a codec with its profile and level in WebCodecs: from the bitstream, or from tables of levels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _VP9 = (
     (61, 35_651_584, 2_353_004_544, 240e6), (62, 35_651_584, 4_706_009_088, 480e6),
 )  # fmt: skip
 
-#: the same of AV1, Main tier, from annex A.3 of its specification; the level is `seq_level_idx`
+#: the same for AV1, Main tier, from annex A.3 of its specification; the level is `seq_level_idx`
 _AV1 = (
     (0, 147_456, 4_423_680, 1.5e6), (1, 278_784, 8_363_520, 3e6), (4, 665_856, 19_975_680, 6e6),
     (5, 1_065_024, 31_950_720, 10e6), (8, 2_359_296, 70_778_880, 12e6), (9, 2_359_296, 141_557_760, 20e6),
@@ -21,7 +21,7 @@ _AV1 = (
 
 
 def avc_string(annex_b: memoryview) -> str | None:
-    """`avc1.PPCCLL` of the first sequence parameter set in an Annex B packet; None if it has none."""
+    """`avc1.PPCCLL` of the first sequence parameter set in an Annex B packet; None if the packet has none."""
     data = bytes(annex_b[:4096])
     at = data.find(b"\x00\x00\x01")
     while 0 <= at <= len(data) - 7:

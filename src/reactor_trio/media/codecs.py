@@ -1,4 +1,4 @@
-"""Which codecs this installation encodes, with what, and the choice among them."""
+"""Which codecs this installation can encode, with which encoders, and the choice among them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from reactor_trio.media.nvenc import H264Encoder, nvenc_refusal
 from reactor_trio.media.opus import OpusEncoder
 from reactor_trio.media.vpx_av1 import Av1Encoder, Vp8Encoder, Vp9Encoder
 
-#: how to get what is missing
+#: how to install the missing encoders
 EXTRA = 'pip install "reactor-trio[video]"'
 
-#: what FFmpeg must have to encode a codec, best codec first; without one nothing but ourselves is needed
+#: codec -> (the FFmpeg encoder that it needs, or None; how to make ours), best codec first
 _VIDEO: dict[str, tuple[str | None, Callable[[CodecSettings], Encoder]]] = {
     "h264": ("libx264", H264Encoder),
     "vp8": ("libvpx", Vp8Encoder),
@@ -33,7 +33,7 @@ _VIDEO: dict[str, tuple[str | None, Callable[[CodecSettings], Encoder]]] = {
     "raw": (None, lambda settings: RawEncoder()),
 }
 
-#: the same for audio
+#: the same for audio codecs
 _AUDIO: dict[str, tuple[str | None, Callable[[TrackSpec], Encoder]]] = {
     "opus": ("libopus", OpusEncoder),
     "pcm_s16le": (None, lambda spec: PcmEncoder()),
@@ -41,40 +41,40 @@ _AUDIO: dict[str, tuple[str | None, Callable[[TrackSpec], Encoder]]] = {
 
 
 def video_codecs() -> tuple[str, ...]:
-    """What this installation encodes, best first."""
+    """The video codecs that this installation encodes, best first."""
     return tuple(codec for codec, (needed, _) in _VIDEO.items() if needed is None or needed in _ffmpeg_encoders())
 
 
 def audio_codecs() -> tuple[str, ...]:
-    """What this installation encodes, best first."""
+    """The audio codecs that this installation encodes, best first."""
     return tuple(codec for codec, (needed, _) in _AUDIO.items() if needed is None or needed in _ffmpeg_encoders())
 
 
 def choose_codecs(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Those of the codecs for video that a client decodes, best first, that this installation encodes."""
+    """The video codecs among `wanted`, in their order, that this installation encodes."""
     known = video_codecs()
     return tuple(codec for codec in dict.fromkeys(wanted) if codec in known)
 
 
 def choose_audio_codecs(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Those of the codecs for audio that a client decodes, best first, that this installation encodes."""
+    """The audio codecs among `wanted`, in their order, that this installation encodes."""
     known = audio_codecs()
     return tuple(codec for codec in dict.fromkeys(wanted) if codec in known)
 
 
 def missing_hint(wanted: Sequence[str]) -> str:
-    """How to get a codec that a client wants and this installation lacks; empty if nothing would bring it."""
+    """How to install the codecs among `wanted` that this installation lacks; empty if no installation would bring them."""
     lacking = [codec for codec in wanted if codec in (_VIDEO | _AUDIO) and codec not in video_codecs() + audio_codecs()]
     return f"; for {', '.join(lacking)}: {EXTRA}" if lacking else ""
 
 
 def open_encoder(spec: TrackSpec, codec: str, settings: CodecSettings) -> Encoder:
-    """A new encoder for one track. `codec` is one of `video_codecs()` or `audio_codecs()`, by the track's kind."""
+    """Make an encoder for one track. `codec` is one of `video_codecs()` or `audio_codecs()`, by the track's kind."""
     return _AUDIO[codec][1](spec) if spec.kind == "audio" else _VIDEO[codec][1](settings)
 
 
 def warm_up(settings: CodecSettings) -> None:
-    """Convert and encode one small picture, so that the first one of a client does not wait for what that loads. Blocks."""
+    """Convert and encode one small picture, so that a client's first picture need not wait for libraries to load. Blocks."""
     opencv()
     if "h264" in video_codecs():
         encoder = open_encoder(TrackSpec("none", "video", "out"), "h264", settings)
@@ -83,9 +83,9 @@ def warm_up(settings: CodecSettings) -> None:
 
 
 def encoders(settings: CodecSettings) -> dict[str, str]:
-    """What encodes each codec here, best first.
+    """The encoder behind each available codec, best codec first.
 
-    Raises ManifestError if what the settings choose for H.264 cannot be opened.
+    Raises ManifestError if the H.264 encoder of the settings cannot be opened.
     """
     found = dict.fromkeys(video_codecs() + audio_codecs(), "")
     for codec in found:
@@ -107,7 +107,7 @@ def encoders(settings: CodecSettings) -> dict[str, str]:
 
 @cache
 def _ffmpeg_encoders() -> frozenset[str]:
-    """FFmpeg's encoders that PyAV has; none without PyAV."""
+    """The FFmpeg encoders that PyAV has; none without PyAV."""
     if find_spec("av") is None:
         return frozenset()
     import av

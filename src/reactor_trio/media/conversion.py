@@ -1,7 +1,8 @@
-"""From RGB arrays to the pictures that codecs take: scaled, padded to even sizes, as YUV 4:2:0.
+"""Conversion of RGB arrays into the pictures that codecs take: scaled, padded to even sizes, in YUV 4:2:0.
 
-BT.601 with the limited range, which all of OpenCV, FFmpeg and a `smpte170m` tag mean. The result of a conversion lies in a
-buffer that is used again for the next one: an encoder that gives a packet for each picture has read it by then.
+The colours are BT.601 with limited range, which OpenCV, FFmpeg and a `smpte170m` tag all mean. Each conversion overwrites
+the buffer of the previous one. That is safe because an encoder that returns one packet per picture has read the picture by
+then.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ Size = tuple[int, int]
 
 
 def scaled_size(width: int, height: int, scale: float) -> Size:
-    """The size of a picture at a scale: even numbers, at least 2; the given one at scale 1."""
+    """The size of a picture at `scale`: even numbers of at least 2; at scale 1 the size itself."""
     if scale >= 1:
         return width, height
     return max(2, round(width * scale / 2) * 2), max(2, round(height * scale / 2) * 2)
 
 
 def coded_size(size: Size, least: int) -> Size:
-    """What a codec with chroma of half size is given for a picture: even numbers, at least `least`."""
+    """The size at which a codec with halved chroma codes a picture: even numbers of at least `least`."""
     return max(least, size[0] + size[0] % 2), max(least, size[1] + size[1] % 2)
 
 
 def scaled(array: Array, size: Size) -> Array:
-    """An RGB picture at another size (width, height): averaged by OpenCV, without it by taking the nearest pixels."""
+    """Scale an RGB picture to `size` (width, height): OpenCV averages pixels; without OpenCV the nearest pixel is taken."""
     height, width = array.shape[:2]
     if (width, height) == size:
         return array
@@ -49,11 +50,11 @@ def scaled(array: Array, size: Size) -> Array:
 
 
 class Converter:
-    """Makes YUV 4:2:0 pictures of one size.
+    """Converts RGB pictures to YUV 4:2:0 of one size.
 
     Args:
         size: width and height of the picture.
-        coded: of what the codec is given; the rest is filled with the picture's last row and column.
+        coded: width and height that the codec gets. The last row and column of the picture fill the rest.
     """
 
     def __init__(self, size: Size, coded: Size) -> None:
@@ -66,7 +67,7 @@ class Converter:
             _say_slow()
 
     def convert(self, array: Array) -> av.VideoFrame:
-        """`array` is RGB of any size; the result is overwritten by the next call."""
+        """Convert an RGB array of any size. The next call overwrites the result."""
         import av
 
         rgb = self.pad(np.ascontiguousarray(scaled(array, self.size)))
@@ -82,7 +83,7 @@ class Converter:
         )
 
     def pad(self, rgb: Array) -> Array:
-        """A picture of `size` at the coded size."""
+        """Pad a picture of `size` to the coded size."""
         if self._padded is None:
             return rgb
         width, height = self.size
@@ -92,7 +93,9 @@ class Converter:
         return self._padded
 
     def _copied(self) -> av.VideoFrame:
-        """PyAV takes a buffer of 4:2:0 for one of less rows unless their number divides by 4 (18.1)."""
+        """Copy the planes one by one: PyAV (18.1) assumes too few rows of a 4:2:0 buffer unless their number is a multiple
+        of 4.
+        """
         import av
 
         width, height = self.coded

@@ -1,10 +1,12 @@
-"""Frames that lie on a device: taken over in its own queue, brought to the host once, by whoever needs them there.
+"""Frames in a device's memory: copied in the order of the device's own queue, fetched to the host once, when a thread needs
+them.
 
-A device computes behind its program. A yielded tensor may not have been computed yet, and what the author does to it next is
-queued behind that. So nothing is waited for at the yield: the copy that makes the tensor ours and an event are queued behind
-the work of the model's stream. Who wants the values waits for that event, in a worker thread, and not for the device, which
-may be at the next step by then. The transfer runs on a stream of its own into pinned memory, once for all frames of a yield
-and all viewers; an encoder that works on the device takes `tensor` and needs none.
+A device runs behind its program. When a model yields a tensor, the tensor may not be computed yet, and whatever the author
+does to it next is queued behind that computation. The runtime therefore does not wait at the yield: it queues a copy, which
+makes the tensor its own, and a *fence* (an event) behind the work of the model's stream. A worker thread that needs the
+values waits for that fence and not for the whole device, which may be busy with the next step by then. The transfer runs on
+a stream of its own into pinned memory, once for all frames of a yield and all viewers. An encoder that works on the device
+uses `tensor` and needs no transfer.
 """
 
 from __future__ import annotations
@@ -20,30 +22,30 @@ if TYPE_CHECKING:
 
 
 class Made(Protocol):
-    """The moment at which a device has done all that was queued before; a CUDA event is one."""
+    """A fence in a device's queue: it passes when the device has finished all work queued before it. A CUDA event is one."""
 
     def query(self) -> bool:
-        """Whether it has passed."""
+        """Whether the fence has passed."""
 
     def synchronize(self) -> None:
-        """Block until it has."""
+        """Block until the fence has passed."""
 
 
 class DeviceQueue(Protocol):
-    """What differs between devices."""
+    """The operations that differ between kinds of devices."""
 
     def record(self, device: torch.device) -> Made | None:
-        """Mark the end of what is queued now on the current stream; None if the device cannot."""
+        """Put a fence behind the work queued on the current stream; None if the device has no fences."""
 
     def fetch(self, tensor: torch.Tensor, made: Made | None) -> torch.Tensor:
-        """The tensor in the host's memory. Blocks until it is there."""
+        """Copy the tensor to the host's memory. Blocks until it is there."""
 
 
 class CudaQueue:
-    """CUDA, and ROCm under its name."""
+    """The queue of a CUDA device, or of ROCm, which torch calls CUDA too."""
 
     def record(self, device: torch.device) -> Made:
-        """An event whose waiters sleep, since the default one is spun on."""
+        """Record an event whose waiters sleep; waiters of a default event spin."""
         cuda = _cuda()
         event = cuda.Event(blocking=True)
         event.record(cuda.current_stream(device))
@@ -51,7 +53,7 @@ class CudaQueue:
         return made
 
     def fetch(self, tensor: torch.Tensor, made: Made | None) -> torch.Tensor:
-        """Behind `made`, on a stream beside the model's."""
+        """Copy behind the fence, on a stream beside the model's."""
         import torch
 
         cuda = _cuda()
@@ -62,7 +64,7 @@ class CudaQueue:
             host.copy_(tensor, non_blocking=True)
             copied = cuda.Event(blocking=True)
             copied.record(stream)
-        copied.synchronize()  # only then may the tensor go: the allocator knows nothing of this stream
+        copied.synchronize()  # the tensor must live until here: the allocator does not know this stream
         return host
 
 
@@ -74,23 +76,23 @@ def _cuda() -> Any:
 
 
 class PlainQueue:
-    """Any other device: its own copy to the host, which waits for all that is queued."""
+    """The queue of any other device: it has no fences, and the copy to the host waits for everything queued."""
 
     def record(self, device: torch.device) -> None:
-        """It has no events that we know."""
+        """Return None: torch offers no common event for such devices."""
 
     def fetch(self, tensor: torch.Tensor, made: Made | None) -> torch.Tensor:
-        """By torch's own rules."""
+        """Copy as torch does."""
         return tensor.cpu()
 
 
 def open_queue(device: torch.device) -> DeviceQueue:
-    """The queue of a device."""
+    """Return the queue for a kind of device."""
     return CudaQueue() if device.type == "cuda" else PlainQueue()
 
 
 class _Transfer:
-    """A yielded tensor, ours now, and its one way to the host."""
+    """The runtime's own copy of a yielded tensor, and its single transfer to the host."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         import torch
@@ -102,7 +104,7 @@ class _Transfer:
         self._lock = threading.Lock()
 
     def host(self) -> npt.NDArray[Any]:
-        with self._lock:  # the first who comes fetches, the others wait for it
+        with self._lock:  # the first thread fetches, the others wait for it
             if self._host is None:
                 host: npt.NDArray[Any] = self._queue.fetch(self.tensor, self.made).numpy()
                 host.flags.writeable = False
@@ -111,10 +113,10 @@ class _Transfer:
 
 
 class DeviceFrames:
-    """Frames or samples of one yield on a device, or a part of them; any thread may use them.
+    """Frames or samples of one yield on a device, or a part of them. Any thread may use them.
 
     Attributes:
-        tensor: the values on their device, to be used when `made` has passed, and to be left as they are.
+        tensor: the values on their device. Use them only after the fence, and do not change them.
     """
 
     def __init__(self, transfer: _Transfer, key: Any = ...) -> None:
@@ -124,30 +126,32 @@ class DeviceFrames:
 
     @classmethod
     def take(cls, tensor: torch.Tensor) -> DeviceFrames:
-        """Take over a tensor in its present state, which may lie in the device's future. Does not wait for the device."""
+        """Take over a tensor in its present state, which may not have been computed yet. Does not wait for the device."""
         return cls(_Transfer(tensor))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array."""
+        """The shape, as of an array."""
         return tuple(self.tensor.shape)
 
     @property
     def ndim(self) -> int:
-        """As of an array."""
+        """The number of dimensions, as of an array."""
         return int(self.tensor.ndim)
 
     def __getitem__(self, key: Any) -> DeviceFrames:
-        """A part of the whole, which shares its transfer; parts are not divided again."""
+        """Select a part, which shares the transfer of the whole yield. A part cannot be divided again."""
         assert self._key is ...
         return DeviceFrames(self._transfer, key)
 
     @property
     def made(self) -> Made | None:
-        """When the device has computed them; None if it cannot be told, and `host` waits."""
+        """The fence behind which the values are computed; None if the device has none, and then `host` waits."""
         return self._transfer.made
 
     def host(self) -> npt.NDArray[Any]:
-        """The values as a read-only numpy array. Blocks: for a worker thread. The first call fetches the whole yield."""
+        """The values as a read-only numpy array. Blocks, so call it on a worker thread. The first call fetches the whole
+        yield.
+        """
         whole = self._transfer.host()
         return whole if self._key is ... else np.asarray(whole[self._key])

@@ -1,8 +1,8 @@
-"""From a frame to a packet's payload: one encoder for each track of each viewer, behind one small interface.
+"""From a frame to the payload of a packet: the interface of an encoder, and the encoders without a codec library.
 
-An encoder may be stateful (a codec between frames refers to the last frame *it was given*), so a sender asks it only for
-frames that it will send, one at a time and in order: dropping happens before encoding. Encoding runs on a worker thread
-where it costs anything, and there also brings a frame from its device.
+Each encoder serves one track. An encoder may be stateful: a codec with inter frames refers to the last frame *that it was
+given*. The sender therefore calls it only for frames that it will send, one at a time and in order; frames are dropped
+before encoding. An encoder whose work costs time runs on a worker thread, which also fetches a frame from its device.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Encoded(msgspec.Struct, frozen=True):
     """The payload of one packet.
 
     Attributes:
-        keyframe: whether it can be decoded alone.
-        size: of a picture, (width, height).
-        meta: what the packet's `meta` says besides.
-        pts_shift_us: from the frame's presentation time to the payload's, in microseconds.
+        keyframe: the packet can be decoded alone.
+        size: (width, height) of a picture.
+        meta: further entries for the packet's `meta`.
+        pts_shift_us: the offset from the frame's presentation time to the payload's, in microseconds.
     """
 
     payload: memoryview
@@ -42,11 +42,11 @@ class Encoder(ABC):
     """Encodes the frames of one track, for one viewer or several."""
 
     codec: ClassVar[str]
-    #: whether `encode` costs enough to leave the loop for a worker thread; a frame on a device always does
+    #: whether `encode` costs enough to run on a worker thread; a frame on a device always does
     blocking: ClassVar[bool] = True
     #: whether each frame can be decoded alone
     intra_only: ClassVar[bool] = False
-    #: what encodes, for people: the name of the library or of its encoder
+    #: the library or its encoder, by name, for people
     implementation: str
 
     @abstractmethod
@@ -54,26 +54,26 @@ class Encoder(ABC):
         """Encode the next frame that will be sent. Runs on a worker thread if `blocking`."""
 
     def request_keyframe(self) -> None:  # noqa: B027 - most codecs need nothing here
-        """Make the next frame decodable alone. Codecs of which each frame is have nothing to do."""
+        """Make the next frame decodable alone. A codec with only such frames ignores this."""
 
     def configure(self, target: Target) -> None:  # noqa: B027 - a lossless codec has nothing to change
         """Aim at `target` from the next frame on. Never called while `encode` runs."""
 
     def close(self) -> None:  # noqa: B027 - most codecs hold nothing
-        """Let go of what the encoder holds; nothing is encoded any more."""
+        """Release what the encoder holds. Nothing is encoded afterwards."""
 
     @abstractmethod
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
-        """What a client needs to decode this track; `size` is (width, height), None before the first frame."""
+        """Describe what a client needs to decode this track; `size` is (width, height), None before the first frame."""
 
 
 class PictureEncoder(Encoder):
-    """A codec of which each frame stands alone."""
+    """Base of the codecs in which each frame can be decoded alone."""
 
     pixel_format: ClassVar[str]
 
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
-        """The size of the picture; nothing else is needed."""
+        """Describe the track by the size of its pictures."""
         width, height = size or (None, None)
         return TrackInfo(
             index, spec.name, "video", "out", self.codec,
@@ -91,7 +91,7 @@ class RawEncoder(PictureEncoder):
     blocking = False
 
     def encode(self, frame: FrameHandle) -> Encoded:
-        """A view of the frame, not a copy."""
+        """Return a view of the frame, without a copy."""
         array = to_host(frame)
         height, width = array.shape[:2]
         return Encoded(_bytes_of(array), True, (width, height))
@@ -106,12 +106,12 @@ class PcmEncoder(Encoder):
     blocking = False
 
     def encode(self, frame: FrameHandle) -> Encoded:
-        """The samples as they are on a little-endian machine."""
+        """Return the samples, without a copy on a little-endian machine."""
         samples = np.ascontiguousarray(to_host(frame)).astype("<i2", copy=False)
         return Encoded(_bytes_of(samples), True, None)
 
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
-        """Sample rate instead of a size."""
+        """Describe the track by its sample rate."""
         return TrackInfo(index, spec.name, "audio", "out", self.codec, sample_rate=spec.sample_rate)
 
 

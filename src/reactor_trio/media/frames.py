@@ -1,9 +1,8 @@
 """From what a model yields to bundles: checked once against the declared tracks, copied once, split into instants.
 
-A *chunk* is one accepted yield; a *bundle* is one instant of it across all its tracks. The copy is the runtime's promise
-that an author may reuse a buffer; a read-only array promises itself that it will not change and is not copied. A torch
-tensor in the host's memory becomes an array; one on a device stays there (`devices`), and bringing it to the host is the
-encoder's work (`to_host`), on another thread.
+A *chunk* is one accepted yield; a *bundle* is one instant of it across all its tracks. The runtime copies each frame, so
+that an author may reuse a buffer. A read-only array cannot change and is not copied. A torch tensor in the host's memory
+becomes an array. A tensor on a device stays there (`devices`); the encoder fetches it on another thread (`to_host`).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 #: A frame or samples that may still lie on a device.
 FrameHandle: TypeAlias = "npt.NDArray[Any] | DeviceFrames"
 
-#: What an author gives.
+#: A frame or samples as the author yields them.
 _Given: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
 
 
@@ -35,11 +34,11 @@ class Origin(msgspec.Struct, frozen=True):
     """How a frame came about.
 
     Attributes:
-        step: model step that made it.
-        command: id of the controlling client's newest command that it was made with.
-        waited: seconds from that command's arrival until the step that saw it first began; None without a command.
-        seconds: how long the step took; 0 if the model did not say.
-        input_pts_us: capture time of the newest input frame that it was made with, in microseconds of the client's clock.
+        step: number of the model step that made the frame.
+        command: id of the newest command of the controlling client that the step had seen.
+        waited: seconds from that command's arrival to the start of the first step that saw it; None without a command.
+        seconds: duration of the step; 0 if the model did not report it.
+        input_pts_us: capture time of the newest input frame that the step had seen, in microseconds of the client's clock.
     """
 
     step: int
@@ -50,15 +49,15 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """One instant of a chunk: a video frame `(H, W, 3)` uint8 or a block of audio `(1, M)` int16 for each track.
+    """One instant of a chunk: for each track a video frame `(H, W, 3)` uint8 or a block of audio `(1, M)` int16.
 
     Attributes:
         tracks: the frame of each track.
-        seqs: number of each track's frame, counted from 0 as the model made them.
-        duration: seconds for which it is shown.
-        paced: whether the duration is the pacer's interval, which may change until it is shown; audio fixes it.
+        seqs: the number of each track's frame, counted from 0 as the model made them.
+        duration: seconds for which the bundle is shown.
+        paced: the duration is the pacer's interval, which may change until the bundle is shown; False if audio fixes it.
         origin: how it came about.
-        made: when its step had ended, in `trio.current_time()` seconds.
+        made: when its step ended, in `trio.current_time()` seconds.
     """
 
     tracks: Mapping[str, FrameHandle]
@@ -70,12 +69,12 @@ class Bundle(msgspec.Struct, frozen=True):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all its frames."""
+        """The size of all frames in bytes."""
         return sum(math.prod(frame.shape) * (1 if frame.ndim == 3 else 2) for frame in self.tracks.values())
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """A checked yield: videos as `(N, H, W, 3)`, or `(H, W, 3)` to be shown in each of the `length` bundles."""
+    """A checked yield. A video is `(N, H, W, 3)`, or `(H, W, 3)` to be shown in each of the `length` bundles."""
 
     videos: Mapping[str, FrameHandle]
     audios: Mapping[str, tuple[FrameHandle, int]]
@@ -83,13 +82,13 @@ class Chunk(msgspec.Struct, frozen=True):
 
     @property
     def pending_fences(self) -> list[Made]:
-        """What its devices have still to reach before all of it is computed; empty for what lies in the host's memory."""
+        """The fences that must pass before the whole chunk is computed; empty for data in the host's memory."""
         handles = [*self.videos.values(), *(samples for samples, _ in self.audios.values())]
         moments = [handle.made for handle in handles if isinstance(handle, DeviceFrames)]
         return [made for made in moments if made is not None and not made.query()]
 
     def split(self) -> Iterator[tuple[dict[str, FrameHandle], float | None]]:
-        """The instants in order: their frames and, where audio sets it, their duration in seconds."""
+        """The instants in order: the frames of each, and its duration in seconds if audio sets one."""
         for i in range(self.length):
             tracks: dict[str, FrameHandle] = {
                 name: frames[i] if frames.ndim == 4 else frames for name, frames in self.videos.items()
@@ -103,9 +102,9 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk:
-    """Check and take over what a model yielded or emitted.
+    """Check and copy what a model yielded or emitted.
 
-    Raises OutputError naming the track, what was expected and what was given. Nothing is kept of a refused value.
+    Raises OutputError, which names the track, what was expected and what was given. Nothing of a refused value is kept.
     """
     output, specs = _wrapped(value, outputs)
     videos: dict[str, _Given] = {}
@@ -139,15 +138,15 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
 
 
 def keep_frames_in(empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]]) -> None:
-    """From now on the copies of accepted frames are made in arrays that `empty(shape, dtype)` gives, on any thread.
+    """From now on copy accepted frames into arrays from `empty(shape, dtype)`, which any thread may call.
 
-    For a process whose frames another process looks at.
+    A process whose frames another process reads uses this to place them in shared memory.
     """
     _kept.empty = empty
 
 
 class _Kept:
-    """Where accepted frames are kept."""
+    """How the arrays for accepted frames are allocated."""
 
     def __init__(self) -> None:
         self.empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]] = np.empty
@@ -157,7 +156,7 @@ _kept = _Kept()
 
 
 def black_chunk(tracks: tuple[TrackSpec, ...], sizes: Mapping[str, tuple[int, int]]) -> Chunk:
-    """One black frame on each video track, of the last size (height, width) seen, else 720x1280."""
+    """One black frame for each video track, in the last size (height, width) seen, else 720x1280."""
     frames = {
         track.name: np.zeros((*sizes.get(track.name, (720, 1280)), 3), np.uint8)
         for track in tracks
@@ -167,14 +166,12 @@ def black_chunk(tracks: tuple[TrackSpec, ...], sizes: Mapping[str, tuple[int, in
 
 
 def to_host(frame: FrameHandle) -> npt.NDArray[Any]:
-    """The frame as a numpy array; one on a device is fetched, which waits for what the model's stream had queued. Not for
-    a loop.
-    """
+    """The frame as a numpy array. Blocks for a frame on a device, so do not call it on an event loop."""
     return frame.host() if isinstance(frame, DeviceFrames) else frame
 
 
 def _share(samples: int, parts: int, index: int) -> int:
-    """Where part `index` begins when `samples` are split as evenly as possible, the longer parts first."""
+    """Where part `index` begins if `samples` are split as evenly as possible, the longer parts first."""
     size, rest = divmod(samples, parts)
     return index * size + min(index, rest)
 
@@ -208,7 +205,7 @@ def _video(spec: TrackSpec, data: object) -> _Given:
 
 
 def _picture_hint(data: _Given, shape: tuple[int, ...], dtype: str) -> str:
-    """What to do with frames that are floats, or whose colours come first."""
+    """A hint for frames that are floats or have their colours first."""
     hint, floats = "", dtype.startswith(("float", "bfloat"))
     if len(shape) in (3, 4) and shape[-3] == 3 and shape[-1] != 3:
         axes = "1, 2, 0" if len(shape) == 3 else "0, 2, 3, 1"
@@ -221,7 +218,7 @@ def _picture_hint(data: _Given, shape: tuple[int, ...], dtype: str) -> str:
 
 
 def _stack_hint(value: object) -> str:
-    """What to do with a list of frames."""
+    """A hint for a list of frames."""
     if not isinstance(value, (list, tuple)) or not value:
         return ""
     if all(is_tensor(item) for item in value):
@@ -230,7 +227,7 @@ def _stack_hint(value: object) -> str:
 
 
 def _example(output: type[Output]) -> str:
-    """How an Output is made."""
+    """How to construct an Output."""
     return f"{output.__qualname__}({', '.join(f'{track.name}=...' for track in output.__reactor_tracks__)})"
 
 
@@ -249,7 +246,7 @@ def _dtype(data: _Given) -> str:
 
 
 def _owned(data: _Given) -> FrameHandle:
-    """Ours, in row order; a read-only array is believed to stay as it is."""
+    """Copy `data` into row order, unless it is a read-only array already."""
     if not isinstance(data, np.ndarray):
         if data.device.type != "cpu":
             return DeviceFrames.take(data)

@@ -1,4 +1,4 @@
-"""H.264 by x264: Annex B, parameter sets on each keyframe, its bitrate changed while it runs."""
+"""H.264 by x264: Annex B, parameter sets in each keyframe, a bitrate that changes while the encoder is open."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     import av
 
 
-#: bits below which the buffer has no room for any keyframe, and x264 makes it grey
+#: the smallest buffer in bits; in a smaller one no keyframe fits, and x264 makes it grey
 LEAST_BUFFER = 64_000
-#: of the buffer, that is there for the first keyframe. On a link that turns out slow it is a third as long under way as
-#: with x264's own 0.9; elsewhere the pictures are the same from the second on, unless there are too few bits.
+#: The part of the buffer that the first keyframe may use, and the least number of bits. On a slow link that keyframe takes a
+#: third of the time that it takes with x264's own 0.9. Elsewhere the later pictures are the same, unless bits are scarce.
 FIRST, LEAST_FIRST = 0.3, 100_000
 
-#: ours, by x264's preset and parameters
+#: our own presets: x264's preset, and further parameters
 _PRESETS = {"realtime": ("ultrafast", ":deblock=0,0:aq-mode=1")}
 
 
 class X264Encoder(StreamEncoder):
-    """Constrained baseline, no delay; x264 itself chooses the lowest level that fits size and rate."""
+    """H.264 by x264: constrained baseline profile, no delay. x264 chooses the lowest level that fits size and rate."""
 
     codec = "h264"
     encoder_name = "libx264"
@@ -36,7 +36,9 @@ class X264Encoder(StreamEncoder):
         super().__init__(settings, LivePlan())
 
     def options(self, opening: Opening) -> dict[str, str]:
-        """Constant bitrate, which is what lets it be changed; the buffer bounds a keyframe to a quarter of a second."""
+        """A constant bitrate, which alone can change while x264 is open; the buffer bounds a keyframe to a quarter of a
+        second.
+        """
         buffer = max(opening.bitrate // 4, opening.bitrate // opening.fps, LEAST_BUFFER)
         first = min(0.9, max(FIRST, LEAST_FIRST / buffer))
         preset, besides = _PRESETS.get(self.settings.preset, (self.settings.preset, ""))
@@ -46,12 +48,12 @@ class X264Encoder(StreamEncoder):
         }  # fmt: skip
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
-        """As the parameter set says."""
+        """Read it from the parameter set."""
         return avc_string(packet)
 
 
 class LosslessEncoder(StreamEncoder):
-    """H.264 High 4:4:4 Predictive of RGB, every bit as it was; not scaled and not bound to a bitrate."""
+    """Lossless H.264 High 4:4:4 Predictive in RGB, neither scaled nor bound to a bitrate."""
 
     codec = "lossless"
     encoder_name = "libx264rgb"
@@ -67,18 +69,18 @@ class LosslessEncoder(StreamEncoder):
         return {"preset": "ultrafast", "tune": "zerolatency", "qp": "0", "sc_threshold": "0"}
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
-        """As the parameter set says."""
+        """Read it from the parameter set."""
         return avc_string(packet)
 
     def sizes(self, width: int, height: int, scale: float) -> tuple[Size, Size]:
-        """As they are."""
+        """Neither scale nor pad."""
         return (width, height), (width, height)
 
     def prepare(self, size: Size, coded: Size) -> None:
-        """Nothing is converted."""
+        """Do nothing: no frame is converted."""
 
     def picture(self, frame: FrameHandle) -> av.VideoFrame:
-        """The frame itself."""
+        """Wrap the frame itself."""
         import av
         import numpy as np
 

@@ -1,7 +1,7 @@
-"""From the payload of a packet that a client sent to what the model reads; bounded before anything is decoded.
+"""From the payload of a client's packet to what the model reads. Sizes are checked before anything is decoded.
 
-Each packet names its codec, so a client may change it, or the size, from one frame to the next. A packet of a codec between
-frames is of use only after the ones before it: where one is missing or damaged, nothing is given until the next keyframe.
+Each packet names its codec, so a client may change the codec or the size with any frame. A packet of a codec with inter
+frames is useful only after the packets before it. If one is missing or damaged, nothing is decoded until the next keyframe.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import simplejpeg
 from reactor_trio.decoding import INSTALL, DecodeError, VideoDecoder, available
 from reactor_trio.interface.tracks import TrackSpec
 
-#: pixels of a side of an input picture
+#: the longest side of an input picture, in pixels
 MAX_SIDE = 4096
-#: codecs between frames that an input track takes where PyAV is installed
+#: codecs with inter frames that an input track takes if PyAV is installed
 STREAMS = ("h264", "vp8", "vp9")
 
 
 class Undecodable(Exception):
-    """The payload is not what its packet says, or not what the track takes; the text is for the client."""
+    """The payload does not match its packet's `meta`, or the track does not take it. The text is meant for the client."""
 
 
 def input_codecs(kind: str) -> tuple[str, ...]:
-    """The codecs that an input track of this kind takes here, best first."""
+    """The codecs that an input track of this kind takes in this installation, best first."""
     if kind == "audio":
         return ("pcm_s16le",)
     return (*(STREAMS if available() else ()), "jpeg", "raw")
@@ -42,18 +42,18 @@ class InputDecoder:
         self._made_for: tuple[object, ...] = ()
 
     def wants(self, meta: Mapping[str, Any], keyframe: bool) -> bool:
-        """Whether such a packet is of use; if not, a keyframe is missing."""
+        """Whether the packet can be decoded; if not, a keyframe is missing."""
         return keyframe or meta.get("codec") not in STREAMS or (self._stream is not None and self._fits(meta))
 
     def lose(self) -> None:
-        """A packet was left out."""
+        """Forget the stream, because a packet of it was dropped."""
         self._stream = None
 
     def decode(self, meta: Mapping[str, Any], payload: memoryview) -> npt.NDArray[Any]:
-        """What the model reads: a picture `(H, W, 3)` uint8 RGB or sound `(1, M)` int16, an array of its own.
+        """Decode a picture to `(H, W, 3)` uint8 RGB, or sound to `(1, M)` int16, in a new array.
 
-        Of 640x480 a JPEG takes about 1 ms, so not for a loop. Raises Undecodable; what a codec between frames refers to is
-        then gone.
+        A JPEG of 640x480 takes about 1 ms, so do not call this on an event loop. Raises Undecodable; a codec with inter
+        frames then needs a keyframe.
         """
         codec = meta.get("codec")
         if self._spec.kind == "audio":
@@ -90,7 +90,7 @@ class InputDecoder:
 
 
 def _colour(meta: Mapping[str, Any]) -> tuple[str | None, bool | None]:
-    """Matrix and range, where the client says them."""
+    """The matrix and the range of the colours, each None if the client does not name it."""
     matrix, full_range = meta.get("matrix"), meta.get("full_range")
     return matrix if isinstance(matrix, str) else None, full_range if isinstance(full_range, bool) else None
 
@@ -134,7 +134,7 @@ def _jpeg(payload: memoryview) -> npt.NDArray[np.uint8]:
 
 
 def _shown(value: object) -> str:
-    """A value of `meta` for an error; what is nested may be deeper than `repr` goes."""
+    """A value of `meta` for an error text. A nested value is named by type only: it may be deeper than `repr` can follow."""
     return f"{value!r:.40}" if isinstance(value, (str, int, float, bool)) or value is None else f"a {type(value).__name__}"
 
 

@@ -1,4 +1,4 @@
-"""JPEG at the quality that was declared, or at the one that keeps to a bitrate."""
+"""The JPEG encoder: at the declared quality, or at the quality that keeps to a bitrate."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from reactor_trio.media.conversion import scaled, scaled_size
 from reactor_trio.media.encoders import Encoded, PictureEncoder
 from reactor_trio.media.frames import FrameHandle, to_host
 
-#: below this quality a smaller picture looks better than a worse one
+#: below this quality, a smaller picture looks better
 LEAST_QUALITY = 20
 
 
 class JpegQuality:
-    """The quality that gives frames of a wanted size, from those that came.
+    """Chooses the quality that gives frames of a wanted size, from the sizes of earlier frames.
 
-    Bytes fall with about the 0.6th power of the quantisation's scale, so each frame tells how much there is to say in its
-    picture. That is smoothed over some frames, and the quality changes only when the wanted one is two steps away.
+    The size falls with about the 0.6th power of the scale of the quantisation tables, so each frame shows how much detail
+    its picture has. That is smoothed over some frames, and the quality changes only when the wanted one is two steps away.
     """
 
     POWER = 0.6
@@ -35,12 +35,12 @@ class JpegQuality:
         self.quality = declared
 
     def sent(self, pixels: int, size: int) -> None:
-        """A frame of so many pixels was `size` bytes large at the present quality."""
+        """Record that a frame of `pixels` pixels was `size` bytes large at the present quality."""
         content = math.log(size / pixels) + self.POWER * math.log(jpeg_scale(self.quality))
         self._content = content if self._content is None else self._content + self.SMOOTH * (content - self._content)
 
     def aim(self, pixels: int, size: float | None) -> int:
-        """The quality for the next frame so that it has about `size` bytes; None: as declared."""
+        """Choose the quality at which the next frame has about `size` bytes; None: the declared quality."""
         wanted = float(self._declared)
         if size is not None and self._content is not None:
             scale = math.exp((self._content - math.log(size / pixels)) / self.POWER)
@@ -52,7 +52,7 @@ class JpegQuality:
 
 
 class JpegEncoder(PictureEncoder):
-    """Baseline JPEG, 4:2:0, full-range BT.601 YCbCr as JFIF defines it; each frame stands alone."""
+    """Baseline JPEG, 4:2:0, full-range BT.601 YCbCr as JFIF defines it."""
 
     codec = "jpeg"
     intra_only = True
@@ -65,11 +65,11 @@ class JpegEncoder(PictureEncoder):
         self._quality = JpegQuality(settings.jpeg_quality)
 
     def configure(self, target: Target) -> None:
-        """At the bitrate of full quality or more the declared quality holds, whatever it takes."""
+        """Aim at a target. From the bitrate of full quality on, the declared quality is used, whatever it takes."""
         self._target = target
 
     def encode(self, frame: FrameHandle) -> Encoded:
-        """About 0.7 ms for 640x480 and 2.1 ms for 1280x720 on one core."""
+        """Encode a picture: about 0.7 ms for 640x480 and 2.1 ms for 1280x720 on one core."""
         array, target, wanted = to_host(frame), self._target, None
         height, width = array.shape[:2]
         if target is not None:

@@ -1,7 +1,7 @@
-"""H.264 by an NVIDIA card's own encoder, for frames that lie on the card, and the choice between it and x264.
+"""H.264 by an NVIDIA card's encoder, for frames that lie on the card, and the choice between NVENC and x264.
 
-A frame is converted to NV12 on the card, on a stream beside the model's, and handed to the encoder where it lies (DLPack);
-only the packets come to the host. Where PyAV cannot do that, and for frames in the host's memory, FFmpeg uploads them.
+A frame is converted to NV12 on the card, on a stream beside the model's, and handed to the encoder without a copy (DLPack).
+Only the packets come to the host. If PyAV cannot do that, or if a frame lies in the host's memory, FFmpeg uploads it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("reactor_trio.media")
 
-#: the smallest picture that all generations of the encoder take
+#: the smallest side that all generations of the encoder accept
 LEAST = 160
 
-#: rows of the matrix from RGB to Y, U, V: BT.601, limited range
+#: the rows of the matrix from RGB to Y, U, V: BT.601, limited range
 _BT601 = (
     (65.481 / 255, 128.553 / 255, 24.966 / 255),
     (-37.797 / 255, -74.203 / 255, 112.0 / 255),
@@ -46,7 +46,7 @@ def lies_on_card(frame: FrameHandle) -> bool:
 
 
 class NvencEncoder(StreamEncoder):
-    """Constrained baseline, no delay."""
+    """H.264 by NVENC: constrained baseline profile, no delay."""
 
     codec = "h264"
     encoder_name = "h264_nvenc"
@@ -60,7 +60,7 @@ class NvencEncoder(StreamEncoder):
         self._sizes: tuple[Size, Size] | None = None
 
     def options(self, opening: Opening) -> dict[str, str]:
-        """As of x264: constant bitrate, changed while it runs, and a buffer that bounds a keyframe."""
+        """As for x264: a constant bitrate, which can change while the encoder runs, and a buffer that bounds a keyframe."""
         return {
             "preset": "p3", "tune": "ull", "profile": "baseline", "rc": "cbr", "zerolatency": "1", "delay": "0",
             "forced-idr": "1", "no-scenecut": "1", "maxrate": str(opening.bitrate),
@@ -68,18 +68,18 @@ class NvencEncoder(StreamEncoder):
         }  # fmt: skip
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
-        """As the parameter set says."""
+        """Read it from the parameter set."""
         return avc_string(packet)
 
     def encode(self, frame: FrameHandle) -> Encoded:
-        """The first frame says on which card the encoder is opened."""
+        """Encode a frame. The first frame selects the card on which the encoder is opened."""
         if self._context is None and lies_on_card(frame) and _takes_dlpack():
             assert isinstance(frame, DeviceFrames)
             self._device = frame.tensor.device.index or 0
         return super().encode(frame)
 
     def create(self) -> av.VideoCodecContext:
-        """On the card of the frames, in the one context that all of a process's programs on it share."""
+        """Create the encoder on the card of the frames, in the CUDA context that all libraries of a process share."""
         import av
 
         if self._device is None:
@@ -90,12 +90,12 @@ class NvencEncoder(StreamEncoder):
         return cast("av.VideoCodecContext", av.CodecContext.create(self.encoder_name, "w", hwaccel=card))
 
     def prepare(self, size: Size, coded: Size) -> None:
-        """What converts is made with the first frame that needs it."""
+        """Note the sizes. The converter is made with the first frame that needs it."""
         super().prepare(size, coded)
         self._sizes, self._on_card = (size, coded), None
 
     def picture(self, frame: FrameHandle) -> av.VideoFrame:
-        """Converted where the frame lies."""
+        """Convert the frame where it lies."""
         import av
 
         if self._device is None or not lies_on_card(frame):
@@ -110,7 +110,7 @@ class NvencEncoder(StreamEncoder):
 
 
 class _CardConverter:
-    """RGB to NV12 on a card, in one buffer that is used again, as NVENC wants both planes."""
+    """Converts RGB to NV12 on a card, into one reused buffer that holds both planes, as NVENC wants them."""
 
     def __init__(self, size: Size, coded: Size, device: torch.device) -> None:
         import torch
@@ -121,7 +121,7 @@ class _CardConverter:
         self._stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def convert(self, frame: DeviceFrames) -> torch.Tensor:
-        """Blocks until it is done, since FFmpeg works on a stream of its own."""
+        """Convert a frame. Blocks until the result is complete, since FFmpeg reads it on another stream."""
         import torch
 
         with self._beside(frame):
@@ -145,8 +145,10 @@ class _CardConverter:
 
 
 def rgb_to_nv12(rgb: torch.Tensor, matrix: torch.Tensor, size: Size, coded: Size, out: torch.Tensor) -> None:
-    """`rgb` float `(1, 3, H, W)` from 0 to 255, scaled to `size` and padded to `coded` (width, height), into `out` uint8
-    `(height * 3 / 2, width)`; each chroma sample is the mean of four pixels.
+    """Convert `rgb`, float `(1, 3, H, W)` from 0 to 255, to NV12 in `out`, uint8 `(height * 3 / 2, width)`.
+
+    The picture is scaled to `size` and padded to `coded`, both (width, height). Each chroma sample is the mean of four
+    pixels.
     """
     import torch
     from torch.nn import functional
@@ -162,9 +164,10 @@ def rgb_to_nv12(rgb: torch.Tensor, matrix: torch.Tensor, size: Size, coded: Size
 
 
 class H264Encoder(Encoder):
-    """H.264 by what the settings say: with "auto" x264, until a frame comes that lies on a card whose encoder opens.
+    """H.264 by the encoder that the settings choose. "auto" starts with x264 and changes to NVENC at the first frame that
+    lies on a card whose encoder opens.
 
-    What fails on the card is encoded by x264 from then on, with a warning that says why, and begins with a keyframe.
+    If NVENC fails, x264 encodes from then on, beginning with a keyframe; a warning gives the reason.
     """
 
     codec = "h264"
@@ -177,7 +180,7 @@ class H264Encoder(Encoder):
         self.implementation = self._encoder.implementation
 
     def encode(self, frame: FrameHandle) -> Encoded:
-        """By the one that runs."""
+        """Encode with the active encoder."""
         if self._card_allowed and isinstance(self._encoder, X264Encoder) and lies_on_card(frame):
             refusal = nvenc_refusal()
             self._card_allowed = refusal is None
@@ -189,27 +192,27 @@ class H264Encoder(Encoder):
             return self._encoder.encode(frame)
         try:
             return self._encoder.encode(frame)
-        except Exception as error:  # whatever a driver says
+        except Exception as error:  # a driver may raise anything
             log.warning("h264_nvenc failed, libx264 goes on: %s: %s", type(error).__name__, error)
             self._card_allowed = False
             self._change(X264Encoder(self._settings))
             return self._encoder.encode(frame)
 
     def request_keyframe(self) -> None:
-        """Honoured by the next frame."""
+        """Make the next frame a keyframe."""
         self._encoder.request_keyframe()
 
     def configure(self, target: Target) -> None:
-        """Applied to whichever runs."""
+        """Configure the active encoder, and any later one."""
         self._target = target
         self._encoder.configure(target)
 
     def close(self) -> None:
-        """Let go of the card."""
+        """Release the encoder, and with it the card."""
         self._encoder.close()
 
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
-        """Of the one that runs."""
+        """Describe the track as the active encoder codes it."""
         return self._encoder.describe(index, spec, size)
 
     def _change(self, encoder: StreamEncoder) -> None:
@@ -222,19 +225,19 @@ class H264Encoder(Encoder):
 
 @cache
 def nvenc_refusal() -> str | None:
-    """Why h264_nvenc cannot be opened on this machine; None: it can. The answer is kept."""
+    """Why h264_nvenc cannot be opened on this machine, or None if it can. The answer is cached."""
     try:
         encoder = NvencEncoder(CodecSettings())
         encoder.try_open((640, 480))
         encoder.close()
-    except Exception as error:  # whatever a driver says
+    except Exception as error:  # a driver may raise anything
         return f"{type(error).__name__}: {error}"
     return None
 
 
 @cache
 def _say_refused(refusal: str) -> None:
-    """Once for a process: each encoder would say the same."""
+    """Warn once per process, since every encoder would repeat it."""
     log.warning("frames lie on a card whose encoder cannot be opened, libx264 encodes them: %s", refusal)
 
 

@@ -1,4 +1,4 @@
-"""Opus: packets of 20 ms at 48 kHz, however long the blocks are that the model makes."""
+"""The Opus encoder: packets of 20 ms at 48 kHz, whatever the length of the model's blocks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ BITRATE = 64_000
 class OpusEncoder(Encoder):
     """One channel at 64 kbit/s with low delay; other sample rates are resampled.
 
-    The payload of a block is the packets completed by it, one behind the other, with their lengths in `meta["sizes"]`; what
-    does not fill a packet waits for the next block. `pts_shift_us` leads to the sound of the first packet, or of the
-    next one where there is none: it is at most 0, by what had waited and by what the codec itself looks ahead.
+    The payload of a block consists of the packets that the block completes, one after the other, with their lengths in
+    `meta["sizes"]`. Samples that do not fill a packet wait for the next block. `pts_shift_us` is the offset from the block's
+    time to the sound of the first packet, or of the next packet if the block completes none. It is never positive, because
+    of the samples that had waited and of the codec's own look-ahead.
     """
 
     codec = "opus"
@@ -37,7 +38,7 @@ class OpusEncoder(Encoder):
         self._context: av.AudioCodecContext | None = None
 
     def encode(self, frame: FrameHandle) -> Encoded:
-        """`frame` is int16 `(1, M)`."""
+        """Encode an int16 block `(1, M)`."""
         import av
 
         if self._context is None:
@@ -58,11 +59,11 @@ class OpusEncoder(Encoder):
         return Encoded(memoryview(payload), True, None, meta, round((first - begin) * 1_000_000))
 
     def close(self) -> None:
-        """What had not filled a packet is not sent."""
+        """Drop the samples that do not fill a packet."""
         self._context = None
 
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
-        """Always at 48 kHz."""
+        """Describe the track; its rate is always 48 kHz."""
         return TrackInfo(index, spec.name, "audio", "out", self.codec, codec_string="opus", sample_rate=RATE)
 
     def _open(self) -> av.AudioCodecContext:

@@ -1,11 +1,12 @@
-"""An encoder library does not decide how the threads of this program are scheduled.
+"""Protection from encoder libraries that change how this program's threads are scheduled.
 
-SVT-AV1, where it may (as root), makes the thread that opens an encoder a real-time one (SCHED_FIFO, 99), as it does with
-its own. Such a thread is never preempted by an ordinary one, so what runs in it next, in a pool or as a child process, keeps
-loops and disks waiting for as long as it computes: seconds, where there are as many as processors.
+If it may (as root), SVT-AV1 turns the thread that opens an encoder into a real-time thread (SCHED_FIFO, priority 99), as it
+does with its own threads. An ordinary thread never preempts such a thread. Whatever runs in it next, in a thread pool or as
+a child process, then blocks event loops and disks for as long as it computes: for seconds, if there are as many such threads
+as processors.
 
-The library's own threads stay as it makes them: they work in bursts, and made ordinary they were seen to wait for each other
-for ever (SVT-AV1 4.1, several processes on few processors).
+The library's own threads keep their scheduling: they work in bursts, and as ordinary threads they were seen to deadlock
+(SVT-AV1 4.1, several processes on few processors).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def ordinary_scheduling() -> Generator[None, None, None]:
-    """After the block the calling thread is scheduled as it was before."""
+    """After the block, schedule the calling thread as before it."""
     if not hasattr(os, "sched_setscheduler"):
         yield
         return

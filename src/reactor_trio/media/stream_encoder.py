@@ -1,7 +1,7 @@
-"""What all encoders between frames have in common: FFmpeg's encoders by way of PyAV, one packet for each picture.
+"""The common part of all encoders with inter frames: an FFmpeg encoder through PyAV, one packet for each picture.
 
-A codec context is opened with the first frame, and anew for another size or when the plan of its bitrate says so; the frame
-it is opened with is a keyframe. All others are keyframes only on request.
+A codec context is opened with the first frame, and reopened for another size or when the bitrate plan says so. The first
+frame after an opening is a keyframe. All other keyframes are requested ones.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("reactor_trio.media")
 
-#: how the samples of every YUV codec mean colour, here and in the bitstream: 601 matrix, 709 primaries, sRGB's transfer
+#: the colour of every YUV codec, here and in the bitstream: 601 matrix, 709 primaries, sRGB's transfer
 YUV_COLOR = Color(matrix="smpte170m", primaries="bt709", transfer="iec61966-2-1", full_range=False)
 
-#: frames between keyframes that nobody asked for: none
+#: frames between automatic keyframes: so many that there are none
 NEVER = 1 << 20
 
 MICROSECOND = Fraction(1, 1_000_000)
@@ -38,11 +38,11 @@ class StreamEncoder(Encoder):
     """Encodes with one of FFmpeg's encoders.
 
     Attributes:
-        encoder_name: FFmpeg's name of it.
-        pixel_format: FFmpeg's name of what it is given.
-        wire_format: the samples that it codes, as a client is told.
-        color: what its samples mean.
-        least: of the coded width and height.
+        encoder_name: FFmpeg's name of the encoder.
+        pixel_format: FFmpeg's name of the pixel format that the encoder takes.
+        wire_format: the pixel format of the coded samples, as clients read it.
+        color: the colour space of the coded samples.
+        least: the smallest coded width and height.
     """
 
     encoder_name: ClassVar[str]
@@ -62,7 +62,7 @@ class StreamEncoder(Encoder):
         self._string: str | None = None
         self._time = 0.0
 
-    # ---- what a codec says of itself ----------------------------------------------------------------------------------
+    # ---- what a subclass defines ---------------------------------------------------------------------------------------
 
     @abstractmethod
     def options(self, opening: Opening) -> dict[str, str]:
@@ -70,23 +70,23 @@ class StreamEncoder(Encoder):
 
     @abstractmethod
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
-        """The WebCodecs string of what was opened; `packet` is its first keyframe."""
+        """The WebCodecs string of the open encoder; `packet` is its first keyframe."""
 
     def sizes(self, width: int, height: int, scale: float) -> tuple[Size, Size]:
-        """Of the picture that is sent, and as it is coded, for a frame of this size."""
+        """The size that is sent and the size that is coded, for a frame of `width` x `height`."""
         size = scaled_size(width, height, scale)
         return size, coded_size(size, self.least)
 
     def prepare(self, size: Size, coded: Size) -> None:
-        """Frames of another size follow."""
+        """Prepare for frames of another size."""
         self._converter = Converter(size, coded)
 
     def picture(self, frame: FrameHandle) -> av.VideoFrame:
-        """The frame as the codec takes it; overwritten by the next one."""
+        """The frame as the codec takes it. The next call overwrites the result."""
         return self._converter.convert(to_host(frame))
 
     def create(self) -> av.VideoCodecContext:
-        """A context of the encoder, not yet opened."""
+        """Create a context of the encoder, not yet opened."""
         import av
 
         return cast("av.VideoCodecContext", av.CodecContext.create(self.encoder_name, "w"))
@@ -94,15 +94,17 @@ class StreamEncoder(Encoder):
     # ---- Encoder ------------------------------------------------------------------------------------------------------
 
     def configure(self, target: Target) -> None:
-        """Where the bitrate cannot be changed while the codec is open, or goes beyond its ceiling, a keyframe follows."""
+        """Aim at a target. A keyframe follows if the bitrate is above the ceiling or cannot change while the encoder is
+        open.
+        """
         self._target = target
 
     def request_keyframe(self) -> None:
-        """Honoured by the next frame; one that is being encoded does not count."""
+        """Make the next frame a keyframe; a frame that is being encoded does not count."""
         self._keyframe_wanted = True
 
     def encode(self, frame: FrameHandle) -> Encoded:
-        """Convert, open if need be, encode."""
+        """Convert the frame, open the encoder if needed, and encode."""
         from av.video.frame import PictureType
 
         keyframe, self._keyframe_wanted = self._keyframe_wanted, False
@@ -119,7 +121,7 @@ class StreamEncoder(Encoder):
             self._open(coded, opening)
         assert self._context is not None
         live = self._plan.live(target)
-        if live is not None and opening is None and live != self._context.bit_rate:  # the first frame wants the ceiling
+        if live is not None and opening is None and live != self._context.bit_rate:  # the first frame may use the ceiling
             self._context.bit_rate = live
         picture = self.picture(frame)
         picture.pts, picture.time_base = round(self._time * 1e6), MICROSECOND
@@ -134,26 +136,26 @@ class StreamEncoder(Encoder):
         return Encoded(payload, packets[0].is_keyframe, size)
 
     def close(self) -> None:
-        """Encoders that are not told of their end complain."""
+        """Flush and release the encoder: some encoders complain if they are not flushed."""
         if self._context is not None:
             context, self._context = self._context, None
             context.encode(None)
         self._given = None
 
     def abandon(self) -> None:
-        """Close what may have failed, and so may its closing."""
+        """Close an encoder that may have failed; errors of closing it are logged and ignored."""
         try:
             self.close()
-        except Exception as error:  # what FFmpeg says of it is of no more use to anybody
+        except Exception as error:  # it has failed already; a second error adds nothing
             log.debug("closing %s: %s", self.implementation, error)
 
     def try_open(self, size: Size) -> None:
-        """Open the encoder for a size and close it. Raises what FFmpeg raises if it cannot be opened."""
+        """Open the encoder for a size and close it. Raises FFmpeg's error if it cannot be opened."""
         self._open(size, Opening(1_000_000, 30))
         self.close()
 
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
-        """Without `codec_string` until the first frame, since that says which profile and level it has."""
+        """Describe the track; `codec_string` is None before the first frame, which sets profile and level."""
         width, height = size or (None, None)
         coded = self._given[1] if self._given is not None and size == self._given[0] else size
         coded_width, coded_height = (None, None) if coded is None or coded == size else coded
@@ -184,7 +186,7 @@ class StreamEncoder(Encoder):
 
 
 def _tag(context: av.VideoCodecContext, color: Color) -> None:
-    """Write into the bitstream what the samples mean, in the numbers of ITU-T H.273."""
+    """Write the colour space into the bitstream, in the code points of ITU-T H.273."""
     context.colorspace = {"smpte170m": 6, "rgb": 0}[color.matrix]
     context.color_primaries = 1
     context.color_trc = 13

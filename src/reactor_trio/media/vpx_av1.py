@@ -1,4 +1,4 @@
-"""VP8 and VP9 by libvpx, and AV1 by SVT-AV1: their bitrate is changed by opening them anew."""
+"""VP8 and VP9 by libvpx, and AV1 by SVT-AV1: a new bitrate means to reopen the encoder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _VpxEncoder(StreamEncoder):
         super().__init__(settings, SteppedPlan(timed=True))
 
     def options(self, opening: Opening) -> dict[str, str]:
-        """Constant bitrate without looking ahead; a keyframe has at most what a quarter of a second carries."""
+        """A constant bitrate without look-ahead; a keyframe takes at most what a quarter of a second carries."""
         rate = str(opening.bitrate)
         return {
             "deadline": "realtime", "lag-in-frames": "0", "minrate": rate, "maxrate": rate,
@@ -25,37 +25,39 @@ class _VpxEncoder(StreamEncoder):
 
 
 class Vp8Encoder(_VpxEncoder):
-    """VP8."""
+    """VP8 by libvpx."""
 
     codec = "vp8"
     encoder_name = "libvpx"
 
     def options(self, opening: Opening) -> dict[str, str]:
-        """Of the quick ones the last that still looks well; being positive, libvpx works less when the processor is busy."""
+        """The fastest setting that still looks good. As it is positive, libvpx lowers its effort while the processor is
+        busy.
+        """
         return super().options(opening) | {"cpu-used": "12"}
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str:
-        """It has neither profiles nor levels."""
+        """Constant: VP8 has neither profiles nor levels."""
         return "vp8"
 
 
 class Vp9Encoder(_VpxEncoder):
-    """VP9, profile 0."""
+    """VP9 by libvpx, profile 0."""
 
     codec = "vp9"
     encoder_name = "libvpx-vp9"
 
     def options(self, opening: Opening) -> dict[str, str]:
-        """The quickest that FFmpeg lets through."""
+        """The fastest setting that FFmpeg allows."""
         return super().options(opening) | {"cpu-used": "8", "row-mt": "0"}
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str:
-        """By the tables; of a thinned track as if all of its frames came, which they may without opening it anew."""
+        """Take the level from the tables, for at least 30 frames per second: the divisor may fall without a reopening."""
         return vp9_string(coded, max(opening.fps, 30), opening.bitrate)
 
 
 class Av1Encoder(StreamEncoder):
-    """AV1, Main profile; its work is done in a thread of its own."""
+    """AV1 by SVT-AV1, Main profile; the library encodes in a thread of its own."""
 
     codec = "av1"
     encoder_name = "libsvtav1"
@@ -65,13 +67,13 @@ class Av1Encoder(StreamEncoder):
         super().__init__(settings, SteppedPlan(timed=False))
 
     def options(self, opening: Opening) -> dict[str, str]:
-        """Real time, one thread, constant bitrate, every frame from those before it.
+        """Real time, one thread, constant bitrate, prediction from earlier frames only.
 
-        Preset 12 and 10 leave changes of flat areas out of most frames, 11 does not.
+        Presets 12 and 10 leave changes of flat areas out of most frames; preset 11 does not.
         """
-        os.environ.setdefault("SVT_LOG", "1")  # or it writes its settings to standard error
+        os.environ.setdefault("SVT_LOG", "1")  # otherwise the library writes its settings to standard error
         return {"preset": "11", "svtav1-params": "rtc=1:lp=1:pred-struct=1:rc=2:scd=0"}
 
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str:
-        """By the tables."""
+        """Take the level from the tables."""
         return av1_string(coded, opening.fps, opening.bitrate)

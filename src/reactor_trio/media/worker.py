@@ -1,4 +1,4 @@
-"""How encoders and decoders leave the loop."""
+"""The interface by which encoders and decoders run off the event loop."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ R = TypeVar("R")
 
 
 class Overrun(Exception):
-    """A function has not returned in its time; it runs on, in a thread that is left behind."""
+    """A function exceeded its time limit. It keeps running in an abandoned thread."""
 
 
 class Worker(Protocol):
-    """Runs a blocking function away from the loop, and is cancelled only after it has ended or its time is over."""
+    """Runs a blocking function off the event loop. Cancellation takes effect only when the function has ended or its time is
+    over.
+    """
 
     async def __call__(self, function: Callable[[A], R], argument: A, /, limit: float = math.inf) -> R:
-        """What `function(argument)` returns or raises. Raises Overrun if that takes longer than `limit` seconds.
-
-        A wait for a thread does not count.
+        """Return or raise what `function(argument)` does. Raises Overrun if that takes longer than `limit` seconds, not
+        counting the wait for a thread.
         """
         ...

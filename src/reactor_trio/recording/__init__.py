@@ -1,9 +1,9 @@
-"""A session as files: video and sound as they were sent, and the timeline of what was commanded and said.
+"""A session as files: video and sound as they were sent, and a timeline of commands and messages.
 
-    Recorder            takes packets and notes from a loop, bounded; its owner writes them on a worker thread
-      |- FileSeries     packets -> NAME.mp4, NAME-2.mp4, ...: which packet begins a file, and which is left out
-      |    '- MovieFile one file; `writers` make what a container takes of each codec's packets
-      '- Timeline       notes -> NAME.jsonl
+    Recorder            queues packets and lines from an event loop, bounded; its owner writes them on a worker thread
+      |- FileSeries     packets -> NAME.mp4, NAME-2.mp4, ...: decides which packet begins a file, and which is dropped
+      |    '- MovieFile one file; `writers` turn each codec's packets into a container's packets
+      '- Timeline       lines -> NAME.jsonl
 """
 
 from reactor_trio.recording.containers import CODECS as CODECS

@@ -1,7 +1,8 @@
-"""What a file can be, by its name: what it carries, and how it is written so that a killed process leaves it readable.
+"""The kinds of files, by suffix: which codecs each carries, and how it is written so that it stays readable if the process
+is killed.
 
-A fragment holds at most half a second, and is handed to the system as soon as the next one begins. The muxer waits for a
-track that says nothing for a quarter of a second at most. So less than the newest second is not yet in the file.
+A fragment holds at most half a second and goes to the operating system as soon as the next one begins. The muxer waits at
+most a quarter of a second for a silent track. So less than the newest second is not yet in the file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 
 from reactor_trio.errors import ReactorError
 
-#: video codecs that a recorder asks for, best first
+#: the video codecs that a recorder asks for, best first
 CODECS = ("h264", "vp9", "av1", "vp8", "jpeg", "raw")
 
 _COMMON = {"max_interleave_delta": "250000", "flush_packets": "1"}
@@ -27,9 +28,9 @@ class Container(msgspec.Struct, frozen=True):
     """A kind of file.
 
     Attributes:
-        format: FFmpeg's name of it.
-        codecs: what it carries, in the words of the wire; raw pictures are encoded.
-        pictures: FFmpeg's encoder for these.
+        format: FFmpeg's name of the format.
+        codecs: the codecs that it can carry, by their names on the wire; raw pictures are encoded.
+        pictures: FFmpeg's encoder for raw pictures.
         sound: FFmpeg's encoder for sound that comes as samples.
     """
 
@@ -57,7 +58,7 @@ _CONTAINERS = {
 
 
 def container_of(path: Path) -> Container:
-    """What the name of `path` asks for. Raises ReactorError: not a kind of file that can be written, or PyAV is missing."""
+    """The kind of file for the suffix of `path`. Raises ReactorError if the suffix is unknown or PyAV is missing."""
     container = _CONTAINERS.get(path.suffix.lower())
     if container is None:
         raise ReactorError(f"cannot record {path}: name a file that ends in {', '.join(_CONTAINERS)}")

@@ -1,6 +1,6 @@
-"""What a recording keeps of things that it does not keep: enough to say whether something is the same.
+"""Digests of data that a recording does not keep, by which a later run can be compared with it.
 
-BLAKE2b with 16 bytes: no two different frames have one, and it takes about a millisecond for a megabyte.
+BLAKE2b with 16 bytes: different frames have different digests, and a megabyte takes about a millisecond.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _SIZE = 16
 
 
 def frame_digest(frame: npt.NDArray[Any]) -> str:
-    """Of a frame's values in row order; not of its shape. Lets other threads run meanwhile."""
+    """The digest of a frame's values in row order, without its shape. Releases the GIL meanwhile."""
     return hashlib.blake2b(np.ascontiguousarray(frame).reshape(-1).data, digest_size=_SIZE).hexdigest()
 
 
 def config_digest(config: Mapping[str, Any], salt: str) -> str | None:
-    """Of a model's config, which may hold secrets; None if it holds what JSON has not.
+    """The digest of a model's config, which may hold secrets; None if JSON cannot express the config.
 
-    The salt is the session's id, so that two recordings do not say that their configs are equal.
+    The salt is the session's id, so that two recordings do not reveal whether their configs are equal.
     """
     try:
         plain = msgspec.json.encode(dict(config), order="deterministic")

@@ -1,4 +1,4 @@
-"""Files of packets: one that holds what its tracks are, and the series that a session with changing tracks becomes."""
+"""Movie files: one file with fixed tracks, and the series of files of a session whose tracks change."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from reactor_trio.protocol import Packet, TrackInfo
 from reactor_trio.recording.containers import Container
 from reactor_trio.recording.track_writers import TrackWriter, open_writer
 
-#: seconds in which the other video tracks of a new file may bring their keyframe, and bytes that may wait meanwhile
+#: seconds that a new file waits for the first keyframes of all video tracks, and bytes that may wait meanwhile
 GATHERING = 0.5
 GATHERING_BYTES = 32 * 1024 * 1024
-#: seconds of sound kept from before the first picture
+#: seconds of sound that are kept while no picture has come
 SOUND_KEPT = 1.0
 
 
 class _Sink:
-    """What a muxer writes into: a fragment goes to the system in one piece, and one that finds no room is taken back."""
+    """The file that the muxer writes into. A fragment is written whole; if the disk is full, the written part is removed."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("xb", buffering=0)  # "x": a recording never overwrites another
@@ -32,17 +32,17 @@ class _Sink:
         return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """For Matroska, which notes at the end where its clusters lie."""
+        """Commit and seek: at the end, Matroska writes where its clusters are."""
         self.commit()
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """As of a file."""
+        """Commit and return the position."""
         self.commit()
         return self._file.tell()
 
     def commit(self) -> None:
-        """Write what is kept. Raises OSError, and then the file is as long as before."""
+        """Write what is kept. Raises OSError; the file then has its previous length."""
         if not self._pieces:
             return
         left = memoryview(b"".join(self._pieces))
@@ -56,18 +56,18 @@ class _Sink:
             raise
 
     def close(self) -> None:
-        """Let go of the file; what was not committed is lost."""
+        """Close the file; data that was not committed is lost."""
         self._file.close()
 
 
 class MovieFile:
-    """One file; its tracks are those that it was begun with.
+    """One file, whose tracks are fixed when it is opened.
 
     Args:
-        tracks: each with its first keyframe, None for sound.
-        origin_us: the session's time at which the file begins.
+        tracks: each with its first keyframe, or None for sound.
+        origin_us: the time of the session at which the file begins, in microseconds.
 
-    Raises OSError and av.error.FFmpegError, here and from each method.
+    The constructor and each method raise OSError and av.error.FFmpegError.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class MovieFile:
             raise
 
     def carries(self, track: TrackInfo) -> bool:
-        """Whether packets of `track`, as it is now described, go into this file."""
+        """Whether this file can take packets of `track` as it is now described."""
         known = self.tracks.get(track.index)
         return known is not None and _kind(known) == _kind(track)
 
@@ -102,7 +102,7 @@ class MovieFile:
         self._sink.commit()
 
     def close(self) -> None:
-        """Write what was held back, and the file's end."""
+        """Write what was held back, and the end of the file."""
         try:
             for writer in self._writers.values():
                 for made in writer.finish():
@@ -113,22 +113,22 @@ class MovieFile:
             self._sink.close()
 
     def abandon(self) -> None:
-        """Close after an error: what is in the file stays, nothing is added."""
+        """Close after an error. The file keeps what it has; nothing is added."""
         self._sink.close()
-        with suppress(OSError, ValueError):  # the muxer would end the file, which is closed
+        with suppress(OSError, ValueError):  # the muxer tries to end the file, which is closed
             self._output.close()
 
 
 class FileSeries:
-    """Packets into NAME.mp4, and into NAME-2.mp4 and so on when a track's codec or size changes.
+    """Writes packets into NAME.mp4, and into NAME-2.mp4 and so on after a track's codec or size has changed.
 
-    A file begins with a keyframe of each video track, at the first of them. A track's packets before its keyframe are left
-    out and counted, and a keyframe is asked for.
+    A file begins at the earliest of its first keyframes and needs one for each video track. The packets of a track before
+    its keyframe are dropped and counted, and a keyframe is requested.
 
     Args:
-        expected: the session's tracks as they are first described; a file waits a moment for all the video among them.
-        opened: told of each file begun.
-        left_out: counts packets: reason, number.
+        expected: the session's tracks as they are first described; a file waits a moment for all video tracks among them.
+        opened: called with each new file.
+        left_out: counts dropped packets: reason, number.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class FileSeries:
         left_out: Callable[[str, int], None],
     ) -> None:
         self.written: Counter[str] = Counter()
-        #: video tracks that cannot go on without a keyframe
+        #: video tracks, by index, that need a keyframe to continue
         self.keyframes_wanted: set[int] = set()
         self._path = path
         self._container = container
@@ -153,7 +153,7 @@ class FileSeries:
         self._keyframes: dict[int, tuple[TrackInfo, Packet]] = {}
 
     def add(self, track: TrackInfo, packet: Packet) -> None:
-        """The next packet. Raises ReactorError if the file cannot carry its codec, OSError, av.error.FFmpegError."""
+        """Add a packet. Raises ReactorError if the file cannot carry its codec, OSError, and av.error.FFmpegError."""
         if track.codec not in self._container.codecs:
             raise ReactorError(
                 f"{self._container.name} cannot carry {track.codec} of track {track.name}; record to a .mkv file"
@@ -170,7 +170,7 @@ class FileSeries:
         self._gather(track, packet)
 
     def close(self) -> None:
-        """Write what waits and end the last file. Raises as `add` does."""
+        """Write the waiting packets and end the last file. Raises as `add` does."""
         if self._file is None and (self._keyframes or (self._gathered and not self._video())):
             self._open_file()
         for _ in self._gathered:
@@ -179,7 +179,7 @@ class FileSeries:
         self._close_file()
 
     def abandon(self) -> None:
-        """After an error: let go of the file."""
+        """Close the file after an error."""
         if self._file is not None:
             self._file.abandon()
             self._file = None
@@ -247,7 +247,7 @@ class FileSeries:
         self.keyframes_wanted.add(packet.track)
 
     def _forget(self, index: int) -> None:
-        """What was gathered of a track that has changed again before the file began."""
+        """Drop the waiting packets of a track that has changed again before the file began."""
         kept = deque(entry for entry in self._gathered if entry[0].index != index)
         if less := len(self._gathered) - len(kept):
             self._left_out("changed", less)
@@ -261,5 +261,5 @@ class FileSeries:
 
 
 def _kind(track: TrackInfo) -> tuple[object, ...]:
-    """What a file cannot change in its middle."""
+    """The properties of a track that cannot change within a file."""
     return (track.codec, track.width, track.height, track.coded_width, track.coded_height, track.sample_rate)

@@ -1,8 +1,8 @@
-"""From a loop to files: what is put in never waits for a disk.
+"""From an event loop to files: the loop never waits for a disk.
 
-The loop's side (`put`, `note`) fills a bounded queue; the owner calls `write` and `close` on a worker thread, one at a time.
-Where the disk cannot keep up, a video track is left out until its next keyframe, which is asked for, and counted. An error
-of the disk ends the recording, with one line in the log, and nothing else.
+The loop calls `put` and `note`, which fill a bounded queue. The owner calls `write` and `close` on a worker thread, one at a
+time. If the disk is too slow, a video track is dropped and counted until its next keyframe, which the recorder requests. A
+disk error ends the recording with one line in the log. It does not affect the session.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger("reactor_trio.recording")
 
 
 class _Later:
-    """A line that is made where it is written, and how many bytes it holds until then."""
+    """A timeline line that is made when it is written, and the bytes that it keeps in memory until then."""
 
     def __init__(self, make: Callable[[], dict[str, Any]], size: int) -> None:
         self.make = make
@@ -36,14 +36,14 @@ _Item = tuple[TrackInfo, Packet] | dict[str, Any] | _Later
 
 
 class Recorder:
-    """Records one session to `path`, and its timeline beside it (`.jsonl`).
+    """Records one session to `path`, and its timeline to a `.jsonl` file beside it.
 
     Args:
-        path: names the kind of file too: `.mp4`, `.mkv` or `.webm`.
+        path: its suffix chooses the kind of file: `.mp4`, `.mkv` or `.webm`.
         tracks: the session's tracks as they are first described.
-        bytes_queued, packets_queued, notes_queued: what may wait for the disk.
+        bytes_queued, packets_queued, notes_queued: the limits of the queue.
 
-    Raises ReactorError if the file's kind is unknown, PyAV is missing, or a file of that name exists or cannot be made.
+    Raises ReactorError if the suffix is unknown, PyAV is missing, or the files exist or cannot be created.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Recorder:
         notes_queued: int = 8192,
     ) -> None:
         self.path = path
-        #: why there is nothing more to come, in words; None while all is well
+        #: the error that ended the recording, as text; None while it runs
         self.failure: str | None = None
         self._limits = bytes_queued, packets_queued, notes_queued
         self._lock = threading.Lock()
@@ -68,7 +68,7 @@ class Recorder:
         self._wanted: set[int] = set()
         container = container_of(path)
         try:
-            if path.exists():  # the timeline would be made before the film is refused
+            if path.exists():  # otherwise the timeline would be created before the movie is refused
                 raise FileExistsError
             self._timeline = Timeline(path.with_suffix(".jsonl"))
         except FileExistsError:
@@ -80,7 +80,7 @@ class Recorder:
     # ---- on the loop --------------------------------------------------------------------------------------------------
 
     def put(self, track: TrackInfo, packet: Packet) -> None:
-        """A packet, with its track's present description; its payload must not change any more. Never waits."""
+        """Queue a packet with the present description of its track. Its payload must not change any more. Never waits."""
         with self._lock:
             if self.failure is not None:
                 reason = "failed"
@@ -102,11 +102,13 @@ class Recorder:
             self._lost[reason] += 1
 
     def note(self, line: dict[str, Any]) -> None:
-        """A line of the timeline: plain data. Never waits."""
+        """Queue a line of the timeline, as plain data. Never waits."""
         self._note(line)
 
     def note_later(self, line: Callable[[], dict[str, Any]], size: int, instead: Callable[[], dict[str, Any]]) -> None:
-        """A line that a worker thread makes of `size` bytes, or `instead` where too many wait already. Never waits."""
+        """Queue a line that a worker thread makes from `size` bytes, or `instead` if too many bytes wait already. Never
+        waits.
+        """
         with self._lock:
             if fits := not self._held or self._held + size <= self._limits[0]:
                 self._held += size
@@ -120,7 +122,7 @@ class Recorder:
             self._queue.append(line)
             too_many = self._notes > self._limits[2]
         if too_many:
-            self._fail("the disk takes nothing more")
+            self._fail("the disk is too slow: too many lines of the timeline wait")
 
     @property
     def waiting(self) -> bool:
@@ -128,19 +130,19 @@ class Recorder:
         return bool(self._queue)
 
     def keyframes_wanted(self) -> set[int]:
-        """Video tracks, by index, that need a keyframe to go on; each is named once for each loss."""
+        """The video tracks, by index, that need a keyframe since the last call. Each loss names its track once."""
         with self._lock:
             wanted, self._wanted = self._wanted, set()
         return wanted
 
     def left_out(self) -> dict[str, int]:
-        """How many packets are not in the files, by reason, since this was last asked."""
+        """How many packets were dropped since the last call, by reason."""
         with self._lock:
             new, self._lost_told = self._lost - self._lost_told, self._lost.copy()
         return dict(new)
 
     def summary(self) -> str:
-        """What is in the files, for people."""
+        """What the files contain, as text for people."""
         frames = ", ".join(f"{name} {count} packets" for name, count in self._series.written.items()) or "nothing"
         lost = sum(self._lost.values())
         return frames + (f", {lost} left out" if lost else "") + (f"; ended early: {self.failure}" if self.failure else "")
@@ -148,7 +150,7 @@ class Recorder:
     # ---- on a worker thread -------------------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """Write what waits. Raises nothing of the disk's or the muxer's."""
+        """Write what waits. Errors of disk and muxer end the recording; they are never raised."""
         while (item := self._take()) is not None and self.failure is None:
             with self._failing():
                 if isinstance(item, dict):
@@ -162,7 +164,7 @@ class Recorder:
         self._series.keyframes_wanted.clear()
 
     def close(self, t: float, reason: str) -> None:
-        """Write what waits and end the files; `t` in seconds since the session began. Raises as little as `write`."""
+        """Write what waits and end the files, at `t` seconds since the session began. Handles errors as `write` does."""
         self.write()
         if self.failure is None:
             with self._failing():
@@ -207,10 +209,10 @@ class Recorder:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """What the disk, the muxer or an encoder of it raises ends the recording."""
+        """End the recording at any error of the disk, the muxer or an encoder."""
         try:
             yield
-        except Exception as error:  # PyAV's are OSError, ValueError and others, by their meaning
+        except Exception as error:  # PyAV raises OSError, ValueError and others, by the kind of failure
             self._fail(getattr(error, "strerror", None) or str(error) or type(error).__name__)
 
     def _fail(self, why: str) -> None:

@@ -1,7 +1,7 @@
-"""What happened in a session, one JSON object a line, in order (`docs/guide/recording.md` lists the lines).
+"""The timeline of a session, one JSON object a line, in order (`docs/guide/recording.md` lists the lines).
 
-Each line has a `type` and, but for the first, `t`: seconds since the session began. A file that lacks its `end` belongs to a
-process that was killed; every whole line of it is good.
+Each line has a `type` and, except the first, `t`: seconds since the session began. A file without an `end` line comes from a
+process that was killed; each of its complete lines is valid.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy.typing as npt
 from reactor_trio.protocol import TrackInfo, Welcome
 from reactor_trio.recording.fingerprints import frame_digest
 
-#: gives a frame as an array
+#: returns a frame as an array
 Frame = Callable[[], npt.NDArray[np.generic]]
 
 
 def _plain(value: Any) -> Any:
-    """Arguments may be numpy's; of anything else that JSON has not, its name is better than no line."""
+    """Encode what msgspec cannot: a numpy value as plain data, anything else by its `repr`."""
     return value.tolist() if hasattr(value, "tolist") else repr(value)
 
 
@@ -31,22 +31,24 @@ _encoder = msgspec.json.Encoder(enc_hook=_plain)
 
 
 class Timeline:
-    """Writes the lines. Raises OSError, here and from each method; FileExistsError if there is such a file."""
+    """Writes the lines. The constructor and each method raise OSError; FileExistsError if the file exists."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("xb", buffering=0)
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Add a line; it is the system's when this returns."""
+        """Add a line. When this returns, the operating system has it."""
         self._file.write(_encoder.encode(line) + b"\n")
 
     def close(self) -> None:
-        """Nothing more."""
+        """Close the file."""
         self._file.close()
 
 
 def session_line(welcome: Welcome, run: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The first line: who and what. Of the welcome's tokens none is in it. `run`: what else is needed to run it again."""
+    """The first line: the session, its schema and its tracks, without the tokens of the welcome. `run`: what a replay needs
+    besides.
+    """
     return {
         "type": "session", "session_id": welcome.session_id, "name": welcome.name, "protocol": welcome.protocol,
         "began": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -60,14 +62,14 @@ def track_line(t: float, track: TrackInfo) -> dict[str, Any]:
 
 
 def message_line(t: float, name: str, data: Any) -> dict[str, Any]:
-    """The model said something."""
+    """The model sent a message."""
     return {"type": "message", "t": t, "name": name, "data": data}
 
 
 def command_line(
     t: float, id: int | None, name: str, arguments: Any, step: int | None, refused: tuple[str, str] | None = None  # noqa: A002
 ) -> dict[str, Any]:
-    """A command was applied, and the step with number `step` is the first that sees it, or was refused: code, words."""
+    """A command was applied, and step number `step` is the first that sees it; or it was refused with a code and a text."""
     line = {"type": "command", "t": t, "id": id, "name": name, "arguments": arguments}
     return line | ({"step": step} if refused is None else {"code": refused[0], "message": refused[1]})
 
@@ -75,15 +77,15 @@ def command_line(
 def upload_line(
     t: float, id: str, name: str, size: int, mime_type: str | None = None, digest: str | None = None  # noqa: A002
 ) -> dict[str, Any]:
-    """A file has come, `size` bytes, which are not kept; `digest` is BLAKE2b of them, 16 bytes."""
+    """A file of `size` bytes was uploaded; the recording does not keep it. `digest` is its BLAKE2b of 16 bytes."""
     line = {"type": "upload", "t": t, "id": id, "name": name, "size": size}
     return line | ({} if digest is None else {"mime_type": mime_type, "digest": digest})
 
 
 def frames_line(t: float, step: int, tracks: Mapping[str, tuple[int, Frame]], *, digests: bool = True) -> dict[str, Any]:
-    """The frames of one instant as the model made them: number, shape, and what `frame_digest` says. For a worker thread.
+    """The frames of one instant as the model made them: number, shape and `frame_digest`. Call it on a worker thread.
 
-    Each frame comes as a function that gives it, since it may lie on a device; without `digests` none is called.
+    Each frame comes as a function that returns it, since it may lie on a device. Without `digests` no function is called.
     """
     frames = {}
     for name, (seq, frame) in tracks.items():

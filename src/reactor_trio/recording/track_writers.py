@@ -1,11 +1,11 @@
-"""One track of a file: from packets of the wire to packets of a container.
+"""The tracks of a file: from packets of the wire to packets of a container.
 
-Compressed video and Opus are carried as they came; raw pictures and samples of sound are encoded here, once. A container's
-header needs facts of a codec that the wire leaves in the bitstream (parameter sets, sequence headers), so the first keyframe
-is given to FFmpeg's own parser and the header made of what that finds.
+Compressed video and Opus are copied. Raw pictures and samples of sound are encoded here, once. A container's header needs
+facts that the wire leaves in the bitstream (parameter sets, sequence headers), so FFmpeg's own parser reads the first
+keyframe, and the header is made from what it finds.
 
-Times are microseconds since the file's begin. A player plays sound without looking at the clock, so a hole in it is filled
-with silence, else all that follows would come too early.
+Times are microseconds since the start of the file. A player plays sound without looking at the clock, so gaps in the sound
+are filled with silence; otherwise everything after a gap would come too early.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _MICROSECONDS = Fraction(1, 1_000_000)
 _FOURCC = {"vp8": b"VP80", "vp9": b"VP90", "av1": b"AV01"}
 _AAC_RATES = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
-#: seconds by which sound may be off before silence is put in
+#: seconds by which sound may be late before silence is inserted
 _HOLE = 0.01
 #: an Opus packet of 20 ms of silence, one channel (RFC 6716, section 3.1)
 _OPUS_SILENCE = b"\xf8\xff\xfe"
@@ -37,19 +37,19 @@ _OPUS_FRAME_US = 20_000
 
 
 class TrackWriter(ABC):
-    """Makes a container's packets of one track's."""
+    """Turns the packets of one track into packets of a container."""
 
     @abstractmethod
     def write(self, packet: Packet, at_us: int) -> Iterator[av.Packet[Any]]:
-        """What `packet`, presented at `at_us`, becomes."""
+        """The container's packets for `packet`, which is presented at `at_us`."""
 
     def finish(self) -> Iterator[av.Packet[Any]]:
-        """What was held back."""
+        """The packets that were held back."""
         return iter(())
 
 
 class CopiedVideo(TrackWriter):
-    """Compressed pictures as they came; `keyframe` is the first of them."""
+    """Copies compressed pictures; `keyframe` is the first of them."""
 
     def __init__(self, output: OutputContainer, track: TrackInfo, keyframe: memoryview) -> None:
         with _parsed(track, keyframe) as parsed:
@@ -58,7 +58,7 @@ class CopiedVideo(TrackWriter):
         self._last = -1
 
     def write(self, packet: Packet, at_us: int) -> Iterator[av.Packet[Any]]:
-        """One packet for one; a file's times only grow."""
+        """One packet for each. The times of a file must rise."""
         import av
 
         self._last = max(at_us, self._last + 1)
@@ -77,7 +77,7 @@ _PICTURES = {
 
 
 class EncodedPictures(TrackWriter):
-    """Raw RGB pictures as H.264 or VP9: 4:2:0, or 4:4:4 where a side is odd, which 4:2:0 cannot hold."""
+    """Encodes raw RGB pictures as H.264 or VP9: in 4:2:0, or in 4:4:4 if a side is odd, which 4:2:0 does not allow."""
 
     def __init__(self, output: OutputContainer, track: TrackInfo, encoder: str) -> None:
         assert track.width is not None
@@ -108,12 +108,12 @@ class EncodedPictures(TrackWriter):
         yield from self._stream.encode(frame)
 
     def finish(self) -> Iterator[av.Packet[Any]]:
-        """Nothing, of an encoder without delay; asked all the same."""
+        """Flush the encoder, which holds nothing back."""
         yield from self._stream.encode(None)
 
 
 class EncodedSound(TrackWriter):
-    """Samples as AAC or Opus."""
+    """Encodes samples as AAC or Opus."""
 
     def __init__(self, output: OutputContainer, track: TrackInfo, container: Container) -> None:
         assert track.sample_rate is not None
@@ -124,13 +124,13 @@ class EncodedSound(TrackWriter):
         self._samples = 0
 
     def write(self, packet: Packet, at_us: int) -> Iterator[av.Packet[Any]]:
-        """The packets that the block completes, silence before it included."""
+        """The packets that the block completes, after silence for a gap before it."""
         at = round(at_us * self._rate / 1e6)
         samples = np.frombuffer(packet.payload, "<i2")
         if at < 0:
             samples, at = samples[-at:], 0
         if at - self._samples > _HOLE * self._rate:
-            while self._samples < at:  # a second at a time: a hole may be long
+            while self._samples < at:  # a second at a time: a gap may be long
                 yield from self._encode(np.zeros(min(self._rate, at - self._samples), np.int16))
         if samples.size:
             yield from self._encode(samples)
@@ -150,14 +150,14 @@ class EncodedSound(TrackWriter):
 
 
 class CopiedOpus(TrackWriter):
-    """Opus as it came, in frames of 20 ms that follow one another."""
+    """Copies Opus packets, as frames of 20 ms without gaps."""
 
     def __init__(self, output: OutputContainer) -> None:
         self._stream: Any = output.add_stream("libopus", rate=48_000, layout="mono")
         self._frames = 0
 
     def write(self, packet: Packet, at_us: int) -> Iterator[av.Packet[Any]]:
-        """The frames in `packet`, and before them the silence of a hole."""
+        """The frames in `packet`, after silence for a gap before them."""
         sizes = packet.meta.get("sizes", ())
         missing = round(at_us / _OPUS_FRAME_US) - self._frames if sizes else 0
         for _ in range(missing):
@@ -181,7 +181,7 @@ class CopiedOpus(TrackWriter):
 
 
 def open_writer(output: OutputContainer, container: Container, track: TrackInfo, keyframe: Packet | None) -> TrackWriter:
-    """The writer of `track` in `output`; video that is copied needs its first keyframe."""
+    """Make the writer of `track` in `output`. Video that is copied needs its first keyframe."""
     if track.codec == "raw":
         return EncodedPictures(output, track, container.pictures)
     if track.codec == "opus":
@@ -193,12 +193,12 @@ def open_writer(output: OutputContainer, container: Container, track: TrackInfo,
 
 
 def _from_zero(packets: list[av.Packet[Any]]) -> Iterator[av.Packet[Any]]:
-    """`packets` without the encoder's lead-in before time 0, for which a fragmented file has no place."""
+    """`packets` without the encoder's lead-in before time 0, which a fragmented file cannot express."""
     return (packet for packet in packets if packet.pts is not None and packet.pts >= 0)
 
 
 def _parsed(track: TrackInfo, keyframe: memoryview) -> InputContainer:
-    """A file in memory that holds the keyframe alone, for what FFmpeg finds in it. Raises av.error.FFmpegError."""
+    """A file in memory that holds only the keyframe, opened so that FFmpeg parses it. Raises av.error.FFmpegError."""
     import av
 
     fourcc = _FOURCC.get(track.codec or "")
