@@ -39,7 +39,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Card:
 
     class StandIn(NvencEncoder):
         options = X264Encoder.options
-        least = 16
+        min_side = 16
 
         def create(self):
             stand_in.created += 1
@@ -61,7 +61,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Card:
     monkeypatch.setattr(nvenc, "lies_on_card", lambda frame: isinstance(frame, DeviceFrames))
     monkeypatch.setattr(nvenc, "nvenc_refusal", lambda: stand_in.refusal)
     monkeypatch.setattr(DeviceFrames, "host", counted)
-    nvenc._say_refused.cache_clear()
+    nvenc._warn_refused.cache_clear()
     return stand_in
 
 

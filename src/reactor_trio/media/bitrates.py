@@ -12,7 +12,7 @@ import msgspec
 from reactor_trio.media.codec_settings import CodecSettings
 
 #: the lowest bitrate that any encoder is asked for, in bits per second
-LEAST = 32_000
+MIN_BITRATE = 32_000
 
 #: an encoder that heeds timestamps takes frames this many times faster than it was opened for; no divisor is larger
 TIMED_FASTER = 3
@@ -58,7 +58,7 @@ def full_bitrate(codec: str, width: int, height: int, fps: float, settings: Code
             ceiling = 2.0 * (jpeg_scale(settings.jpeg_quality) / jpeg_scale(80)) ** -0.56 * pixels * fps
         case _:
             ceiling = 2e6 * (pixels / (640 * 480)) ** 0.834 * (fps / 30) ** 0.7
-    return max(float(LEAST), ceiling if settings.bitrate is None else min(ceiling, float(settings.bitrate))
+    return max(float(MIN_BITRATE), ceiling if settings.bitrate is None else min(ceiling, float(settings.bitrate))
                if codec == "jpeg" else float(settings.bitrate))  # fmt: skip
 
 
@@ -92,7 +92,7 @@ class Plan(ABC):
             full: the bitrate of full quality.
             keyframe: the next frame is a keyframe anyway.
         """
-        bitrate, fps = max(target.bitrate, LEAST), nominal_fps(target.fps)
+        bitrate, fps = max(target.bitrate, MIN_BITRATE), nominal_fps(target.fps)
         opened = self.opened
         if opened is not None and fps <= self._most_fps(opened):
             outgrown = self._outgrown(opened, bitrate, target.fps, keyframe)
@@ -148,7 +148,7 @@ class LivePlan(Plan):
     def live(self, target: Target) -> int | None:
         """The target's bitrate, converted to the frame rate of the open encoder; at most its ceiling."""
         assert self.opened is not None
-        return min(round(max(target.bitrate, LEAST) * self.opened.fps / target.fps), self.opened.bitrate)
+        return min(round(max(target.bitrate, MIN_BITRATE) * self.opened.fps / target.fps), self.opened.bitrate)
 
 
 class SteppedPlan(Plan):

@@ -64,7 +64,7 @@ class Converter:
         self._yuv = np.empty((height * 3 // 2, width), np.uint8)
         self._opencv = opencv()
         if self._opencv is None:
-            _say_slow()
+            _warn_slow()
 
     def convert(self, array: Array) -> av.VideoFrame:
         """Convert an RGB array of any size. The next call overwrites the result."""
@@ -109,14 +109,14 @@ class Converter:
         return frame
 
 
-_said_slow = False
+_warned_slow = False
 
 
-def _say_slow() -> None:
-    global _said_slow  # noqa: PLW0603 - once for a process
-    if not _said_slow:
+def _warn_slow() -> None:
+    global _warned_slow  # noqa: PLW0603 - once for a process
+    if not _warned_slow:
         log.warning(
             "RGB is converted to YUV by FFmpeg, which takes three times as long as OpenCV: "
             'pip install "reactor-trio[video]"'
         )
-    _said_slow = True
+    _warned_slow = True

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FrameHandle: TypeAlias = "npt.NDArray[Any] | DeviceFrames"
 
 #: A frame or samples as the author yields them.
-_Given: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
+_Yielded: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class Chunk(msgspec.Struct, frozen=True):
             }
             duration: float | None = None
             for name, (samples, rate) in self.audios.items():
-                begin, end = _share(samples.shape[1], self.length, i), _share(samples.shape[1], self.length, i + 1)
+                begin, end = _split_at(samples.shape[1], self.length, i), _split_at(samples.shape[1], self.length, i + 1)
                 tracks[name] = samples[:, begin:end]
                 duration = max(duration or 0.0, (end - begin) / rate)
             yield tracks, duration
@@ -106,9 +106,9 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
 
     Raises OutputError, which names the track, what was expected and what was given. Nothing of a refused value is kept.
     """
-    output, specs = _wrapped(value, outputs)
-    videos: dict[str, _Given] = {}
-    audios: dict[str, tuple[_Given, int]] = {}
+    output, specs = _tracks_of(value, outputs)
+    videos: dict[str, _Yielded] = {}
+    audios: dict[str, tuple[_Yielded, int]] = {}
     batches: dict[str, int] = {}
     for spec in specs:
         data = output.get(spec.name)
@@ -170,13 +170,13 @@ def to_host(frame: FrameHandle) -> npt.NDArray[Any]:
     return frame.host() if isinstance(frame, DeviceFrames) else frame
 
 
-def _share(samples: int, parts: int, index: int) -> int:
+def _split_at(samples: int, parts: int, index: int) -> int:
     """Where part `index` begins if `samples` are split as evenly as possible, the longer parts first."""
     size, rest = divmod(samples, parts)
     return index * size + min(index, rest)
 
 
-def _wrapped(value: object, outputs: tuple[type[Output], ...]) -> tuple[dict[str, Any], tuple[TrackSpec, ...]]:
+def _tracks_of(value: object, outputs: tuple[type[Output], ...]) -> tuple[dict[str, Any], tuple[TrackSpec, ...]]:
     if isinstance(value, Output):
         if not isinstance(value, outputs):
             known = ", ".join(o.__qualname__ for o in outputs) or "none"
@@ -194,7 +194,7 @@ def _wrapped(value: object, outputs: tuple[type[Output], ...]) -> tuple[dict[str
     return {specs[0].name: value}, specs
 
 
-def _video(spec: TrackSpec, data: object) -> _Given:
+def _video(spec: TrackSpec, data: object) -> _Yielded:
     expected = "uint8 (H, W, 3) or (N, H, W, 3)"
     if not isinstance(data, np.ndarray) and not is_tensor(data):
         raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}{_stack_hint(data)}")
@@ -204,7 +204,7 @@ def _video(spec: TrackSpec, data: object) -> _Given:
     return data
 
 
-def _picture_hint(data: _Given, shape: tuple[int, ...], dtype: str) -> str:
+def _picture_hint(data: _Yielded, shape: tuple[int, ...], dtype: str) -> str:
     """A hint for frames that are floats or have their colours first."""
     hint, floats = "", dtype.startswith(("float", "bfloat"))
     if len(shape) in (3, 4) and shape[-3] == 3 and shape[-1] != 3:
@@ -231,7 +231,7 @@ def _example(output: type[Output]) -> str:
     return f"{output.__qualname__}({', '.join(f'{track.name}=...' for track in output.__reactor_tracks__)})"
 
 
-def _audio(spec: TrackSpec, data: object) -> _Given:
+def _audio(spec: TrackSpec, data: object) -> _Yielded:
     expected = "int16 (1, M)"
     if not isinstance(data, np.ndarray) and not is_tensor(data):
         raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}")
@@ -241,11 +241,11 @@ def _audio(spec: TrackSpec, data: object) -> _Given:
     return data
 
 
-def _dtype(data: _Given) -> str:
+def _dtype(data: _Yielded) -> str:
     return str(data.dtype).removeprefix("torch.")
 
 
-def _owned(data: _Given) -> FrameHandle:
+def _owned(data: _Yielded) -> FrameHandle:
     """Copy `data` into row order, unless it is a read-only array already."""
     if not isinstance(data, np.ndarray):
         if data.device.type != "cpu":

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 #: the smallest buffer in bits; in a smaller one no keyframe fits, and x264 makes it grey
-LEAST_BUFFER = 64_000
+MIN_BUFFER = 64_000
 #: The part of the buffer that the first keyframe may use, and the least number of bits. On a slow link that keyframe takes a
 #: third of the time that it takes with x264's own 0.9. Elsewhere the later pictures are the same, unless bits are scarce.
-FIRST, LEAST_FIRST = 0.3, 100_000
+FIRST_SHARE, FIRST_BITS = 0.3, 100_000
 
 #: our own presets: x264's preset, and further parameters
 _PRESETS = {"realtime": ("ultrafast", ":deblock=0,0:aq-mode=1")}
@@ -39,8 +39,8 @@ class X264Encoder(StreamEncoder):
         """A constant bitrate, which alone can change while x264 is open; the buffer bounds a keyframe to a quarter of a
         second.
         """
-        buffer = max(opening.bitrate // 4, opening.bitrate // opening.fps, LEAST_BUFFER)
-        first = min(0.9, max(FIRST, LEAST_FIRST / buffer))
+        buffer = max(opening.bitrate // 4, opening.bitrate // opening.fps, MIN_BUFFER)
+        first = min(0.9, max(FIRST_SHARE, FIRST_BITS / buffer))
         preset, besides = _PRESETS.get(self.settings.preset, (self.settings.preset, ""))
         return {
             "preset": preset, "tune": "zerolatency", "profile": "baseline", "sc_threshold": "0",

@@ -14,7 +14,7 @@ from reactor_trio.media.encoders import Encoded, PictureEncoder
 from reactor_trio.media.frames import FrameHandle, to_host
 
 #: below this quality, a smaller picture looks better
-LEAST_QUALITY = 20
+MIN_QUALITY = 20
 
 
 class JpegQuality:
@@ -30,7 +30,7 @@ class JpegQuality:
 
     def __init__(self, declared: int) -> None:
         self._declared = declared
-        self._least = min(LEAST_QUALITY, declared)
+        self._min_quality = min(MIN_QUALITY, declared)
         self._content: float | None = None
         self.quality = declared
 
@@ -45,8 +45,8 @@ class JpegQuality:
         if size is not None and self._content is not None:
             scale = math.exp((self._content - math.log(size / pixels)) / self.POWER)
             wanted = (200 - scale) / 2 if scale < 100 else 5000 / scale
-        wanted = min(max(wanted, self._least), self._declared)
-        if abs(wanted - self.quality) >= self.STEP or wanted in (self._least, self._declared):
+        wanted = min(max(wanted, self._min_quality), self._declared)
+        if abs(wanted - self.quality) >= self.STEP or wanted in (self._min_quality, self._declared):
             self.quality = round(wanted)
         return self.quality
 

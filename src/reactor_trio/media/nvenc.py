@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("reactor_trio.media")
 
-#: the smallest side that all generations of the encoder accept
-LEAST = 160
+#: the smallest width or height that all generations of the encoder accept
+MIN_SIDE = 160
 
 #: the rows of the matrix from RGB to Y, U, V: BT.601, limited range
 _BT601 = (
@@ -51,7 +51,7 @@ class NvencEncoder(StreamEncoder):
     codec = "h264"
     encoder_name = "h264_nvenc"
     pixel_format = "nv12"
-    least = LEAST
+    min_side = MIN_SIDE
 
     def __init__(self, settings: CodecSettings) -> None:
         super().__init__(settings, LivePlan())
@@ -185,7 +185,7 @@ class H264Encoder(Encoder):
             refusal = nvenc_refusal()
             self._card_allowed = refusal is None
             if refusal is not None:
-                _say_refused(refusal)
+                _warn_refused(refusal)
             else:
                 self._change(NvencEncoder(self._settings))
         if not isinstance(self._encoder, NvencEncoder):
@@ -236,7 +236,7 @@ def nvenc_refusal() -> str | None:
 
 
 @cache
-def _say_refused(refusal: str) -> None:
+def _warn_refused(refusal: str) -> None:
     """Warn once per process, since every encoder would repeat it."""
     log.warning("frames lie on a card whose encoder cannot be opened, libx264 encodes them: %s", refusal)
 

@@ -29,7 +29,7 @@ log = logging.getLogger("reactor_trio.media")
 YUV_COLOR = Color(matrix="smpte170m", primaries="bt709", transfer="iec61966-2-1", full_range=False)
 
 #: frames between automatic keyframes: so many that there are none
-NEVER = 1 << 20
+GOP_SIZE = 1 << 20
 
 MICROSECOND = Fraction(1, 1_000_000)
 
@@ -42,14 +42,14 @@ class StreamEncoder(Encoder):
         pixel_format: FFmpeg's name of the pixel format that the encoder takes.
         wire_format: the pixel format of the coded samples, as clients read it.
         color: the colour space of the coded samples.
-        least: the smallest coded width and height.
+        min_side: the smallest coded width and height.
     """
 
     encoder_name: ClassVar[str]
     pixel_format: ClassVar[str] = "yuv420p"
     wire_format: ClassVar[str] = "ycbcr420"
     color: ClassVar[Color] = YUV_COLOR
-    least: ClassVar[int] = 16
+    min_side: ClassVar[int] = 16
 
     def __init__(self, settings: CodecSettings, plan: Plan) -> None:
         self.implementation = self.encoder_name
@@ -58,7 +58,7 @@ class StreamEncoder(Encoder):
         self._target: Target | None = None
         self._keyframe_wanted = False
         self._context: av.VideoCodecContext | None = None
-        self._given: tuple[Size, Size] | None = None
+        self._sizes: tuple[Size, Size] | None = None
         self._string: str | None = None
         self._time = 0.0
 
@@ -75,7 +75,7 @@ class StreamEncoder(Encoder):
     def sizes(self, width: int, height: int, scale: float) -> tuple[Size, Size]:
         """The size that is sent and the size that is coded, for a frame of `width` x `height`."""
         size = scaled_size(width, height, scale)
-        return size, coded_size(size, self.least)
+        return size, coded_size(size, self.min_side)
 
     def prepare(self, size: Size, coded: Size) -> None:
         """Prepare for frames of another size."""
@@ -112,10 +112,10 @@ class StreamEncoder(Encoder):
         full = full_bitrate(self.codec, width, height, self._target.fps if self._target else 30, self.settings)
         target = self._target or Target(full, 30)
         size, coded = self.sizes(width, height, target.scale)
-        if (size, coded) != self._given:
+        if (size, coded) != self._sizes:
             self._plan.forget()
             self.prepare(size, coded)
-            self._given = size, coded
+            self._sizes = size, coded
         opening = self._plan.decide(target, full, keyframe)
         if opening is not None:
             self._open(coded, opening)
@@ -140,7 +140,7 @@ class StreamEncoder(Encoder):
         if self._context is not None:
             context, self._context = self._context, None
             context.encode(None)
-        self._given = None
+        self._sizes = None
 
     def abandon(self) -> None:
         """Close an encoder that may have failed; errors of closing it are logged and ignored."""
@@ -157,7 +157,7 @@ class StreamEncoder(Encoder):
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
         """Describe the track; `codec_string` is None before the first frame, which sets profile and level."""
         width, height = size or (None, None)
-        coded = self._given[1] if self._given is not None and size == self._given[0] else size
+        coded = self._sizes[1] if self._sizes is not None and size == self._sizes[0] else size
         coded_width, coded_height = (None, None) if coded is None or coded == size else coded
         return TrackInfo(
             index, spec.name, "video", "out", self.codec, codec_string=self._string if size else None,
@@ -174,7 +174,7 @@ class StreamEncoder(Encoder):
         context.pix_fmt = self.pixel_format
         context.thread_count = 1
         context.max_b_frames = 0
-        context.gop_size = NEVER
+        context.gop_size = GOP_SIZE
         context.time_base = MICROSECOND
         context.framerate = Fraction(opening.fps)
         context.bit_rate = opening.bitrate

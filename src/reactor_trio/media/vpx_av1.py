@@ -61,7 +61,7 @@ class Av1Encoder(StreamEncoder):
 
     codec = "av1"
     encoder_name = "libsvtav1"
-    least = 64
+    min_side = 64
 
     def __init__(self, settings: CodecSettings) -> None:
         super().__init__(settings, SteppedPlan(timed=False))

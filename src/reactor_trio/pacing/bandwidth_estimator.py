@@ -42,10 +42,10 @@ CLEARLY = 1.2  # times the limit
 IDLE_PATIENCE, PATIENCE = 0.5, 2.0  # seconds until a limit rises without proof: while little is sent, and otherwise
 BURST = 8 * 32 * 1024  # bits
 STALL = 1.0  # seconds
-LEAST = 32_000.0  # bits per second
+MIN_BITRATE = 32_000.0  # bits per second
 RELEASED = 0.9  # of full
 #: falling cuts in a row without effect, after which the delay is taken for the round trip and not for a queue
-IN_VAIN = 3
+MAX_VAIN_CUTS = 3
 
 
 class BandwidthEstimator:
@@ -57,7 +57,7 @@ class BandwidthEstimator:
         self.target = full
         #: the bitrate that the encoder was asked for; less than the target if a small picture needs less at full quality
         self.asked = full
-        self.cuts_in_vain = 0
+        self.vain_cuts = 0
         self._acks: deque[tuple[float, float, float]] = deque()  # (time, bits, seconds that the link worked on them)
         self._frames: deque[tuple[float, bool]] = deque()  # (time, whether skipped)
         self._skipped = 0  # how many of `_frames` were skipped
@@ -70,7 +70,7 @@ class BandwidthEstimator:
         self._probe = PROBE
         self._proofs = 0  # in a row
         self._spare = 0.0
-        self._settled_at = -math.inf
+        self._bucket_at = -math.inf
         self._spared_at = -math.inf
         self._stall = False  # whether the previous acknowledgement ended a stall
 
@@ -92,11 +92,11 @@ class BandwidthEstimator:
 
     def sent(self, now: float) -> None:
         """Record that a frame was sent."""
-        self._note(now, False)
+        self._count(now, False)
 
     def skipped(self, now: float) -> None:
         """Record that a frame was not sent because the window was closed."""
-        self._note(now, True)
+        self._count(now, True)
 
     def delivered(self, bits: float, worked: float, waited: float, late: bool, now: float) -> None:
         """Record that `bits` were acknowledged, and move limit and target.
@@ -108,39 +108,39 @@ class BandwidthEstimator:
         """
         if worked > STALL:
             if self._stall:
-                self.found(bits / worked, now)
+                self.lower_limit(bits / worked, now)
             else:
-                self._stalled(now)
+                self._halve(now)
             self._stall = not self._stall
             return
         self._stall = False
         self._acks.append((now, bits, worked))
         while self._acks[0][0] < now - WINDOW:
             self._acks.popleft()
-        self._settle(bits, waited, now)
+        self._follow_bucket(bits, waited, now)
         measured = self._overused(bits, late, now)
         if measured is not None:
-            self.found(measured, now)
+            self.lower_limit(measured, now)
         elif not late:
-            self.cuts_in_vain = 0
+            self.vain_cuts = 0
             self._grow(now)
 
-    def found(self, measured: float, now: float) -> None:
+    def lower_limit(self, measured: float, now: float) -> None:
         """Lower the limit to `measured` bits per second, which the link carried while it was busy all the time."""
-        self._forget()
+        self._reset_overuse()
         if SHARE * measured >= self.full:
             return
-        self.cuts_in_vain = self.cuts_in_vain + 1 if measured < 0.9 * self.limit else 1
-        self.limit = max(measured, LEAST)
-        self.target = min(self.target, max(SHARE * self.limit, LEAST))
+        self.vain_cuts = self.vain_cuts + 1 if measured < 0.9 * self.limit else 1
+        self.limit = max(measured, MIN_BITRATE)
+        self.target = min(self.target, max(SHARE * self.limit, MIN_BITRATE))
         self._grow_at = now + (LONG_HOLD if now - self._raised_at < AT_ONCE else HOLD)
         self._limited_at = now
         self._probe, self._proofs = PROBE, 0
-        self._settle_anew(now)
+        self._reset_bucket(now)
 
     # ---- down ---------------------------------------------------------------------------------------------------------
 
-    def _note(self, now: float, skipped: bool) -> None:
+    def _count(self, now: float, skipped: bool) -> None:
         if self._watched_since is None:
             self._watched_since = now
         self._frames.append((now, skipped))
@@ -165,14 +165,14 @@ class BandwidthEstimator:
             return min(self.limit, sum(bits for _, bits, _ in self._acks) / worked) if worked > 0 else None
         return None
 
-    def _stalled(self, now: float) -> None:
-        self._forget()
+    def _halve(self, now: float) -> None:
+        self._reset_overuse()
         self._acks.clear()
-        self._settle_anew(now)
-        self.target = max(self.target / 2, min(LEAST, self.full))
+        self._reset_bucket(now)
+        self.target = max(self.target / 2, min(MIN_BITRATE, self.full))
         self._grow_at = now + GROWTH_EVERY
 
-    def _forget(self) -> None:
+    def _reset_overuse(self) -> None:
         self._late_since = None
         self._frames.clear()
         self._skipped = 0
@@ -180,9 +180,9 @@ class BandwidthEstimator:
 
     # ---- up -----------------------------------------------------------------------------------------------------------
 
-    def _settle(self, bits: float, waited: float, now: float) -> None:
+    def _follow_bucket(self, bits: float, waited: float, now: float) -> None:
         """Follow the token bucket of an imagined shaper of `limit`, and raise the limit when more than that arrived."""
-        since, self._settled_at = self._settled_at, now
+        since, self._bucket_at = self._bucket_at, now
         if math.isinf(self.limit) or math.isinf(since):
             return
         self._spare = min(BURST, self._spare + self.limit * (now - since) - bits)
@@ -224,8 +224,8 @@ class BandwidthEstimator:
     def _raise_limit(self, limit: float, now: float) -> None:
         self.limit = limit if limit < RELEASED * self.full else math.inf
         self._limited_at = now
-        self._settle_anew(now)
+        self._reset_bucket(now)
 
-    def _settle_anew(self, now: float) -> None:
+    def _reset_bucket(self, now: float) -> None:
         self._spare = 0.0
-        self._spared_at = self._settled_at = now
+        self._spared_at = self._bucket_at = now

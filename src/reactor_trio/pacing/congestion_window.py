@@ -5,7 +5,7 @@ proxies and of routers. The server cannot see how full they are. It only learns 
 the newest frame that the viewer has decoded. The window therefore bounds latency: no more than one round trip and one frame
 are in flight. A frame that must wait is replaced, before it is encoded, by a newer one.
 
-* In frames, the window is the round trip in frame intervals, rounded up, plus one. It starts at `FEWEST_FRAMES` and grows by
+* In frames, the window is the round trip in frame intervals, rounded up, plus one. It starts at `MIN_FRAMES` and grows by
   one with each acknowledgement that is not late, because on a slow link the first delays contain the transmission of a
   keyframe and look like a long round trip.
 * In bits, once the link's limit is known, the window is what the link carries in a round trip and an interval, plus one
@@ -31,15 +31,15 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from reactor_trio.pacing.bandwidth_estimator import BURST, IN_VAIN, BandwidthEstimator
+from reactor_trio.pacing.bandwidth_estimator import BURST, MAX_VAIN_CUTS, BandwidthEstimator
 from reactor_trio.pacing.bitrate_ladder import BitrateLadder, Quality
 
 #: frames in flight that any window allows; twice as many are remembered where there is no window
-MOST_FRAMES = 32
-FEWEST_FRAMES = 2
+MAX_FRAMES = 32
+MIN_FRAMES = 2
 FLOOR_SECONDS = 10.0
 TOLERANCE = 0.020  # seconds
-FIRST_PROBE, LAST_PROBE = 2.0, 8.0  # seconds
+FIRST_WAIT, LAST_WAIT = 2.0, 8.0  # seconds
 ROUGHLY = 1.25
 
 
@@ -51,7 +51,7 @@ class _Flight:
 
 
 @dataclass(slots=True)
-class _Start:
+class _FirstAcknowledgement:
     """The first acknowledged frame, its delay, and when the acknowledgement came; `over` once the second one has come."""
 
     flight: _Flight
@@ -98,16 +98,16 @@ class CongestionWindow:
         self._ladder: BitrateLadder | None = None
         self._description: tuple[object, ...] = (full, fps, None, 0, 0)
         self._rate = BandwidthEstimator(full)
-        self._floor = _SlidingMinimum()
-        self._floor_since = -math.inf  # the delay of frames sent earlier does not count
+        self._least_delay = _SlidingMinimum()
+        self._least_delay_since = -math.inf  # the delay of frames sent earlier does not count
         self._flights: deque[_Flight] = deque()
-        self._bits = 0.0
-        self._allowed = FEWEST_FRAMES
+        self._bits_in_flight = 0.0
+        self._window_frames = MIN_FRAMES
         self._newest = -1
         self._acknowledged_at = -math.inf
         self._sent_at = -math.inf
-        self._probe = FIRST_PROBE
-        self._start: _Start | None = None
+        self._reopen_after = FIRST_WAIT
+        self._first: _FirstAcknowledgement | None = None
         self._quality = Quality(full)
 
     def describe(
@@ -127,7 +127,7 @@ class CongestionWindow:
         self._fps = fps
         self._ladder = None if codec is None else BitrateLadder(codec, width, height, fps, full, self._ladder)
         self._rate.describe(full)
-        self._aim(now)
+        self._update_quality(now)
 
     @property
     def quality(self) -> Quality:
@@ -151,13 +151,13 @@ class CongestionWindow:
         if seq <= self._newest:
             return
         if self._flights and self._windowed and not self._has_room():
-            self._probe = min(2 * self._probe, LAST_PROBE)
+            self._reopen_after = min(2 * self._reopen_after, LAST_WAIT)
         self._newest = seq
         self._sent_at = now
         self._flights.append(_Flight(seq, 8.0 * size, now))
-        self._bits += 8.0 * size
-        if len(self._flights) > 2 * MOST_FRAMES:
-            self._bits -= self._flights.popleft().bits
+        self._bits_in_flight += 8.0 * size
+        if len(self._flights) > 2 * MAX_FRAMES:
+            self._bits_in_flight -= self._flights.popleft().bits
         self._rate.sent(now)
 
     def acknowledged(self, seq: int, now: float) -> None:
@@ -169,23 +169,23 @@ class CongestionWindow:
         while self._flights and self._flights[0].seq <= seq:
             flight = self._flights.popleft()
             bits += flight.bits
-        self._bits = self._bits - bits if self._flights else 0.0
+        self._bits_in_flight = self._bits_in_flight - bits if self._flights else 0.0
         delay = max(0.0, now - flight.sent_at)
-        if flight.sent_at >= self._floor_since:
-            self.round_trip = self._floor.add(delay, now)
+        if flight.sent_at >= self._least_delay_since:
+            self.round_trip = self._least_delay.add(delay, now)
         tolerance = TOLERANCE if self._rate.probing else TOLERANCE + self.interval / 2
         late = delay > self.round_trip + flight.bits / self._rate.limit + tolerance
         began = max(self._acknowledged_at, min(flight.sent_at + self.round_trip, now))
-        self._probe = FIRST_PROBE
+        self._reopen_after = FIRST_WAIT
         if not late:
-            self._allowed = min(self._allowed + 1, MOST_FRAMES)
+            self._window_frames = min(self._window_frames + 1, MAX_FRAMES)
         self._rate.delivered(bits, now - began, delay - self.round_trip, late, now)
         self._acknowledged_at = now
         self._learn_at_start(flight, bits, delay, now)
-        if self._rate.cuts_in_vain >= IN_VAIN:
-            self._rate.cuts_in_vain = 0
-            self._floor.forget()
-        self._aim(now)
+        if self._rate.vain_cuts >= MAX_VAIN_CUTS:
+            self._rate.vain_cuts = 0
+            self._least_delay.forget()
+        self._update_quality(now)
 
     def skipped(self, now: float) -> None:
         """Record that a newer frame replaced one because the window was closed. Frames that the divisor leaves out do not
@@ -200,7 +200,7 @@ class CongestionWindow:
 
     def reopens_at(self) -> float:
         """When `open` becomes true even without an acknowledgement; minus infinity if there is no need to wait."""
-        return self._sent_at + self._probe if self._flights and self._windowed else -math.inf
+        return self._sent_at + self._reopen_after if self._flights and self._windowed else -math.inf
 
     def _learn_at_start(self, flight: _Flight, bits: float, delay: float, now: float) -> None:
         """Separate transmission time from round trip with the first two acknowledgements.
@@ -210,34 +210,34 @@ class CongestionWindow:
         acknowledgements. That is so if the acknowledgements are further apart than the sends; or, where the write itself was
         delayed, if the keyframe's delay is long enough for its transmission.
         """
-        if self._start is None:
-            self._start = _Start(flight, delay, now)
+        if self._first is None:
+            self._first = _FirstAcknowledgement(flight, delay, now)
             return
-        start = self._start
-        if start.over:
+        first = self._first
+        if first.over:
             return
-        start.over = True
-        apart = now - start.at
-        if bits <= 0 or flight.sent_at >= start.at or apart <= self.interval + TOLERANCE:
+        first.over = True
+        apart = now - first.at
+        if bits <= 0 or flight.sent_at >= first.at or apart <= self.interval + TOLERANCE:
             return
         carried = bits / apart
-        transmission = (start.flight.bits - BURST) / carried  # at least
-        if apart > flight.sent_at - start.flight.sent_at + TOLERANCE or transmission <= ROUGHLY * start.delay:
-            self._floor.forget()
-            self._floor_since = now
-            self.round_trip = max(0.0, start.delay - start.flight.bits / carried)
-            self._rate.found(carried, now)
+        transmission = (first.flight.bits - BURST) / carried  # at least
+        if apart > flight.sent_at - first.flight.sent_at + TOLERANCE or transmission <= ROUGHLY * first.delay:
+            self._least_delay.forget()
+            self._least_delay_since = now
+            self.round_trip = max(0.0, first.delay - first.flight.bits / carried)
+            self._rate.lower_limit(carried, now)
 
     @property
     def _windowed(self) -> bool:
         return self.active or self._expected
 
     def _has_room(self) -> bool:
-        frames = min(max(math.ceil(self.round_trip / self.interval), 1) + 1, self._allowed)
+        frames = min(max(math.ceil(self.round_trip / self.interval), 1) + 1, self._window_frames)
         carried = max(self._rate.limit, self._rate.target) * (self.round_trip + self.interval)
-        return len(self._flights) < frames and self._bits <= carried
+        return len(self._flights) < frames and self._bits_in_flight <= carried
 
-    def _aim(self, now: float) -> None:
+    def _update_quality(self, now: float) -> None:
         target = self._rate.target
         if self._ladder is None:
             self._quality = Quality(target)

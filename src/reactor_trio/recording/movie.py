@@ -13,8 +13,8 @@ from reactor_trio.recording.containers import Container
 from reactor_trio.recording.track_writers import TrackWriter, open_writer
 
 #: seconds that a new file waits for the first keyframes of all video tracks, and bytes that may wait meanwhile
-GATHERING = 0.5
-GATHERING_BYTES = 32 * 1024 * 1024
+KEYFRAME_WAIT = 0.5
+KEYFRAME_WAIT_BYTES = 32 * 1024 * 1024
 #: seconds of sound that are kept while no picture has come
 SOUND_KEPT = 1.0
 
@@ -93,7 +93,7 @@ class MovieFile:
     def carries(self, track: TrackInfo) -> bool:
         """Whether this file can take packets of `track` as it is now described."""
         known = self.tracks.get(track.index)
-        return known is not None and _kind(known) == _kind(track)
+        return known is not None and _format(known) == _format(track)
 
     def write(self, packet: Packet) -> None:
         """Add a packet of a track that this file carries."""
@@ -149,7 +149,7 @@ class FileSeries:
         self._left_out = left_out
         self._file: MovieFile | None = None
         self._number = 0
-        self._gathered: deque[tuple[TrackInfo, Packet]] = deque()
+        self._waiting: deque[tuple[TrackInfo, Packet]] = deque()
         self._keyframes: dict[int, tuple[TrackInfo, Packet]] = {}
 
     def add(self, track: TrackInfo, packet: Packet) -> None:
@@ -167,15 +167,15 @@ class FileSeries:
                 self._wait_for_keyframe(packet)
                 return
             self._close_file()
-        self._gather(track, packet)
+        self._hold(track, packet)
 
     def close(self) -> None:
         """Write the waiting packets and end the last file. Raises as `add` does."""
-        if self._file is None and (self._keyframes or (self._gathered and not self._video())):
+        if self._file is None and (self._keyframes or (self._waiting and not self._video())):
             self._open_file()
-        for _ in self._gathered:
+        for _ in self._waiting:
             self._left_out("no_picture", 1)
-        self._gathered.clear()
+        self._waiting.clear()
         self._close_file()
 
     def abandon(self) -> None:
@@ -186,21 +186,21 @@ class FileSeries:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _gather(self, track: TrackInfo, packet: Packet) -> None:
+    def _hold(self, track: TrackInfo, packet: Packet) -> None:
         if track.kind == "video":
             known = self._keyframes.get(track.index)
-            if known is None or _kind(known[0]) != _kind(track):
+            if known is None or _format(known[0]) != _format(track):
                 if not packet.keyframe:
                     self._wait_for_keyframe(packet)
                     return
                 self._forget(track.index)
                 self._keyframes[track.index] = track, packet
-        self._gathered.append((track, packet))
+        self._waiting.append((track, packet))
         if self._ready(packet):
             self._open_file()
         elif not self._keyframes:
-            while packet.pts_us - self._gathered[0][1].pts_us > SOUND_KEPT * 1e6:
-                self._gathered.popleft()
+            while packet.pts_us - self._waiting[0][1].pts_us > SOUND_KEPT * 1e6:
+                self._waiting.popleft()
                 self._left_out("before_picture", 1)
 
     def _video(self) -> set[int]:
@@ -212,12 +212,12 @@ class FileSeries:
         begin = min(keyframe.pts_us for _, keyframe in self._keyframes.values())
         return (
             self._video() <= self._keyframes.keys()
-            or packet.pts_us - begin >= GATHERING * 1e6
-            or sum(waiting.payload.nbytes for _, waiting in self._gathered) > GATHERING_BYTES
+            or packet.pts_us - begin >= KEYFRAME_WAIT * 1e6
+            or sum(waiting.payload.nbytes for _, waiting in self._waiting) > KEYFRAME_WAIT_BYTES
         )
 
     def _open_file(self) -> None:
-        first = [keyframe.pts_us for _, keyframe in self._keyframes.values()] or [self._gathered[0][1].pts_us]
+        first = [keyframe.pts_us for _, keyframe in self._keyframes.values()] or [self._waiting[0][1].pts_us]
         sound = [
             (track, None) for track in self._latest.values()
             if track.kind == "audio" and track.codec in self._container.codecs
@@ -226,8 +226,8 @@ class FileSeries:
         self._file = MovieFile(self._next_path(), self._container, tracks, min(first))
         self._opened(self._file)
         self._keyframes.clear()
-        gathered, self._gathered = self._gathered, deque()
-        for track, packet in gathered:
+        waiting, self._waiting = self._waiting, deque()
+        for track, packet in waiting:
             if track.kind == "audio" and packet.pts_us < self._file.origin_us and track.codec == "opus":
                 self._left_out("before_picture", 1)
             else:
@@ -248,10 +248,10 @@ class FileSeries:
 
     def _forget(self, index: int) -> None:
         """Drop the waiting packets of a track that has changed again before the file began."""
-        kept = deque(entry for entry in self._gathered if entry[0].index != index)
-        if less := len(self._gathered) - len(kept):
+        kept = deque(entry for entry in self._waiting if entry[0].index != index)
+        if less := len(self._waiting) - len(kept):
             self._left_out("changed", less)
-        self._gathered = kept
+        self._waiting = kept
 
     def _next_path(self) -> Path:
         self._number += 1
@@ -260,6 +260,6 @@ class FileSeries:
         return self._path.with_stem(f"{self._path.stem}-{self._number}")
 
 
-def _kind(track: TrackInfo) -> tuple[object, ...]:
+def _format(track: TrackInfo) -> tuple[object, ...]:
     """The properties of a track that cannot change within a file."""
     return (track.codec, track.width, track.height, track.coded_width, track.coded_height, track.sample_rate)

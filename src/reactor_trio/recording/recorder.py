@@ -64,8 +64,8 @@ class Recorder:
         self._bytes = self._packets = self._notes = self._held = 0
         self._gated: set[int] = set()
         self._lost: Counter[str] = Counter()
-        self._lost_told: Counter[str] = Counter()
-        self._wanted: set[int] = set()
+        self._lost_reported: Counter[str] = Counter()
+        self._keyframes_wanted: set[int] = set()
         container = container_of(path)
         try:
             if path.exists():  # otherwise the timeline would be created before the movie is refused
@@ -92,7 +92,7 @@ class Recorder:
                 reason = "disk_too_slow"
                 if track.kind == "video":
                     self._gated.add(track.index)
-                    self._wanted.add(track.index)
+                    self._keyframes_wanted.add(track.index)
             else:
                 self._gated.discard(track.index)
                 self._packets += 1
@@ -132,13 +132,13 @@ class Recorder:
     def keyframes_wanted(self) -> set[int]:
         """The video tracks, by index, that need a keyframe since the last call. Each loss names its track once."""
         with self._lock:
-            wanted, self._wanted = self._wanted, set()
+            wanted, self._keyframes_wanted = self._keyframes_wanted, set()
         return wanted
 
     def left_out(self) -> dict[str, int]:
         """How many packets were dropped since the last call, by reason."""
         with self._lock:
-            new, self._lost_told = self._lost - self._lost_told, self._lost.copy()
+            new, self._lost_reported = self._lost - self._lost_reported, self._lost.copy()
         return dict(new)
 
     def summary(self) -> str:
@@ -160,7 +160,7 @@ class Recorder:
                 else:
                     self._series.add(*item)
         with self._lock:
-            self._wanted |= self._series.keyframes_wanted
+            self._keyframes_wanted |= self._series.keyframes_wanted
         self._series.keyframes_wanted.clear()
 
     def close(self, t: float, reason: str) -> None:

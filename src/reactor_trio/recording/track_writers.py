@@ -30,7 +30,7 @@ _MICROSECONDS = Fraction(1, 1_000_000)
 _FOURCC = {"vp8": b"VP80", "vp9": b"VP90", "av1": b"AV01"}
 _AAC_RATES = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
 #: seconds by which sound may be late before silence is inserted
-_HOLE = 0.01
+_GAP = 0.01
 #: an Opus packet of 20 ms of silence, one channel (RFC 6716, section 3.1)
 _OPUS_SILENCE = b"\xf8\xff\xfe"
 _OPUS_FRAME_US = 20_000
@@ -129,7 +129,7 @@ class EncodedSound(TrackWriter):
         samples = np.frombuffer(packet.payload, "<i2")
         if at < 0:
             samples, at = samples[-at:], 0
-        if at - self._samples > _HOLE * self._rate:
+        if at - self._samples > _GAP * self._rate:
             while self._samples < at:  # a second at a time: a gap may be long
                 yield from self._encode(np.zeros(min(self._rate, at - self._samples), np.int16))
         if samples.size:
