@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from reactor_trio.media.bitrates import FixedPlan, LivePlan, Opening, SteppedPlan, Target, full_bitrate, nominal_fps
+from reactor_trio.media.bitrates import LivePlan, Opening, Plan, SteppedPlan, Target, full_bitrate, nominal_fps
 from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.jpeg import JpegQuality
 
@@ -144,7 +144,7 @@ def test_frame_rate_matters_to_a_plan_only_where_the_encoder_counts_frames() -> 
 
 
 def test_another_size_opens_in_any_case() -> None:
-    for plan in (LivePlan(), SteppedPlan(True), FixedPlan()):
+    for plan in (LivePlan(), SteppedPlan(True), Plan()):
         assert plan.decide(Target(FULL, 30), FULL) is not None
         assert plan.decide(Target(FULL, 30), FULL) is None
         plan.forget()

@@ -19,7 +19,7 @@ from reactor_trio.execution.drivers.device_fence import wait_for_fences
 from reactor_trio.interface import Audio, Output, ReactorModel, ReactorPipeline, Video, VideoModel, get_ctx
 from reactor_trio.media import chunk_from_output, frames, to_host
 from reactor_trio.media import device_frames as devices
-from reactor_trio.media.device_frames import CudaQueue, DeviceFrames, PlainQueue, open_queue
+from reactor_trio.media.device_frames import CudaQueue, DeviceFrames, DeviceQueue, open_queue
 from reactor_trio.testing import hold_clock, open_session
 
 
@@ -229,7 +229,7 @@ async def test_a_step_lasts_until_the_device_has_done_it(autojump_clock, queue: 
 
 
 def test_devices_without_known_events_wait_by_torchs_own_rules() -> None:
-    assert isinstance(open_queue(torch.device("mps")), PlainQueue)
+    assert type(open_queue(torch.device("mps"))) is DeviceQueue
     taken = DeviceFrames.take(ramp(2, 4, 3))
     assert taken.made is None
     assert np.array_equal(taken.host(), ramp(2, 4, 3).numpy())

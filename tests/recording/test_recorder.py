@@ -200,9 +200,10 @@ def test_broken_data_ends_the_recording_and_raises_nothing(tmp_path, caplog):
     assert len(caplog.records) == 1
 
 
-def test_a_full_queue_leaves_out_until_the_next_keyframe(tmp_path):
+def test_a_full_queue_leaves_out_until_the_next_keyframe(tmp_path, monkeypatch):
+    monkeypatch.setattr("reactor_trio.recording.recorder.MAX_PACKETS", 3)
     track, packets = video("h264", 6)
-    recorder = Recorder(tmp_path / "out.mp4", [track], packets_queued=3)
+    recorder = Recorder(tmp_path / "out.mp4", [track])
     for packet in packets:
         recorder.put(track, packet)
     assert recorder.left_out() == {"disk_too_slow": 1, "until_keyframe": 2}
@@ -217,9 +218,10 @@ def test_a_full_queue_leaves_out_until_the_next_keyframe(tmp_path):
     assert look(tmp_path / "out.mp4").grays() == [0, 1, 2, 6, 7]
 
 
-def test_bytes_are_bounded_too(tmp_path):
+def test_bytes_are_bounded_too(tmp_path, monkeypatch):
     track, packets = video("raw", 4)
-    recorder = Recorder(tmp_path / "out.mp4", [track], bytes_queued=2 * packets[0].payload.nbytes)
+    monkeypatch.setattr("reactor_trio.recording.recorder.MAX_BYTES", 2 * packets[0].payload.nbytes)
+    recorder = Recorder(tmp_path / "out.mp4", [track])
     for packet in packets:
         recorder.put(track, packet)
     assert recorder.left_out() == {"disk_too_slow": 2}

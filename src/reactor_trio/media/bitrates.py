@@ -5,8 +5,6 @@ Nothing here encodes. Time is counted in frames at the rate that the target stat
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import msgspec
 
 from reactor_trio.media.codec_settings import CodecSettings
@@ -58,8 +56,9 @@ def full_bitrate(codec: str, width: int, height: int, fps: float, settings: Code
             ceiling = 2.0 * (jpeg_scale(settings.jpeg_quality) / jpeg_scale(80)) ** -0.56 * pixels * fps
         case _:
             ceiling = 2e6 * (pixels / (640 * 480)) ** 0.834 * (fps / 30) ** 0.7
-    return max(float(MIN_BITRATE), ceiling if settings.bitrate is None else min(ceiling, float(settings.bitrate))
-               if codec == "jpeg" else float(settings.bitrate))  # fmt: skip
+    if settings.bitrate is not None:
+        ceiling = min(ceiling, settings.bitrate) if codec == "jpeg" else settings.bitrate
+    return float(max(MIN_BITRATE, ceiling))
 
 
 def jpeg_scale(quality: float) -> float:
@@ -73,82 +72,90 @@ def nominal_fps(fps: float) -> int:
     return next((rate for rate in _RATES if rate >= fps / 1.02), _RATES[-1])
 
 
-class Plan(ABC):
-    """Decides when to reopen an encoder, and with which parameters. Each reopening costs a keyframe."""
+class Plan:
+    """Decides when to reopen an encoder, and with which parameters. Each reopening costs a keyframe.
 
-    def __init__(self) -> None:
+    This base class is for an encoder that ignores bitrates; only a higher frame rate reopens it.
+
+    Args:
+        timed: the encoder's rate control heeds the timestamps of frames. Otherwise it gives each frame `bitrate / fps` bits
+            with the frame rate of its opening, so every bitrate is converted to that frame rate.
+    """
+
+    def __init__(self, timed: bool = False) -> None:
         self.opened: Opening | None = None
+        self._timed = timed
 
     def forget(self) -> None:
         """Make the next `decide` reopen the encoder, as for another picture size."""
         self.opened = None
 
     def decide(self, target: Target, full: float, keyframe: bool = False) -> Opening | None:
-        """The parameters to open the encoder with before the next frame, or None to keep it open. Call it once for each
-        frame.
+        """The parameters to open the encoder with before the next frame; None: keep it open. Call it once for each frame.
 
         Args:
             target: the present target.
             full: the bitrate of full quality.
             keyframe: the next frame is a keyframe anyway.
         """
-        bitrate, fps = max(target.bitrate, MIN_BITRATE), nominal_fps(target.fps)
-        opened = self.opened
+        bitrate, fps, opened = max(target.bitrate, MIN_BITRATE), nominal_fps(target.fps), self.opened
         if opened is not None and fps <= self._most_fps(opened):
-            outgrown = self._outgrown(opened, bitrate, target.fps, keyframe)
-            if not outgrown:
+            wanted = self._converted(bitrate, target.fps, opened.fps)
+            if not self._outgrown(opened, wanted, keyframe):
                 return None
-        self.opened = self._opening(bitrate, full, target.fps, fps)
+        self.opened = Opening(round(self._converted(self._ceiling(bitrate, full, target.fps), target.fps, fps)), fps)
         return self.opened
-
-    def _most_fps(self, opened: Opening) -> float:
-        """The highest frame rate that the open encoder can take."""
-        return opened.fps
-
-    @abstractmethod
-    def _outgrown(self, opened: Opening, bitrate: float, fps: float, keyframe: bool) -> bool: ...
-
-    @abstractmethod
-    def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening: ...
 
     def live(self, target: Target) -> int | None:
         """The bitrate to set on the open encoder; None for an encoder that cannot change it."""
         return None
 
+    def _converted(self, bitrate: float, fps: float, opened_fps: float) -> float:
+        """`bitrate` at `fps` as an encoder counts it that was opened for `opened_fps`."""
+        return bitrate if self._timed else bitrate * opened_fps / fps
+
+    def _most_fps(self, opened: Opening) -> float:
+        """The highest frame rate that the open encoder can take."""
+        return opened.fps
+
+    def _outgrown(self, opened: Opening, wanted: float, keyframe: bool) -> bool:
+        """Whether the open encoder is unsuitable for the bitrate `wanted`, as the encoder counts it."""
+        return False
+
+    def _ceiling(self, bitrate: float, full: float, fps: float) -> float:
+        """The bitrate to open the encoder for."""
+        return full
+
 
 class LivePlan(Plan):
     """For an encoder whose constant bitrate can change while it is open, below the ceiling that it was opened with.
 
-    Such an encoder gives each frame `bitrate / fps` bits with the frame rate of its opening, whatever the timestamps say.
-    The bitrate that it is given is therefore the target's, converted to that frame rate. The ceiling also bounds a keyframe
-    (to a quarter of a second of the ceiling), so for a thin link the encoder is opened with a low one. The encoder is
-    reopened if the target is above the ceiling or below a quarter of it. The new ceiling leaves room on both sides of the
-    target, so that the encoder is not reopened again at once. If a keyframe is due anyway, a target below half of the
-    ceiling is reason enough: after a still picture the encoder's buffer is full, and the keyframe would use all of it, which
-    is two thirds of a second of a link that carries a quarter of the ceiling.
+    The ceiling also bounds a keyframe (to a quarter of a second of the ceiling), so for a thin link the encoder is opened
+    with a low one. The encoder is reopened if the target is above the ceiling or below a quarter of it. The new ceiling
+    leaves room on both sides of the target, so that the encoder is not reopened again at once. If a keyframe is due anyway,
+    a target below half of the ceiling is reason enough: after a still picture the encoder's buffer is full, and the keyframe
+    would use all of it, which is two thirds of a second of a link that carries a quarter of the ceiling.
     """
 
     ROOM = 1.5
     ROOM_RISING = 2.0
 
-    def _outgrown(self, opened: Opening, bitrate: float, fps: float, keyframe: bool) -> bool:
-        wanted = bitrate * opened.fps / fps
-        return not opened.bitrate / (2 if keyframe else 4) <= wanted <= opened.bitrate * 1.1
-
-    def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening:
-        full, opened = max(full, bitrate), self.opened
-        if opened is not None and bitrate * opened.fps / fps > opened.bitrate:
-            ceiling = min(full, bitrate * self.ROOM_RISING)
-        elif opened is not None or bitrate < full / 4:
-            ceiling = min(full, bitrate * self.ROOM)
-        else:
-            ceiling = full
-        return Opening(round(ceiling * nominal / fps), nominal)
-
     def live(self, target: Target) -> int | None:
         """The target's bitrate, converted to the frame rate of the open encoder; at most its ceiling."""
         assert self.opened is not None
-        return min(round(max(target.bitrate, MIN_BITRATE) * self.opened.fps / target.fps), self.opened.bitrate)
+        wanted = self._converted(max(target.bitrate, MIN_BITRATE), target.fps, self.opened.fps)
+        return min(round(wanted), self.opened.bitrate)
+
+    def _outgrown(self, opened: Opening, wanted: float, keyframe: bool) -> bool:
+        return not opened.bitrate / (2 if keyframe else 4) <= wanted <= opened.bitrate * 1.1
+
+    def _ceiling(self, bitrate: float, full: float, fps: float) -> float:
+        full, opened = max(full, bitrate), self.opened
+        if opened is not None and self._converted(bitrate, fps, opened.fps) > opened.bitrate:
+            return min(full, bitrate * self.ROOM_RISING)
+        if opened is not None or bitrate < full / 4:
+            return min(full, bitrate * self.ROOM)
+        return full
 
 
 class SteppedPlan(Plan):
@@ -158,16 +165,12 @@ class SteppedPlan(Plan):
     Otherwise it is reopened `PAUSE` seconds after the last change. A rise is a guess, and on a thin link a wrong one: the
     link's limit shows only when more is sent. After a rise that had to be taken back, the next rise waits twice as long, at
     most `LONGEST`.
-
-    Args:
-        timed: the encoder's rate control heeds the timestamps of frames; if not, it works as `LivePlan` says.
     """
 
     PAUSE, LONGEST = 5.0, 20.0
 
     def __init__(self, timed: bool) -> None:
-        super().__init__()
-        self._timed = timed
+        super().__init__(timed)
         self._elapsed = 0.0
         self._rose = False
         self._patience = self.PAUSE
@@ -179,7 +182,7 @@ class SteppedPlan(Plan):
         opening = super().decide(target, full, keyframe)
         if opening is not None:
             if before is not None:
-                self._learn(self._asks(opening) > self._asks(before))
+                self._learn(opening.bitrate > self._converted(before.bitrate, before.fps, opening.fps))
             self._elapsed = 0.0
         return opening
 
@@ -190,30 +193,16 @@ class SteppedPlan(Plan):
             self._patience = min(2 * self._patience, self.LONGEST) if taken_back else self.PAUSE
         self._rose = rises
 
-    def _outgrown(self, opened: Opening, bitrate: float, fps: float, keyframe: bool) -> bool:
-        ratio = (bitrate if self._timed else bitrate * opened.fps / fps) / opened.bitrate
-        if ratio > 1.15:
-            return self._waited(self.PAUSE if self._rose else self._patience)
-        return ratio < 0.5 or (ratio < 0.87 and (keyframe or self._waited(self.PAUSE)))
-
     def _most_fps(self, opened: Opening) -> float:
         return opened.fps * (TIMED_FASTER if self._timed else 1)
 
-    def _asks(self, opening: Opening) -> float:
-        return opening.bitrate / (1 if self._timed else opening.fps)
+    def _outgrown(self, opened: Opening, wanted: float, keyframe: bool) -> bool:
+        if wanted > 1.15 * opened.bitrate:
+            return self._waited(self.PAUSE if self._rose else self._patience)
+        return wanted < 0.5 * opened.bitrate or (wanted < 0.87 * opened.bitrate and (keyframe or self._waited(self.PAUSE)))
 
     def _waited(self, seconds: float) -> bool:
         return self._elapsed > seconds - 1e-6
 
-    def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening:
-        return Opening(round(bitrate if self._timed else bitrate * nominal / fps), nominal)
-
-
-class FixedPlan(Plan):
-    """For an encoder that ignores bitrates."""
-
-    def _outgrown(self, opened: Opening, bitrate: float, fps: float, keyframe: bool) -> bool:
-        return False
-
-    def _opening(self, bitrate: float, full: float, fps: float, nominal: int) -> Opening:
-        return Opening(round(full), nominal)
+    def _ceiling(self, bitrate: float, full: float, fps: float) -> float:
+        return bitrate

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.util import find_spec
 
 import numpy as np
 
+from reactor_trio.decoding import INSTALL, available
 from reactor_trio.decoding.opencv import opencv
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.tracks import TrackSpec
@@ -18,9 +18,6 @@ from reactor_trio.media.jpeg import JpegEncoder
 from reactor_trio.media.nvenc import H264Encoder, nvenc_refusal
 from reactor_trio.media.opus import OpusEncoder
 from reactor_trio.media.vpx_av1 import Av1Encoder, Vp8Encoder, Vp9Encoder
-
-#: how to install the missing encoders
-EXTRA = 'pip install "reactor-trio[video]"'
 
 #: codec -> (the FFmpeg encoder that it needs, or None; how to make ours), best codec first
 _VIDEO: dict[str, tuple[str | None, Callable[[CodecSettings], Encoder]]] = {
@@ -42,12 +39,12 @@ _AUDIO: dict[str, tuple[str | None, Callable[[TrackSpec], Encoder]]] = {
 
 def video_codecs() -> tuple[str, ...]:
     """The video codecs that this installation encodes, best first."""
-    return tuple(codec for codec, (needed, _) in _VIDEO.items() if needed is None or needed in _ffmpeg_encoders())
+    return tuple(codec for codec, (needed, _) in _VIDEO.items() if _installed(needed))
 
 
 def audio_codecs() -> tuple[str, ...]:
     """The audio codecs that this installation encodes, best first."""
-    return tuple(codec for codec, (needed, _) in _AUDIO.items() if needed is None or needed in _ffmpeg_encoders())
+    return tuple(codec for codec, (needed, _) in _AUDIO.items() if _installed(needed))
 
 
 def choose_codecs(wanted: Sequence[str]) -> tuple[str, ...]:
@@ -65,7 +62,7 @@ def choose_audio_codecs(wanted: Sequence[str]) -> tuple[str, ...]:
 def missing_hint(wanted: Sequence[str]) -> str:
     """How to install the codecs among `wanted` that this installation lacks; empty if no installation would bring them."""
     lacking = [codec for codec in wanted if codec in (_VIDEO | _AUDIO) and codec not in video_codecs() + audio_codecs()]
-    return f"; for {', '.join(lacking)}: {EXTRA}" if lacking else ""
+    return f"; for {', '.join(lacking)}: {INSTALL}" if lacking else ""
 
 
 def open_encoder(spec: TrackSpec, codec: str, settings: CodecSettings) -> Encoder:
@@ -87,16 +84,14 @@ def encoders(settings: CodecSettings) -> dict[str, str]:
 
     Raises ManifestError if the H.264 encoder of the settings cannot be opened.
     """
-    found = dict.fromkeys(video_codecs() + audio_codecs(), "")
-    for codec in found:
-        needed = (_VIDEO.get(codec) or _AUDIO[codec])[0]
-        found[codec] = {"jpeg": JpegEncoder.implementation}.get(codec, "none") if needed is None else needed
+    needs = {codec: needed for codec, (needed, _) in (*_VIDEO.items(), *_AUDIO.items()) if _installed(needed)}
+    found = {codec: needed or "none" for codec, needed in needs.items()} | {"jpeg": JpegEncoder.implementation}
     if settings.h264 == "auto":
         if "h264" in found and nvenc_refusal() is None:
             found["h264"] = "h264_nvenc for frames on a device, libx264 for others"
         return found
     if "h264" not in found:
-        raise ManifestError(f"runtime.codec.h264: {settings.h264} is not installed: {EXTRA}")
+        raise ManifestError(f"runtime.codec.h264: {settings.h264} is not installed: {INSTALL}")
     if settings.h264 == "h264_nvenc" and (refusal := nvenc_refusal()) is not None:
         raise ManifestError(
             f"runtime.codec.h264: h264_nvenc cannot be opened on this machine; choose auto or libx264 ({refusal})"
@@ -106,18 +101,15 @@ def encoders(settings: CodecSettings) -> dict[str, str]:
 
 
 @cache
-def _ffmpeg_encoders() -> frozenset[str]:
-    """The FFmpeg encoders that PyAV has; none without PyAV."""
-    if find_spec("av") is None:
-        return frozenset()
+def _installed(encoder: str | None) -> bool:
+    """Whether PyAV has this FFmpeg encoder; True if none is needed."""
+    if encoder is None or not available():
+        return encoder is None
     import av
     from av.codec.codec import UnknownCodecError
 
-    found = set()
-    for name in [needed for needed, _ in (*_VIDEO.values(), *_AUDIO.values()) if needed is not None]:
-        try:
-            av.Codec(name, "w")
-        except UnknownCodecError:
-            continue
-        found.add(name)
-    return frozenset(found)
+    try:
+        av.Codec(encoder, "w")
+    except UnknownCodecError:
+        return False
+    return True

@@ -8,11 +8,13 @@ then.
 from __future__ import annotations
 
 import logging
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from reactor_trio.decoding import INSTALL
 from reactor_trio.decoding.opencv import opencv
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ class Converter:
 
     def _copied(self) -> av.VideoFrame:
         """Copy the planes one by one: PyAV (18.1) assumes too few rows of a 4:2:0 buffer unless their number is a multiple
-        of 4.
+        of 4, and its `from_ndarray` takes five times as long.
         """
         import av
 
@@ -109,14 +111,7 @@ class Converter:
         return frame
 
 
-_warned_slow = False
-
-
+@cache
 def _warn_slow() -> None:
-    global _warned_slow  # noqa: PLW0603 - once for a process
-    if not _warned_slow:
-        log.warning(
-            "RGB is converted to YUV by FFmpeg, which takes three times as long as OpenCV: "
-            'pip install "reactor-trio[video]"'
-        )
-    _warned_slow = True
+    """Warn once per process."""
+    log.warning("RGB is converted to YUV by FFmpeg, which takes three times as long as OpenCV: %s", INSTALL)

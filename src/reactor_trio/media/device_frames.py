@@ -31,22 +31,26 @@ class Made(Protocol):
         """Block until the fence has passed."""
 
 
-class DeviceQueue(Protocol):
-    """The operations that differ between kinds of devices."""
+class DeviceQueue:
+    """The queue of a device. This base class serves any device for which we know no fences."""
 
     def record(self, device: torch.device) -> Made | None:
         """Put a fence behind the work queued on the current stream; None if the device has no fences."""
+        return None
 
     def fetch(self, tensor: torch.Tensor, made: Made | None) -> torch.Tensor:
-        """Copy the tensor to the host's memory. Blocks until it is there."""
+        """Copy the tensor to the host's memory. Blocks until it is there: without a fence, until all queued work is done."""
+        return tensor.cpu()
 
 
-class CudaQueue:
+class CudaQueue(DeviceQueue):
     """The queue of a CUDA device, or of ROCm, which torch calls CUDA too."""
 
     def record(self, device: torch.device) -> Made:
         """Record an event whose waiters sleep; waiters of a default event spin."""
-        cuda = _cuda()
+        import torch
+
+        cuda: Any = torch.cuda
         event = cuda.Event(blocking=True)
         event.record(cuda.current_stream(device))
         made: Made = event
@@ -56,7 +60,7 @@ class CudaQueue:
         """Copy behind the fence, on a stream beside the model's."""
         import torch
 
-        cuda = _cuda()
+        cuda: Any = torch.cuda
         stream = cuda.Stream(tensor.device)
         with cuda.stream(stream):
             stream.wait_event(made)
@@ -68,27 +72,9 @@ class CudaQueue:
         return host
 
 
-def _cuda() -> Any:
-    """`torch.cuda`, whose streams and events are not typed."""
-    import torch
-
-    return torch.cuda
-
-
-class PlainQueue:
-    """The queue of any other device: it has no fences, and the copy to the host waits for everything queued."""
-
-    def record(self, device: torch.device) -> None:
-        """Return None: torch offers no common event for such devices."""
-
-    def fetch(self, tensor: torch.Tensor, made: Made | None) -> torch.Tensor:
-        """Copy as torch does."""
-        return tensor.cpu()
-
-
 def open_queue(device: torch.device) -> DeviceQueue:
     """Return the queue for a kind of device."""
-    return CudaQueue() if device.type == "cuda" else PlainQueue()
+    return CudaQueue() if device.type == "cuda" else DeviceQueue()
 
 
 class _Transfer:

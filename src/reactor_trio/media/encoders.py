@@ -70,6 +70,7 @@ class Encoder(ABC):
 class PictureEncoder(Encoder):
     """Base of the codecs in which each frame can be decoded alone."""
 
+    intra_only = True
     pixel_format: ClassVar[str]
 
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
@@ -85,7 +86,6 @@ class RawEncoder(PictureEncoder):
     """RGB24, rows top to bottom, unpadded: the frame as the model made it."""
 
     codec = "raw"
-    intra_only = True
     implementation = "none"
     pixel_format = "rgb24"
     blocking = False
@@ -107,8 +107,7 @@ class PcmEncoder(Encoder):
 
     def encode(self, frame: FrameHandle) -> Encoded:
         """Return the samples, without a copy on a little-endian machine."""
-        samples = np.ascontiguousarray(to_host(frame)).astype("<i2", copy=False)
-        return Encoded(_bytes_of(samples), True, None)
+        return Encoded(_bytes_of(to_host(frame).astype("<i2", copy=False)), True, None)
 
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
         """Describe the track by its sample rate."""

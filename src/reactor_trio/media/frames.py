@@ -30,6 +30,10 @@ FrameHandle: TypeAlias = "npt.NDArray[Any] | DeviceFrames"
 _Yielded: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
 
 
+#: Allocates the arrays for accepted frames, by shape and dtype.
+_empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]] = np.empty
+
+
 class Origin(msgspec.Struct, frozen=True):
     """How a frame came about.
 
@@ -106,22 +110,19 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
 
     Raises OutputError, which names the track, what was expected and what was given. Nothing of a refused value is kept.
     """
-    output, specs = _tracks_of(value, outputs)
     videos: dict[str, _Yielded] = {}
     audios: dict[str, tuple[_Yielded, int]] = {}
     batches: dict[str, int] = {}
-    for spec in specs:
-        data = output.get(spec.name)
+    for spec, data in _tracks_of(value, outputs):
         if data is None and spec.optional:
             continue
-        if spec.kind == "audio":
-            if (samples := _audio(spec, data)).shape[1]:
-                audios[spec.name] = samples, spec.sample_rate or 48_000
-            continue
-        frames = _video(spec, data)
-        if frames.ndim == 4:
-            batches[spec.name] = frames.shape[0]
-        videos[spec.name] = frames
+        checked = _checked(spec, data)
+        if spec.kind == "video":
+            videos[spec.name] = checked
+            if checked.ndim == 4:
+                batches[spec.name] = checked.shape[0]
+        elif checked.shape[1]:
+            audios[spec.name] = checked, spec.sample_rate or 48_000
     if len(set(batches.values())) > 1:
         given = " and ".join(f"{name} has {count}" for name, count in batches.items())
         raise OutputError(f"the tracks of one yield must have the same number of frames: {given}")
@@ -142,17 +143,8 @@ def keep_frames_in(empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray
 
     A process whose frames another process reads uses this to place them in shared memory.
     """
-    _kept.empty = empty
-
-
-class _Kept:
-    """How the arrays for accepted frames are allocated."""
-
-    def __init__(self) -> None:
-        self.empty: Callable[[tuple[int, ...], npt.DTypeLike], npt.NDArray[Any]] = np.empty
-
-
-_kept = _Kept()
+    global _empty  # noqa: PLW0603 - set once, before the first frame
+    _empty = empty
 
 
 def black_chunk(tracks: tuple[TrackSpec, ...], sizes: Mapping[str, tuple[int, int]]) -> Chunk:
@@ -176,12 +168,12 @@ def _split_at(samples: int, parts: int, index: int) -> int:
     return index * size + min(index, rest)
 
 
-def _tracks_of(value: object, outputs: tuple[type[Output], ...]) -> tuple[dict[str, Any], tuple[TrackSpec, ...]]:
+def _tracks_of(value: object, outputs: tuple[type[Output], ...]) -> list[tuple[TrackSpec, Any]]:
     if isinstance(value, Output):
         if not isinstance(value, outputs):
             known = ", ".join(o.__qualname__ for o in outputs) or "none"
             raise OutputError(f"{type(value).__qualname__} is not an Output of this model (its own: {known})")
-        return {spec.name: getattr(value, spec.name) for spec in value.__reactor_tracks__}, value.__reactor_tracks__
+        return [(spec, getattr(value, spec.name)) for spec in value.__reactor_tracks__]
     if not isinstance(value, np.ndarray) and not is_tensor(value):
         hint = _stack_hint(value)
         if isinstance(value, dict):
@@ -190,17 +182,22 @@ def _tracks_of(value: object, outputs: tuple[type[Output], ...]) -> tuple[dict[s
     if len(outputs) != 1 or len(outputs[0].__reactor_tracks__) != 1:
         names = ", ".join(track.name for output in outputs for track in output.__reactor_tracks__) or "no tracks"
         raise OutputError(f"a bare frame is ambiguous: this model has {names}; yield an Output")
-    specs = outputs[0].__reactor_tracks__
-    return {specs[0].name: value}, specs
+    return [(outputs[0].__reactor_tracks__[0], value)]
 
 
-def _video(spec: TrackSpec, data: object) -> _Yielded:
-    expected = "uint8 (H, W, 3) or (N, H, W, 3)"
+def _checked(spec: TrackSpec, data: object) -> _Yielded:
+    """`data`, if its type and shape are those of the track's kind. Raises OutputError."""
+    video = spec.kind == "video"
+    wanted = f"track {spec.name}: expected {'uint8 (H, W, 3) or (N, H, W, 3)' if video else 'int16 (1, M)'}"
     if not isinstance(data, np.ndarray) and not is_tensor(data):
-        raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}{_stack_hint(data)}")
-    shape, dtype = tuple(data.shape), _dtype(data)
-    if not (dtype == "uint8" and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]):
-        raise OutputError(f"track {spec.name}: expected {expected}, got {dtype} {shape}{_picture_hint(data, shape, dtype)}")
+        raise OutputError(f"{wanted}, got {type(data).__name__}{_stack_hint(data) if video else ''}")
+    shape, dtype = tuple(data.shape), str(data.dtype).removeprefix("torch.")
+    if video:
+        fits = dtype == "uint8" and len(shape) in (3, 4) and shape[-1] == 3 and 0 not in shape[-3:]
+    else:
+        fits = dtype == "int16" and len(shape) == 2 and shape[0] == 1
+    if not fits:
+        raise OutputError(f"{wanted}, got {dtype} {shape}{_picture_hint(data, shape, dtype) if video else ''}")
     return data
 
 
@@ -231,20 +228,6 @@ def _example(output: type[Output]) -> str:
     return f"{output.__qualname__}({', '.join(f'{track.name}=...' for track in output.__reactor_tracks__)})"
 
 
-def _audio(spec: TrackSpec, data: object) -> _Yielded:
-    expected = "int16 (1, M)"
-    if not isinstance(data, np.ndarray) and not is_tensor(data):
-        raise OutputError(f"track {spec.name}: expected {expected}, got {type(data).__name__}")
-    shape, dtype = tuple(data.shape), _dtype(data)
-    if dtype != "int16" or len(shape) != 2 or shape[0] != 1:
-        raise OutputError(f"track {spec.name}: expected {expected}, got {dtype} {shape}")
-    return data
-
-
-def _dtype(data: _Yielded) -> str:
-    return str(data.dtype).removeprefix("torch.")
-
-
 def _owned(data: _Yielded) -> FrameHandle:
     """Copy `data` into row order, unless it is a read-only array already."""
     if not isinstance(data, np.ndarray):
@@ -253,7 +236,7 @@ def _owned(data: _Yielded) -> FrameHandle:
         data = data.detach().numpy()
     elif not data.flags.writeable and data.flags.c_contiguous:
         return data
-    owned = _kept.empty(data.shape, data.dtype)
+    owned = _empty(data.shape, data.dtype)
     owned[...] = data
     owned.flags.writeable = False
     return owned

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactor_trio.media.bitrates import FixedPlan, LivePlan, Opening
+from reactor_trio.media.bitrates import LivePlan, Opening, Plan
 from reactor_trio.media.codec_settings import CodecSettings
-from reactor_trio.media.codec_strings import avc_string
 from reactor_trio.media.conversion import Size
 from reactor_trio.media.frames import FrameHandle, to_host
 from reactor_trio.media.stream_encoder import StreamEncoder
@@ -47,10 +46,6 @@ class X264Encoder(StreamEncoder):
             "maxrate": str(opening.bitrate), "bufsize": str(buffer), "x264-params": f"vbv-init={first:.3f}{besides}",
         }  # fmt: skip
 
-    def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
-        """Read it from the parameter set."""
-        return avc_string(packet)
-
 
 class LosslessEncoder(StreamEncoder):
     """Lossless H.264 High 4:4:4 Predictive in RGB, neither scaled nor bound to a bitrate."""
@@ -62,24 +57,17 @@ class LosslessEncoder(StreamEncoder):
     color = Color()
 
     def __init__(self, settings: CodecSettings) -> None:
-        super().__init__(settings, FixedPlan())
+        super().__init__(settings, Plan())
 
     def options(self, opening: Opening) -> dict[str, str]:
         """Quantiser 0 is lossless."""
         return {"preset": "ultrafast", "tune": "zerolatency", "qp": "0", "sc_threshold": "0"}
 
-    def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
-        """Read it from the parameter set."""
-        return avc_string(packet)
-
     def sizes(self, width: int, height: int, scale: float) -> tuple[Size, Size]:
         """Neither scale nor pad."""
         return (width, height), (width, height)
 
-    def prepare(self, size: Size, coded: Size) -> None:
-        """Do nothing: no frame is converted."""
-
-    def picture(self, frame: FrameHandle) -> av.VideoFrame:
+    def picture(self, frame: FrameHandle, size: Size, coded: Size) -> av.VideoFrame:
         """Wrap the frame itself."""
         import av
         import numpy as np

@@ -55,7 +55,6 @@ class JpegEncoder(PictureEncoder):
     """Baseline JPEG, 4:2:0, full-range BT.601 YCbCr as JFIF defines it."""
 
     codec = "jpeg"
-    intra_only = True
     implementation = "simplejpeg"
     pixel_format = "ycbcr420"
 

@@ -7,14 +7,12 @@ Only the packets come to the host. If PyAV cannot do that, or if a frame lies in
 from __future__ import annotations
 
 import logging
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media.bitrates import LivePlan, Opening, Target
 from reactor_trio.media.codec_settings import CodecSettings
-from reactor_trio.media.codec_strings import avc_string
 from reactor_trio.media.conversion import Size
 from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.media.encoders import Encoded, Encoder
@@ -40,7 +38,7 @@ _BT601 = (
 )
 
 
-def lies_on_card(frame: FrameHandle) -> bool:
+def lies_on_card(frame: FrameHandle) -> TypeGuard[DeviceFrames]:
     """Whether the frame is in the memory of a card that may have the encoder."""
     return isinstance(frame, DeviceFrames) and frame.tensor.device.type == "cuda"
 
@@ -57,7 +55,6 @@ class NvencEncoder(StreamEncoder):
         super().__init__(settings, LivePlan())
         self._device: int | None = None
         self._on_card: _CardConverter | None = None
-        self._sizes: tuple[Size, Size] | None = None
 
     def options(self, opening: Opening) -> dict[str, str]:
         """As for x264: a constant bitrate, which can change while the encoder runs, and a buffer that bounds a keyframe."""
@@ -67,14 +64,9 @@ class NvencEncoder(StreamEncoder):
             "bufsize": str(max(opening.bitrate // 4, opening.bitrate // opening.fps)),
         }  # fmt: skip
 
-    def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
-        """Read it from the parameter set."""
-        return avc_string(packet)
-
     def encode(self, frame: FrameHandle) -> Encoded:
         """Encode a frame. The first frame selects the card on which the encoder is opened."""
         if self._context is None and lies_on_card(frame) and _takes_dlpack():
-            assert isinstance(frame, DeviceFrames)
             self._device = frame.tensor.device.index or 0
         return super().encode(frame)
 
@@ -89,24 +81,16 @@ class NvencEncoder(StreamEncoder):
         card = HWAccel("cuda", str(self._device), allow_software_fallback=False, options={"primary_ctx": "1"})
         return cast("av.VideoCodecContext", av.CodecContext.create(self.encoder_name, "w", hwaccel=card))
 
-    def prepare(self, size: Size, coded: Size) -> None:
-        """Note the sizes. The converter is made with the first frame that needs it."""
-        super().prepare(size, coded)
-        self._sizes, self._on_card = (size, coded), None
-
-    def picture(self, frame: FrameHandle) -> av.VideoFrame:
+    def picture(self, frame: FrameHandle, size: Size, coded: Size) -> av.VideoFrame:
         """Convert the frame where it lies."""
         import av
 
         if self._device is None or not lies_on_card(frame):
-            return super().picture(frame).reformat(format="nv12")
-        assert isinstance(frame, DeviceFrames)
-        assert self._sizes is not None
-        if self._on_card is None:
-            self._on_card = _CardConverter(*self._sizes, frame.tensor.device)
+            return super().picture(frame, size, coded).reformat(format="nv12")
+        if self._on_card is None or (self._on_card.size, self._on_card.coded) != (size, coded):
+            self._on_card = _CardConverter(size, coded, frame.tensor.device)
         nv12 = self._on_card.convert(frame)
-        height = self._sizes[1][1]
-        return av.VideoFrame.from_dlpack((nv12[:height], nv12[height:]), format="nv12")
+        return av.VideoFrame.from_dlpack((nv12[: coded[1]], nv12[coded[1] :]), format="nv12")
 
 
 class _CardConverter:
@@ -115,7 +99,7 @@ class _CardConverter:
     def __init__(self, size: Size, coded: Size, device: torch.device) -> None:
         import torch
 
-        self._size, self._coded = size, coded
+        self.size, self.coded = size, coded
         self._nv12 = torch.empty((coded[1] * 3 // 2, coded[0]), dtype=torch.uint8, device=device)
         self._matrix = torch.tensor(_BT601, dtype=torch.float32, device=device)
         self._stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
@@ -124,24 +108,16 @@ class _CardConverter:
         """Convert a frame. Blocks until the result is complete, since FFmpeg reads it on another stream."""
         import torch
 
-        with self._beside(frame):
+        if self._stream is not None and frame.made is not None:
+            self._stream.wait_event(frame.made)
+        with torch.cuda.stream(self._stream):  # with None the present stream stays
             rgb = frame.tensor.permute(2, 0, 1)[None].float()
-            rgb_to_nv12(rgb, self._matrix, self._size, self._coded, self._nv12)
+            rgb_to_nv12(rgb, self._matrix, self.size, self.coded, self._nv12)
             if self._stream is not None:
                 done: Any = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
                 done.record(self._stream)
                 done.synchronize()
         return self._nv12
-
-    def _beside(self, frame: DeviceFrames) -> AbstractContextManager[Any]:
-        if self._stream is None:
-            return nullcontext()
-        import torch
-
-        if frame.made is not None:
-            self._stream.wait_event(frame.made)
-        beside: AbstractContextManager[Any] = torch.cuda.stream(self._stream)
-        return beside
 
 
 def rgb_to_nv12(rgb: torch.Tensor, matrix: torch.Tensor, size: Size, coded: Size, out: torch.Tensor) -> None:
@@ -174,7 +150,6 @@ class H264Encoder(Encoder):
 
     def __init__(self, settings: CodecSettings) -> None:
         self._settings = settings
-        self._target: Target | None = None
         self._card_allowed = settings.h264 != "libx264"
         self._encoder: StreamEncoder = NvencEncoder(settings) if settings.h264 == "h264_nvenc" else X264Encoder(settings)
         self.implementation = self._encoder.implementation
@@ -182,17 +157,16 @@ class H264Encoder(Encoder):
     def encode(self, frame: FrameHandle) -> Encoded:
         """Encode with the active encoder."""
         if self._card_allowed and isinstance(self._encoder, X264Encoder) and lies_on_card(frame):
-            refusal = nvenc_refusal()
-            self._card_allowed = refusal is None
-            if refusal is not None:
-                _warn_refused(refusal)
-            else:
+            if (refusal := nvenc_refusal()) is None:
                 self._change(NvencEncoder(self._settings))
-        if not isinstance(self._encoder, NvencEncoder):
-            return self._encoder.encode(frame)
+            else:
+                self._card_allowed = False
+                _warn_refused(refusal)
         try:
             return self._encoder.encode(frame)
         except Exception as error:  # a driver may raise anything
+            if isinstance(self._encoder, X264Encoder):
+                raise
             log.warning("h264_nvenc failed, libx264 goes on: %s: %s", type(error).__name__, error)
             self._card_allowed = False
             self._change(X264Encoder(self._settings))
@@ -203,8 +177,7 @@ class H264Encoder(Encoder):
         self._encoder.request_keyframe()
 
     def configure(self, target: Target) -> None:
-        """Configure the active encoder, and any later one."""
-        self._target = target
+        """Configure the active encoder; a later one takes the target over."""
         self._encoder.configure(target)
 
     def close(self) -> None:
@@ -216,11 +189,11 @@ class H264Encoder(Encoder):
         return self._encoder.describe(index, spec, size)
 
     def _change(self, encoder: StreamEncoder) -> None:
+        if self._encoder.target is not None:
+            encoder.configure(self._encoder.target)
         self._encoder.abandon()
         self._encoder = encoder
         self.implementation = encoder.implementation
-        if self._target is not None:
-            encoder.configure(self._target)
 
 
 @cache
@@ -228,7 +201,7 @@ def nvenc_refusal() -> str | None:
     """Why h264_nvenc cannot be opened on this machine, or None if it can. The answer is cached."""
     try:
         encoder = NvencEncoder(CodecSettings())
-        encoder.try_open((640, 480))
+        encoder.open((640, 480), Opening(1_000_000, 30))
         encoder.close()
     except Exception as error:  # a driver may raise anything
         return f"{type(error).__name__}: {error}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media.bitrates import Opening, Plan, Target, full_bitrate
 from reactor_trio.media.codec_settings import CodecSettings
+from reactor_trio.media.codec_strings import avc_string
 from reactor_trio.media.conversion import Converter, Size, coded_size, scaled_size
 from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle, to_host
@@ -55,10 +56,11 @@ class StreamEncoder(Encoder):
         self.implementation = self.encoder_name
         self.settings = settings
         self._plan = plan
-        self._target: Target | None = None
+        self.target: Target | None = None
         self._keyframe_wanted = False
         self._context: av.VideoCodecContext | None = None
         self._sizes: tuple[Size, Size] | None = None
+        self._converter: Converter | None = None
         self._string: str | None = None
         self._time = 0.0
 
@@ -68,21 +70,19 @@ class StreamEncoder(Encoder):
     def options(self, opening: Opening) -> dict[str, str]:
         """FFmpeg's options for the encoder."""
 
-    @abstractmethod
     def codec_string(self, packet: memoryview, coded: Size, opening: Opening) -> str | None:
-        """The WebCodecs string of the open encoder; `packet` is its first keyframe."""
+        """The WebCodecs string of the open encoder; `packet` is its first keyframe. H.264 has it in the parameter set."""
+        return avc_string(packet)
 
     def sizes(self, width: int, height: int, scale: float) -> tuple[Size, Size]:
         """The size that is sent and the size that is coded, for a frame of `width` x `height`."""
         size = scaled_size(width, height, scale)
         return size, coded_size(size, self.min_side)
 
-    def prepare(self, size: Size, coded: Size) -> None:
-        """Prepare for frames of another size."""
-        self._converter = Converter(size, coded)
-
-    def picture(self, frame: FrameHandle) -> av.VideoFrame:
-        """The frame as the codec takes it. The next call overwrites the result."""
+    def picture(self, frame: FrameHandle, size: Size, coded: Size) -> av.VideoFrame:
+        """The frame as the codec takes it: scaled to `size`, padded to `coded`. The next call overwrites the result."""
+        if self._converter is None or (self._converter.size, self._converter.coded) != (size, coded):
+            self._converter = Converter(size, coded)
         return self._converter.convert(to_host(frame))
 
     def create(self) -> av.VideoCodecContext:
@@ -97,7 +97,7 @@ class StreamEncoder(Encoder):
         """Aim at a target. A keyframe follows if the bitrate is above the ceiling or cannot change while the encoder is
         open.
         """
-        self._target = target
+        self.target = target
 
     def request_keyframe(self) -> None:
         """Make the next frame a keyframe; a frame that is being encoded does not count."""
@@ -109,21 +109,20 @@ class StreamEncoder(Encoder):
 
         keyframe, self._keyframe_wanted = self._keyframe_wanted, False
         height, width = frame.shape[:2]
-        full = full_bitrate(self.codec, width, height, self._target.fps if self._target else 30, self.settings)
-        target = self._target or Target(full, 30)
+        full = full_bitrate(self.codec, width, height, self.target.fps if self.target else 30, self.settings)
+        target = self.target or Target(full, 30)
         size, coded = self.sizes(width, height, target.scale)
         if (size, coded) != self._sizes:
             self._plan.forget()
-            self.prepare(size, coded)
             self._sizes = size, coded
         opening = self._plan.decide(target, full, keyframe)
         if opening is not None:
-            self._open(coded, opening)
+            self.open(coded, opening)
         assert self._context is not None
         live = self._plan.live(target)
         if live is not None and opening is None and live != self._context.bit_rate:  # the first frame may use the ceiling
             self._context.bit_rate = live
-        picture = self.picture(frame)
+        picture = self.picture(frame, size, coded)
         picture.pts, picture.time_base = round(self._time * 1e6), MICROSECOND
         picture.pict_type = PictureType.I if keyframe or opening is not None else PictureType.NONE
         self._time += 1 / target.fps
@@ -137,9 +136,7 @@ class StreamEncoder(Encoder):
 
     def close(self) -> None:
         """Flush and release the encoder: some encoders complain if they are not flushed."""
-        if self._context is not None:
-            context, self._context = self._context, None
-            context.encode(None)
+        self._flush()
         self._sizes = None
 
     def abandon(self) -> None:
@@ -148,11 +145,6 @@ class StreamEncoder(Encoder):
             self.close()
         except Exception as error:  # it has failed already; a second error adds nothing
             log.debug("closing %s: %s", self.implementation, error)
-
-    def try_open(self, size: Size) -> None:
-        """Open the encoder for a size and close it. Raises FFmpeg's error if it cannot be opened."""
-        self._open(size, Opening(1_000_000, 30))
-        self.close()
 
     def describe(self, index: int, spec: TrackSpec, size: tuple[int, int] | None) -> TrackInfo:
         """Describe the track; `codec_string` is None before the first frame, which sets profile and level."""
@@ -165,10 +157,14 @@ class StreamEncoder(Encoder):
             pixel_format=self.wire_format, color=self.color,
         )  # fmt: skip
 
-    def _open(self, coded: Size, opening: Opening) -> None:
-        if self._context is not None:
-            old, self._context = self._context, None
-            old.encode(None)
+    def _flush(self) -> None:
+        context, self._context = self._context, None
+        if context is not None:
+            context.encode(None)
+
+    def open(self, coded: Size, opening: Opening) -> None:
+        """Open the encoder. Raises FFmpeg's error if it cannot be opened."""
+        self._flush()
         context = self.create()
         context.width, context.height = coded
         context.pix_fmt = self.pixel_format

@@ -33,8 +33,8 @@ SHARE = 0.85
 GROWTH = 1.5
 GROWTH_EVERY = 0.25  # seconds
 PROBE, PROVEN_PROBE = 1.5, 2.0  # times the limit
-#: growth and probe after two proofs in a row, which show that the link was opened
-OPENED_GROWTH, OPENED_PROBE = 2.0, 3.0
+#: proofs in a row that show that the link was opened; growth and probe from then on
+OPENED, OPENED_GROWTH, OPENED_PROBE = 2, 2.0, 3.0
 HOLD, LONG_HOLD = 1.0, 2.0  # seconds without growth after a cut; the long one if growth caused it
 AT_ONCE = 1.5  # seconds
 PROOF = 0.1  # seconds' worth of the limit that must arrive beyond it
@@ -90,13 +90,14 @@ class BandwidthEstimator:
         """The bitrate that frame rate and size should fit into: `target` without its probes."""
         return min(self.full, SHARE * self.limit)
 
-    def sent(self, now: float) -> None:
-        """Record that a frame was sent."""
-        self._count(now, False)
-
-    def skipped(self, now: float) -> None:
-        """Record that a frame was not sent because the window was closed."""
-        self._count(now, True)
+    def offered(self, now: float, skipped: bool) -> None:
+        """Record a frame that was sent, or `skipped` because the window was closed."""
+        if self._watched_since is None:
+            self._watched_since = now
+        self._frames.append((now, skipped))
+        self._skipped += skipped
+        while self._frames[0][0] < now - WINDOW:
+            self._skipped -= self._frames.popleft()[1]
 
     def delivered(self, bits: float, worked: float, waited: float, late: bool, now: float) -> None:
         """Record that `bits` were acknowledged, and move limit and target.
@@ -139,14 +140,6 @@ class BandwidthEstimator:
         self._reset_bucket(now)
 
     # ---- down ---------------------------------------------------------------------------------------------------------
-
-    def _count(self, now: float, skipped: bool) -> None:
-        if self._watched_since is None:
-            self._watched_since = now
-        self._frames.append((now, skipped))
-        self._skipped += skipped
-        while self._frames[0][0] < now - WINDOW:
-            self._skipped -= self._frames.popleft()[1]
 
     def _overused(self, bits: float, late: bool, now: float) -> float | None:
         """The measured bitrate of the link if it is overused, else None."""
@@ -195,7 +188,7 @@ class BandwidthEstimator:
             proven = self.limit - self._spare / (now - self._spared_at)
             clear = prompt or proven > CLEARLY * self.limit
             self._proofs = self._proofs + 1 if clear else 0
-            self._probe = (OPENED_PROBE if self._opened else PROVEN_PROBE) if clear else PROBE
+            self._probe = (OPENED_PROBE if self._proofs >= OPENED else PROVEN_PROBE) if clear else PROBE
             self._raise_limit(max(proven, self._growth * self.limit) if prompt else proven, now)
 
     def _grow(self, now: float) -> None:
@@ -213,13 +206,8 @@ class BandwidthEstimator:
                 self._raise_limit(self.limit * self._growth, now)
 
     @property
-    def _opened(self) -> bool:
-        """Whether two proofs in a row show that the link was opened."""
-        return self._proofs >= 2
-
-    @property
     def _growth(self) -> float:
-        return OPENED_GROWTH if self._opened else GROWTH
+        return OPENED_GROWTH if self._proofs >= OPENED else GROWTH
 
     def _raise_limit(self, limit: float, now: float) -> None:
         self.limit = limit if limit < RELEASED * self.full else math.inf

@@ -41,13 +41,6 @@ class Quality:
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Rung:
-    divisor: int
-    scale: float
-    least: float  # bits per second
-
-
 class BitrateLadder:
     """The rungs for one track, and the present rung of one viewer.
 
@@ -65,8 +58,9 @@ class BitrateLadder:
         least = self.full if bits is None else min(self.full, bits * width * height * fps)
         divisors = [d for d in DIVISORS if d == 1 or fps / d >= FEWEST_FPS]
         scales = [s for s in SCALES if s == 1 or (bits is not None and max(width, height) * s >= SHORTEST)]
-        self._rungs = [_Rung(d, 1.0, least / d) for d in divisors]
-        self._rungs += [_Rung(divisors[-1], s, least * s * s / divisors[-1]) for s in scales[1:]]
+        #: each with its least bitrate
+        self._rungs = [Quality(least / d, d) for d in divisors]
+        self._rungs += [Quality(least * s * s / divisors[-1], divisors[-1], s) for s in scales[1:]]
         self._at: int | None = None
         self._sized_at = -math.inf
         if before is not None and before._at is not None:
@@ -93,7 +87,7 @@ class BitrateLadder:
 
     def _first(self, target: float) -> int:
         """The index of the highest rung that fits into `target`; the lowest rung if none fits."""
-        carried = (i for i, rung in enumerate(self._rungs) if rung.least <= target * (1 + _EPSILON))
+        carried = (i for i, rung in enumerate(self._rungs) if rung.bitrate <= target * (1 + _EPSILON))
         return next(carried, len(self._rungs) - 1)
 
     def _step(self, to: int, now: float) -> None:

@@ -74,9 +74,6 @@ class _SlidingMinimum:
             self._values.popleft()
         return self._values[0][1]
 
-    def forget(self) -> None:
-        self._values.clear()
-
 
 class CongestionWindow:
     """The congestion window and the quality of one video track to one viewer.
@@ -108,7 +105,8 @@ class CongestionWindow:
         self._sent_at = -math.inf
         self._reopen_after = FIRST_WAIT
         self._first: _FirstAcknowledgement | None = None
-        self._quality = Quality(full)
+        #: the quality that encoder and sender should use now
+        self.quality = Quality(full)
 
     def describe(
         self, full: float, fps: float, codec: str | None = None, width: int = 0, height: int = 0, now: float = 0.0
@@ -130,14 +128,9 @@ class CongestionWindow:
         self._update_quality(now)
 
     @property
-    def quality(self) -> Quality:
-        """The quality that encoder and sender should use now."""
-        return self._quality
-
-    @property
     def interval(self) -> float:
         """Seconds between two frames, as the present quality intends to send them."""
-        return self._quality.divisor / self._fps
+        return self.quality.divisor / self._fps
 
     @property
     def in_flight(self) -> int:
@@ -158,7 +151,7 @@ class CongestionWindow:
         self._bits_in_flight += 8.0 * size
         if len(self._flights) > 2 * MAX_FRAMES:
             self._bits_in_flight -= self._flights.popleft().bits
-        self._rate.sent(now)
+        self._rate.offered(now, skipped=False)
 
     def acknowledged(self, seq: int, now: float) -> None:
         """Record that the viewer has finished with frame `seq` and all before it. Ignored if `seq` is not in flight."""
@@ -184,7 +177,7 @@ class CongestionWindow:
         self._learn_at_start(flight, bits, delay, now)
         if self._rate.vain_cuts >= MAX_VAIN_CUTS:
             self._rate.vain_cuts = 0
-            self._least_delay.forget()
+            self._least_delay = _SlidingMinimum()
         self._update_quality(now)
 
     def skipped(self, now: float) -> None:
@@ -192,11 +185,11 @@ class CongestionWindow:
         count.
         """
         if self._windowed:
-            self._rate.skipped(now)
+            self._rate.offered(now, skipped=True)
 
     def open(self, now: float) -> bool:
         """Whether another frame may be sent now."""
-        return not self._windowed or not self._flights or self._has_room() or now >= self.reopens_at()
+        return now >= self.reopens_at() or self._has_room()
 
     def reopens_at(self) -> float:
         """When `open` becomes true even without an acknowledgement; minus infinity if there is no need to wait."""
@@ -223,7 +216,7 @@ class CongestionWindow:
         carried = bits / apart
         transmission = (first.flight.bits - BURST) / carried  # at least
         if apart > flight.sent_at - first.flight.sent_at + TOLERANCE or transmission <= ROUGHLY * first.delay:
-            self._least_delay.forget()
+            self._least_delay = _SlidingMinimum()
             self._least_delay_since = now
             self.round_trip = max(0.0, first.delay - first.flight.bits / carried)
             self._rate.lower_limit(carried, now)
@@ -238,12 +231,9 @@ class CongestionWindow:
         return len(self._flights) < frames and self._bits_in_flight <= carried
 
     def _update_quality(self, now: float) -> None:
-        target = self._rate.target
-        if self._ladder is None:
-            self._quality = Quality(target)
-            self._rate.asked = target
-            return
-        shape = self._ladder.choose(self._rate.carried, now)
-        bitrate = min(target, self._ladder.most(shape.divisor, shape.scale))
-        self._quality = Quality(bitrate, shape.divisor, shape.scale)
-        self._rate.asked = bitrate
+        self.quality = Quality(self._rate.target)
+        if self._ladder is not None:
+            shape = self._ladder.choose(self._rate.carried, now)
+            full = self._ladder.most(shape.divisor, shape.scale)
+            self.quality = Quality(min(self._rate.target, full), shape.divisor, shape.scale)
+        self._rate.asked = self.quality.bitrate

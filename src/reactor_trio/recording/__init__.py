@@ -6,8 +6,6 @@
       '- Timeline       lines -> NAME.jsonl
 """
 
-from reactor_trio.recording.containers import CODECS as CODECS
-from reactor_trio.recording.containers import Container as Container
 from reactor_trio.recording.containers import container_of as container_of
 from reactor_trio.recording.fingerprints import config_digest as config_digest
 from reactor_trio.recording.fingerprints import frame_digest as frame_digest

@@ -12,6 +12,8 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +25,17 @@ from reactor_trio.recording.timeline import Timeline
 
 log = logging.getLogger("reactor_trio.recording")
 
-
-class _Later:
-    """A timeline line that is made when it is written, and the bytes that it keeps in memory until then."""
-
-    def __init__(self, make: Callable[[], dict[str, Any]], size: int) -> None:
-        self.make = make
-        self.size = size
+#: what may wait for the disk; the bytes count twice, for packets and for the frames of timeline lines
+MAX_BYTES, MAX_PACKETS, MAX_LINES = 64 * 1024 * 1024, 1024, 8192
 
 
-_Item = tuple[TrackInfo, Packet] | dict[str, Any] | _Later
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A queued packet or timeline line: how to write it, and the bytes that it keeps in memory until then."""
+
+    write: Callable[[], None]
+    size: int
+    packet: bool
 
 
 class Recorder:
@@ -41,26 +44,16 @@ class Recorder:
     Args:
         path: its suffix chooses the kind of file: `.mp4`, `.mkv` or `.webm`.
         tracks: the session's tracks as they are first described.
-        bytes_queued, packets_queued, notes_queued: the limits of the queue.
 
     Raises ReactorError if the suffix is unknown, PyAV is missing, or the files exist or cannot be created.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        tracks: Sequence[TrackInfo],
-        *,
-        bytes_queued: int = 64 * 1024 * 1024,
-        packets_queued: int = 1024,
-        notes_queued: int = 8192,
-    ) -> None:
+    def __init__(self, path: Path, tracks: Sequence[TrackInfo]) -> None:
         self.path = path
         #: the error that ended the recording, as text; None while it runs
         self.failure: str | None = None
-        self._limits = bytes_queued, packets_queued, notes_queued
         self._lock = threading.Lock()
-        self._queue: deque[_Item] = deque()
+        self._queue: deque[_Job] = deque()
         self._bytes = self._packets = self._notes = self._held = 0
         self._gated: set[int] = set()
         self._lost: Counter[str] = Counter()
@@ -86,9 +79,7 @@ class Recorder:
                 reason = "failed"
             elif track.index in self._gated and not packet.keyframe:
                 reason = "until_keyframe"
-            elif (
-                self._bytes + packet.payload.nbytes > self._limits[0] and self._packets
-            ) or self._packets >= self._limits[1]:
+            elif self._packets >= MAX_PACKETS or (self._packets and self._bytes + packet.payload.nbytes > MAX_BYTES):
                 reason = "disk_too_slow"
                 if track.kind == "video":
                     self._gated.add(track.index)
@@ -97,30 +88,30 @@ class Recorder:
                 self._gated.discard(track.index)
                 self._packets += 1
                 self._bytes += packet.payload.nbytes
-                self._queue.append((track, packet))
+                self._queue.append(_Job(partial(self._series.add, track, packet), packet.payload.nbytes, True))
                 return
             self._lost[reason] += 1
 
     def note(self, line: dict[str, Any]) -> None:
         """Queue a line of the timeline, as plain data. Never waits."""
-        self._note(line)
+        self._note(partial(self._timeline.write, line), 0)
 
     def note_later(self, line: Callable[[], dict[str, Any]], size: int, instead: Callable[[], dict[str, Any]]) -> None:
         """Queue a line that a worker thread makes from `size` bytes, or `instead` if too many bytes wait already. Never
         waits.
         """
         with self._lock:
-            if fits := not self._held or self._held + size <= self._limits[0]:
+            if fits := not self._held or self._held + size <= MAX_BYTES:
                 self._held += size
-        self._note(_Later(line, size) if fits else _Later(instead, 0))
+        self._note(lambda: self._timeline.write(line() if fits else instead()), size if fits else 0)
 
-    def _note(self, line: dict[str, Any] | _Later) -> None:
+    def _note(self, write: Callable[[], None], size: int) -> None:
         with self._lock:
             if self.failure is not None:
                 return
             self._notes += 1
-            self._queue.append(line)
-            too_many = self._notes > self._limits[2]
+            self._queue.append(_Job(write, size, False))
+            too_many = self._notes > MAX_LINES
         if too_many:
             self._fail("the disk is too slow: too many lines of the timeline wait")
 
@@ -151,14 +142,9 @@ class Recorder:
 
     def write(self) -> None:
         """Write what waits. Errors of disk and muxer end the recording; they are never raised."""
-        while (item := self._take()) is not None and self.failure is None:
+        while (job := self._take()) is not None and self.failure is None:
             with self._failing():
-                if isinstance(item, dict):
-                    self._timeline.write(item)
-                elif isinstance(item, _Later):
-                    self._timeline.write(item.make())
-                else:
-                    self._series.add(*item)
+                job.write()
         with self._lock:
             self._keyframes_wanted |= self._series.keyframes_wanted
         self._series.keyframes_wanted.clear()
@@ -181,18 +167,18 @@ class Recorder:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _take(self) -> _Item | None:
+    def _take(self) -> _Job | None:
         with self._lock:
             if not self._queue:
                 return None
-            item = self._queue.popleft()
-            if isinstance(item, dict | _Later):
-                self._notes -= 1
-                self._held -= item.size if isinstance(item, _Later) else 0
-            else:
+            job = self._queue.popleft()
+            if job.packet:
                 self._packets -= 1
-                self._bytes -= item[1].payload.nbytes
-            return item
+                self._bytes -= job.size
+            else:
+                self._notes -= 1
+                self._held -= job.size
+            return job
 
     def _opened(self, file: MovieFile) -> None:
         tracks: list[dict[str, Any]] = [

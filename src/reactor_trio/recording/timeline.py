@@ -90,9 +90,6 @@ def frames_line(t: float, step: int, tracks: Mapping[str, tuple[int, Frame]], *,
     frames = {}
     for name, (seq, frame) in tracks.items():
         data = frame() if digests else None
-        frames[name] = {
-            "seq": seq,
-            "shape": None if data is None else data.shape,
-            "digest": None if data is None else frame_digest(data),
-        }
+        shape, digest = (None, None) if data is None else (data.shape, frame_digest(data))
+        frames[name] = {"seq": seq, "shape": shape, "digest": digest}
     return {"type": "frames", "t": t, "step": step, "tracks": frames}

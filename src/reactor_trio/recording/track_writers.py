@@ -59,15 +59,8 @@ class CopiedVideo(TrackWriter):
 
     def write(self, packet: Packet, at_us: int) -> Iterator[av.Packet[Any]]:
         """One packet for each. The times of a file must rise."""
-        import av
-
         self._last = max(at_us, self._last + 1)
-        copied: av.Packet[Any] = av.Packet(packet.payload)  # type: ignore[arg-type]  # takes any buffer
-        copied.pts = copied.dts = self._last
-        copied.time_base = _MICROSECONDS
-        copied.is_keyframe = packet.keyframe
-        copied.stream = self._stream
-        yield copied
+        yield _copied(packet.payload, self._stream, self._last, packet.keyframe)
 
 
 _PICTURES = {
@@ -168,14 +161,8 @@ class CopiedOpus(TrackWriter):
             begin += size
 
     def _frame(self, data: bytes | memoryview) -> av.Packet[Any]:
-        import av
-
-        copied: av.Packet[Any] = av.Packet(data)  # type: ignore[arg-type]  # takes any buffer
-        copied.pts = copied.dts = self._frames * _OPUS_FRAME_US
-        copied.time_base = _MICROSECONDS
+        copied = _copied(data, self._stream, self._frames * _OPUS_FRAME_US, True)
         copied.duration = _OPUS_FRAME_US
-        copied.is_keyframe = True
-        copied.stream = self._stream
         self._frames += 1
         return copied
 
@@ -190,6 +177,17 @@ def open_writer(output: OutputContainer, container: Container, track: TrackInfo,
         return EncodedSound(output, track, container)
     assert keyframe is not None
     return CopiedVideo(output, track, keyframe.payload)
+
+
+def _copied(data: bytes | memoryview, stream: Any, at_us: int, keyframe: bool) -> av.Packet[Any]:
+    import av
+
+    copied: av.Packet[Any] = av.Packet(data)  # type: ignore[arg-type]  # takes any buffer
+    copied.pts = copied.dts = at_us
+    copied.time_base = _MICROSECONDS
+    copied.is_keyframe = keyframe
+    copied.stream = stream
+    return copied
 
 
 def _from_zero(packets: list[av.Packet[Any]]) -> Iterator[av.Packet[Any]]:
