@@ -1,4 +1,4 @@
-"""Pictures for the tests of encoders, and somebody else's decoders."""
+"""Pictures for the tests of encoders, and third-party decoders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DECODERS = {"h264": "h264", "lossless": "h264", "vp8": "libvpx", "vp9": "libvpx-
 
 
 def grainy(width: int, height: int, seed: int = 7) -> Iterator[np.ndarray]:
-    """A smooth pattern that moves, with grain that never comes twice."""
+    """A smooth moving pattern with grain that never repeats."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width]
     number = 0
@@ -44,7 +44,7 @@ def opened(codec: str, target: Target | None = None, settings: CodecSettings | N
 
 
 class Decoder:
-    """Decodes packet by packet, and gives what comes out at once."""
+    """Decodes packet by packet and returns what each one yields at once."""
 
     def __init__(self, codec: str) -> None:
         self._context = av.CodecContext.create(DECODERS[codec], "r")
@@ -62,7 +62,7 @@ class Decoder:
 
 
 def rgb_of(frame: av.VideoFrame) -> np.ndarray:
-    """The picture by the colour that we tag: BT.601, limited range, chroma samples taken as they are. RGB as it is."""
+    """Convert a YUV picture with the colour that we tag: BT.601, limited range, nearest chroma samples. RGB stays RGB."""
     if frame.format.name == "gbrp":
         return frame.to_ndarray(format="rgb24")
     planes = frame.to_ndarray(format="yuv420p")

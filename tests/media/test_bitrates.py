@@ -1,4 +1,4 @@
-"""Bitrate plans and JPEG's quality, as arithmetic."""
+"""The arithmetic of bitrate plans and of JPEG quality."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_full_quality_has_the_bitrates_that_are_documented() -> None:
 
 
 @pytest.mark.parametrize(("fps", "nominal"), [(0.2, 1), (7, 8), (29.97, 30), (30, 30), (30.4, 30), (31, 40), (59.94, 60)])
-def test_an_encoder_is_opened_with_an_even_rate(fps: float, nominal: int) -> None:
+def test_an_encoder_is_opened_with_the_next_common_frame_rate(fps: float, nominal: int) -> None:
     assert nominal_fps(fps) == nominal
 
 
@@ -42,7 +42,7 @@ def test_a_live_plan_stays_between_a_quarter_of_its_ceiling_and_the_ceiling() ->
     assert plan.decide(Target(480_000, 30), FULL) == Opening(720_000, 30)
 
 
-def test_a_keyframe_that_is_wanted_anyway_pays_for_a_fitting_ceiling() -> None:
+def test_a_keyframe_that_is_due_anyway_lowers_the_ceiling_earlier() -> None:
     plan = LivePlan()
     plan.decide(Target(FULL, 30), FULL)
     assert plan.decide(Target(1_000_000, 30), FULL, True) is None
@@ -53,8 +53,8 @@ def test_a_keyframe_that_is_wanted_anyway_pays_for_a_fitting_ceiling() -> None:
     assert plan.decide(Target(1_500_000, 30), FULL) == Opening(2_000_000, 30)
 
 
-def test_a_live_plan_does_not_flap() -> None:
-    """A target that swings by a third about any value opens the encoder at most once more."""
+def test_a_live_plan_does_not_reopen_the_encoder_again_and_again() -> None:
+    """A target that swings by a third around any value reopens the encoder at most once."""
     for middle in (60_000, 200_000, 500_000, 660_000, 2_000_000, 3_000_000):
         plan, opened = LivePlan(), 0
         for i in range(100):
@@ -72,8 +72,8 @@ def test_a_live_plan_comes_back_to_full_quality_in_few_steps() -> None:
     assert opened <= 6
 
 
-def test_a_live_plan_gives_each_frame_its_share() -> None:
-    """The encoder counts frames, not time: at half the rate it is told twice the bitrate."""
+def test_a_live_plan_converts_the_bitrate_to_the_frame_rate_of_the_open_encoder() -> None:
+    """The encoder counts frames, not time: at half the frame rate it gets twice the bitrate."""
     plan = LivePlan()
     plan.decide(Target(FULL, 60), FULL)
     assert plan.decide(Target(FULL / 2, 30), FULL) is None
@@ -85,7 +85,7 @@ def test_a_live_plan_gives_each_frame_its_share() -> None:
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_a_stepped_plan_opens_once_in_five_seconds_but_for_a_drop_below_half(timed: bool) -> None:
+def test_a_stepped_plan_reopens_once_in_five_seconds_or_at_once_below_half(timed: bool) -> None:
     plan, log = SteppedPlan(timed), []
     for i in range(600):
         bitrate = 1_000_000 if i < 60 else 600_000 if i < 300 else 200_000 if i < 310 else 900_000
@@ -95,8 +95,8 @@ def test_a_stepped_plan_opens_once_in_five_seconds_but_for_a_drop_below_half(tim
     assert log == [(0, 1_000_000), (150, 600_000), (300, 200_000), (450, 900_000)]
 
 
-def test_a_stepped_plan_guesses_ever_more_rarely_on_a_link_that_stays_thin() -> None:
-    """The target rises for as long as the encoder makes no more than the link carries, and falls when it does."""
+def test_on_a_thin_link_a_stepped_plan_waits_longer_before_each_rise() -> None:
+    """The target rises while the encoder stays within what the link carries, and falls when it exceeds that."""
     plan, rises = SteppedPlan(True), []
     for i in range(120 * 30):
         carried = plan.opened is None or plan.opened.bitrate <= 850_000
@@ -108,7 +108,7 @@ def test_a_stepped_plan_guesses_ever_more_rarely_on_a_link_that_stays_thin() -> 
     assert [round((b - a) / 30) for a, b in pairwise([0, *rises])] == [5, 10, 20, 20, 20, 20, 20]
 
 
-def test_a_stepped_plan_climbs_without_a_pause_more_than_it_needs_once_a_rise_has_held() -> None:
+def test_after_a_rise_that_held_a_stepped_plan_waits_only_the_usual_pause() -> None:
     plan, log = SteppedPlan(True), []
     for i in range(40 * 30):
         at = i / 30
@@ -119,7 +119,7 @@ def test_a_stepped_plan_climbs_without_a_pause_more_than_it_needs_once_a_rise_ha
     assert log == [(0.0, 300), (5.0, 600), (5.5, 250), (20.0, 500), (25.0, 2000)]
 
 
-def test_a_stepped_plan_goes_down_with_a_keyframe_that_is_wanted_anyway_but_not_up() -> None:
+def test_a_keyframe_that_is_due_anyway_lets_a_stepped_plan_fall_but_not_rise() -> None:
     plan = SteppedPlan(True)
     plan.decide(Target(1_000_000, 30), FULL)
     assert plan.decide(Target(880_000, 30), FULL, True) is None
@@ -134,7 +134,7 @@ def test_a_stepped_plan_ignores_small_changes() -> None:
     assert [i for i, opening in enumerate(openings) if opening] == [0]
 
 
-def test_frame_rate_matters_to_a_plan_only_where_the_encoder_counts_frames() -> None:
+def test_a_frame_rate_changes_a_plan_only_if_the_encoder_ignores_timestamps() -> None:
     for timed, log in ((True, [0]), (False, [0, 75])):
         plan = SteppedPlan(timed)
         fps = [30] + [15] * 200
@@ -143,7 +143,7 @@ def test_frame_rate_matters_to_a_plan_only_where_the_encoder_counts_frames() -> 
     assert plan.opened == Opening(1_000_000, 15)
 
 
-def test_another_size_opens_in_any_case() -> None:
+def test_another_size_always_reopens_the_encoder() -> None:
     for plan in (LivePlan(), SteppedPlan(True), Plan()):
         assert plan.decide(Target(FULL, 30), FULL) is not None
         assert plan.decide(Target(FULL, 30), FULL) is None
@@ -152,7 +152,7 @@ def test_another_size_opens_in_any_case() -> None:
 
 
 class Camera:
-    """JPEG as it might be: bytes fall with another power of the scale than is assumed, and flicker."""
+    """An imagined JPEG encoder: sizes follow another power of the scale than we assume, and flicker."""
 
     def __init__(self, power: float, flicker: float) -> None:
         self.power, self.flicker, self.number = power, flicker, 0
@@ -165,7 +165,7 @@ class Camera:
 
 @pytest.mark.parametrize("power", [0.4, 0.6, 0.9])
 @pytest.mark.parametrize("wanted", [40_000, 30_000, 22_000])
-def test_jpegs_quality_settles_at_the_wanted_size(power: float, wanted: int) -> None:
+def test_jpeg_quality_settles_at_the_wanted_size(power: float, wanted: int) -> None:
     control, camera, pixels = JpegQuality(80), Camera(power, 0.03), 640 * 480
     qualities, sizes = [], []
     for _ in range(120):
@@ -177,10 +177,10 @@ def test_jpegs_quality_settles_at_the_wanted_size(power: float, wanted: int) -> 
     reachable = camera.size(20) * 0.97 < wanted
     assert (sum(sizes[60:]) / 60 == pytest.approx(wanted, rel=0.12)) if reachable else settled[0] == 20
     rises = [b > a for a, b in pairwise(qualities[1:]) if a != b]
-    assert sum(a != b for a, b in pairwise(rises)) <= 1  # it goes too far once at most
+    assert sum(a != b for a, b in pairwise(rises)) <= 1  # it overshoots at most once
 
 
-def test_jpegs_quality_is_as_declared_without_a_wish_and_never_above() -> None:
+def test_jpeg_quality_is_never_above_the_declared_one_which_is_the_default() -> None:
     control = JpegQuality(80)
     for wanted in (None, 10_000, None, 10_000_000):
         control.sent(1000, 500)

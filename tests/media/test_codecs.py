@@ -1,4 +1,4 @@
-"""Which codecs there are: with the extra, without it, and what a client is told of it."""
+"""The available codecs, with and without the extra, and the error that a client gets."""
 
 from __future__ import annotations
 
@@ -70,24 +70,24 @@ def in_a_fresh_interpreter(program: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_the_base_installation_does_without_pyav_and_opencv_and_says_how_to_get_them() -> None:
+def test_the_base_installation_works_without_pyav_and_opencv_and_says_how_to_get_them() -> None:
     assert in_a_fresh_interpreter(NOTHING) == [
         'video: this server encodes jpeg, raw, not h264, vp8; for h264, vp8: pip install "reactor-trio[video]"',
         'runtime.codec.h264: libx264 is not installed: pip install "reactor-trio[video]"',
     ]
 
 
-def test_without_opencv_ffmpeg_converts_and_it_is_said_once() -> None:
+def test_without_opencv_ffmpeg_converts_and_one_warning_says_so() -> None:
     (said,) = in_a_fresh_interpreter(ONLY_AV)
     assert said.startswith("RGB is converted to YUV by FFmpeg")
 
 
-def test_the_media_layer_imports_none_of_them_before_they_are_needed() -> None:
+def test_the_media_layer_imports_optional_packages_only_when_needed() -> None:
     program = "import sys, reactor_trio.cli.run_command; assert not {'av', 'cv2', 'torch'} & set(sys.modules)"
     assert in_a_fresh_interpreter(program) == []
 
 
-def test_with_the_extra_there_are_all_best_first() -> None:
+def test_with_the_extra_all_codecs_are_listed_best_first() -> None:
     assert video_codecs() == ("h264", "vp8", "vp9", "av1", "jpeg", "lossless", "raw")
     assert list(encoders(CodecSettings(h264="libx264")).items()) == [
         ("h264", "libx264"), ("vp8", "libvpx"), ("vp9", "libvpx-vp9"), ("av1", "libsvtav1"), ("jpeg", "simplejpeg"),
@@ -96,19 +96,19 @@ def test_with_the_extra_there_are_all_best_first() -> None:
 
 
 @pytest.mark.parametrize("codec", video_codecs())
-def test_what_is_said_of_a_codec_is_what_runs(codec: str) -> None:
+def test_the_reported_encoder_of_a_codec_is_the_one_that_runs(codec: str) -> None:
     encoder = open_encoder(VIDEO, codec, CodecSettings(h264="libx264"))
     assert (encoder.codec, encoder.implementation) == (codec, encoders(CodecSettings(h264="libx264"))[codec])
     assert encoder.describe(0, VIDEO, None).codec == codec
 
 
-def test_a_client_that_asks_for_what_is_not_encoded_is_told_what_is() -> None:
+def test_the_error_for_unavailable_codecs_lists_the_available_ones() -> None:
     with pytest.raises(ConnectRequestRefused) as refused:
         parse_connect_request({"video": "hevc"}, "model")
     assert refused.value.message == "video: this server encodes h264, vp8, vp9, av1, jpeg, lossless, raw, not hevc"
 
 
-def test_jpeg_follows_its_target_and_comes_back_to_its_quality() -> None:
+def test_jpeg_follows_its_target_and_returns_to_its_quality() -> None:
     clip = grainy(320, 240)
     encoder = opened("jpeg")
     frames = [next(clip) for _ in range(40)]
@@ -131,7 +131,7 @@ def test_jpeg_never_goes_below_quality_20_and_stops_at_its_bitrate() -> None:
     assert sizes[-1] * 8 * 30 == pytest.approx(2_000_000, rel=0.1)
 
 
-def test_jpeg_takes_a_scale_and_raw_does_not() -> None:
+def test_jpeg_is_scaled_and_raw_is_not() -> None:
     bars = colour_bars(320, 240)
     small = opened("jpeg", Target(1e9, 30, 0.5)).encode(bars)
     back = decode_jpeg(bytes(small.payload), colorspace="RGB")

@@ -1,6 +1,6 @@
-"""Frames on a device: a stand-in that computes when it is told to, and the calls that are made of CUDA's own names.
+"""Frames on a device: a stand-in that computes on command, and a record of the calls to CUDA's names.
 
-Both run on the host's memory. What they cannot show is CUDA itself: that a copy really overlaps the model's work.
+Both use the host's memory. They cannot show what CUDA itself does: that a copy really overlaps the model's work.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SoundTracks(Output):
 
 
 class Moment:
-    """An event of the stand-in."""
+    """A fence of the stand-in."""
 
     def __init__(self) -> None:
         self.passed = threading.Event()
@@ -48,7 +48,7 @@ class Moment:
 
 
 class LateQueue:
-    """A device that is behind: its copies are done, its events pass when the test says so, its transfers are counted."""
+    """A device that lags: its copies are done, the test makes its fences pass, and its transfers are counted."""
 
     def __init__(self) -> None:
         self.moments: list[Moment] = []
@@ -72,7 +72,7 @@ class LateQueue:
 
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> LateQueue:
-    """Tensors count as being on the stand-in."""
+    """Treat all tensors as lying on the stand-in."""
     stand_in = LateQueue()
     owned = frames._owned
     monkeypatch.setattr(devices, "open_queue", lambda device: stand_in)
@@ -111,7 +111,7 @@ def test_a_tensor_on_a_device_may_be_overwritten_at_once_and_is_fetched_once(que
     tensor.zero_()
     parts = [tracks["picture"] for tracks, _ in chunk.split()]
     assert [part.shape for part in parts] == [(2, 4, 3)] * 3
-    assert queue.fetched == 0  # nothing was waited for: the moment has not passed
+    assert queue.fetched == 0  # nothing waited: the fence has not passed
     assert chunk.pending_fences == queue.moments
     queue.moments[0].passed.set()
     assert chunk.pending_fences == []
@@ -122,7 +122,7 @@ def test_a_tensor_on_a_device_may_be_overwritten_at_once_and_is_fetched_once(que
     assert queue.fetched == 1
 
 
-def test_viewers_that_come_at_once_share_the_transfer(queue: LateQueue) -> None:
+def test_viewers_at_the_same_time_share_the_transfer(queue: LateQueue) -> None:
     (part,) = (tracks["picture"] for tracks, _ in chunk_from_output(ramp(2, 4, 3), (Picture,)).split())
     arrays: list[np.ndarray] = []
     threads = [threading.Thread(target=lambda: arrays.append(to_host(part))) for _ in range(4)]
@@ -137,7 +137,7 @@ def test_viewers_that_come_at_once_share_the_transfer(queue: LateQueue) -> None:
 
 
 def test_an_encoder_on_the_device_gets_the_frame_there(queue: LateQueue) -> None:
-    """And what it gets is not the author's tensor."""
+    """The encoder gets a copy and not the author's tensor."""
     tensor = ramp(2, 2, 4, 3)
     parts = [tracks["picture"] for tracks, _ in chunk_from_output(tensor, (Picture,)).split()]
     assert isinstance(parts[1], DeviceFrames)
@@ -155,7 +155,7 @@ def test_samples_on_a_device_are_split_there(queue: LateQueue) -> None:
     assert queue.fetched == 1
 
 
-def test_a_refused_tensor_is_not_taken(queue: LateQueue) -> None:
+def test_a_refused_tensor_is_not_copied(queue: LateQueue) -> None:
     with pytest.raises(TypeError, match=r"got bfloat16 \(2, 4, 3\); to_frames converts it"):
         chunk_from_output(torch.zeros(2, 4, 3, dtype=torch.bfloat16), (Picture,))
     assert queue.moments == []
@@ -183,7 +183,7 @@ class OnDevice(ReactorPipeline):
     def inference(self):
         self.buffer = torch.zeros(2, 4, 3, dtype=torch.uint8)
         for i in range(1, 100):
-            self.buffer.fill_(i)  # what was yielded before is overwritten in place
+            self.buffer.fill_(i)  # overwrites the previously yielded frame in place
             yield Picture(picture=self.buffer)
 
 
@@ -215,8 +215,8 @@ async def test_frames_on_a_device_arrive_in_order(autojump_clock, queue, model, 
 
 
 @pytest.mark.parametrize("model", [OnDevice, BlocksOnDevice])
-async def test_a_step_lasts_until_the_device_has_done_it(autojump_clock, queue: LateQueue, model) -> None:
-    """The second step does not begin while the device is at the first, although its thread is free."""
+async def test_a_step_lasts_until_the_device_has_finished_it(autojump_clock, queue: LateQueue, model) -> None:
+    """The second step does not begin while the device computes the first, although the thread is free."""
     async with open_session(model) as client:
         async with hold_clock():
             await trio.to_thread.run_sync(queue.begun.wait, 10)
@@ -228,15 +228,15 @@ async def test_a_step_lasts_until_the_device_has_done_it(autojump_clock, queue: 
             assert int((await client.take(1))[0].data.mean()) == 1
 
 
-def test_devices_without_known_events_wait_by_torchs_own_rules() -> None:
+def test_a_device_without_known_events_is_copied_by_torch_itself() -> None:
     assert type(open_queue(torch.device("mps"))) is DeviceQueue
     taken = DeviceFrames.take(ramp(2, 4, 3))
     assert taken.made is None
     assert np.array_equal(taken.host(), ramp(2, 4, 3).numpy())
 
 
-def test_cuda_is_asked_in_this_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine without CUDA: which calls, on which streams. The copy itself is the host's."""
+def test_cuda_is_called_in_this_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks, on a machine without CUDA, the calls and their streams. The copy itself happens on the host."""
     calls: list[str] = []
 
     class Event:

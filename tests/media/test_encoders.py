@@ -1,4 +1,4 @@
-"""Payloads, decoded again by somebody else's decoder."""
+"""Payloads, decoded by third-party decoders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_jpeg_decodes_to_nearly_the_same_colours() -> None:
     encoded = open_encoder(VIDEO, "jpeg", CodecSettings(jpeg_quality=90)).encode(frame)
     back = simplejpeg.decode_jpeg(bytes(encoded.payload), colorspace="RGB").astype(int)
     assert abs(back - frame).mean() < 4
-    assert np.abs((back - frame).mean(axis=(0, 1))).max() < 1  # no channel is off as a whole
+    assert np.abs((back - frame).mean(axis=(0, 1))).max() < 1  # no channel has an offset
 
 
 def test_audio_is_little_endian_16_bit() -> None:
@@ -41,7 +41,7 @@ def test_audio_is_little_endian_16_bit() -> None:
     assert bytes(encoded.payload) == b"\x01\x00\xfe\xff\x02\x01"
 
 
-def test_descriptions_say_what_is_needed_to_decode() -> None:
+def test_descriptions_contain_what_a_decoder_needs() -> None:
     raw = open_encoder(VIDEO, "raw", SETTINGS).describe(0, VIDEO, (64, 48))
     assert (raw.codec, raw.width, raw.height, raw.pixel_format) == ("raw", 64, 48, "rgb24")
     assert raw.color is not None
@@ -50,7 +50,7 @@ def test_descriptions_say_what_is_needed_to_decode() -> None:
     assert (voice.kind, voice.codec, voice.sample_rate) == ("audio", "pcm_s16le", 16_000)
 
 
-def test_the_codecs_that_both_know_are_taken_in_the_clients_order() -> None:
+def test_common_codecs_are_chosen_in_the_clients_order() -> None:
     assert choose_codecs(["mpeg2", "jpeg", "raw", "jpeg"]) == ("jpeg", "raw")
     assert choose_codecs(["raw", "jpeg"]) == ("raw", "jpeg")
     assert choose_codecs(["mpeg2", "hevc"]) == ()

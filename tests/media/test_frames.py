@@ -1,4 +1,4 @@
-"""What a model may yield, and what becomes of it."""
+"""The values that a model may yield, and the chunks and bundles made from them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pictures(*shape: int, value: int = 0) -> np.ndarray:
     return np.full((*shape, 3), value, np.uint8)
 
 
-def test_a_frame_is_copied_once_unless_it_promises_not_to_change() -> None:
+def test_a_frame_is_copied_once_unless_it_is_read_only() -> None:
     frame = pictures(4, 6)
     chunk = chunk_from_output(frame, (One,))
     frame[:] = 9
@@ -51,23 +51,23 @@ def test_a_batch_is_split_in_order() -> None:
     assert [duration for _, duration in parts] == [None] * 3
 
 
-def test_t08_t09_a_batch_of_one_and_of_none() -> None:
+def test_a_batch_may_have_one_frame_or_none() -> None:
     ((tracks, _),) = chunk_from_output(pictures(1, 4, 6), (One,)).split()
     assert tracks["picture"].shape == (4, 6, 3)
     assert chunk_from_output(pictures(0, 4, 6), (One,)).length == 0
 
 
-def test_a_still_beside_a_batch_is_in_each_bundle() -> None:
+def test_a_single_frame_beside_a_batch_is_in_each_bundle() -> None:
     chunk = chunk_from_output(Two(picture=pictures(3, 4, 6), depth=pictures(2, 2, value=5)), (Two,))
     assert [int(tracks["depth"][0, 0, 0]) for tracks, _ in chunk.split()] == [5, 5, 5]
 
 
-def test_t82_batches_of_different_length_are_refused_with_both_names() -> None:
+def test_batches_of_different_length_are_refused_with_both_names() -> None:
     with pytest.raises(ValueError, match="picture has 3 and depth has 2"):
         chunk_from_output(Two(picture=pictures(3, 4, 6), depth=pictures(2, 4, 6)), (Two,))
 
 
-def test_t81_audio_is_split_as_evenly_as_possible_and_sets_the_duration() -> None:
+def test_audio_is_split_as_evenly_as_possible_and_sets_the_duration() -> None:
     samples = np.arange(1000, dtype=np.int16)[None]
     parts = list(chunk_from_output(SoundTracks(picture=pictures(3, 4, 6), voice=samples), (SoundTracks,)).split())
     assert [tracks["voice"].shape[1] for tracks, _ in parts] == [334, 333, 333]
@@ -96,7 +96,7 @@ def test_an_optional_track_may_be_left_out() -> None:
         (Two(picture=None, depth=None), "Two is not an Output of this model"),
     ],
 )
-def test_t14_t15_t16_what_does_not_fit_is_refused_by_name(value: object, message: str) -> None:
+def test_a_frame_that_does_not_fit_its_track_is_refused_with_its_name(value: object, message: str) -> None:
     with pytest.raises(OutputError, match=message):
         chunk_from_output(value, (One,))
 
@@ -107,14 +107,14 @@ def test_audio_that_does_not_fit_is_refused(samples: object) -> None:
         chunk_from_output(SoundTracks(picture=pictures(4, 6), voice=samples), (SoundTracks,))
 
 
-def test_t06_a_bare_frame_for_two_tracks_is_ambiguous() -> None:
+def test_a_bare_frame_for_two_tracks_is_ambiguous() -> None:
     with pytest.raises(TypeError, match="ambiguous: this model has picture, depth"):
         chunk_from_output(pictures(4, 6), (Two,))
     with pytest.raises(TypeError, match="ambiguous"):
         chunk_from_output(pictures(4, 6), (One, Two))
 
 
-def test_a_tensor_is_taken_and_copied_where_it_lies() -> None:
+def test_a_tensor_is_copied_on_its_own_device() -> None:
     tensor = torch.full((2, 4, 6, 3), 7, dtype=torch.uint8)
     chunk = chunk_from_output(One(picture=tensor), (One,))
     tensor.zero_()

@@ -1,6 +1,6 @@
 """The choice between a card's encoder and x264, with a stand-in for the card that computes on the host.
 
-What this cannot show: that NVENC itself opens with these options and takes the frames where they lie.
+These tests cannot show that NVENC itself opens with these options and reads the frames on the card.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TARGET = Target(2_000_000, 30)
 
 
 class Card:
-    """Frames in the host's memory count as lying on it; it opens and encodes until it is told not to."""
+    """A card on which frames of the host's memory count as lying; a test can make it refuse or fail."""
 
     def __init__(self) -> None:
         self.refusal: str | None = None
@@ -85,8 +85,8 @@ def test_frames_on_a_card_are_encoded_there_and_not_fetched(card: Card, caplog) 
     encoder.close()
 
 
-def test_it_begins_on_the_card_with_a_keyframe_and_stays_there(card: Card) -> None:
-    """A black frame between two sessions lies in the host's memory."""
+def test_encoding_on_the_card_begins_with_a_keyframe_and_stays_there(card: Card) -> None:
+    """The black frame between two sessions lies in the host's memory."""
     bars, encoder = colour_bars(160, 128), opened("h264", TARGET)
     made = []
     for frame in (bars, bars, on_card(bars), bars, on_card(bars)):
@@ -94,7 +94,7 @@ def test_it_begins_on_the_card_with_a_keyframe_and_stays_there(card: Card) -> No
     assert made == [(True, "libx264"), (False, "libx264")] + [(True, "h264_nvenc")] + [(False, "h264_nvenc")] * 2
 
 
-def test_what_fails_on_the_card_goes_on_with_x264_and_a_warning(card: Card, caplog) -> None:
+def test_after_a_failure_on_the_card_x264_continues_and_a_warning_says_so(card: Card, caplog) -> None:
     bars, encoder, decoder = colour_bars(160, 128), opened("h264", TARGET), Decoder("h264")
     assert encoder.encode(on_card(bars)).keyframe
     card.broken = "the card has fallen off the bus"
@@ -106,11 +106,11 @@ def test_what_fails_on_the_card_goes_on_with_x264_and_a_warning(card: Card, capl
     assert (packet.keyframe, encoder.implementation) == (True, "libx264")
     assert psnr(decoder.rgb(packet)[:, 10:], bars[:, 10:]) > 18
     card.broken = None
-    assert not encoder.encode(on_card(bars)).keyframe  # and it is not tried again
+    assert not encoder.encode(on_card(bars)).keyframe  # the card is not tried again
     assert encoder.implementation == "libx264"
 
 
-def test_a_card_without_an_encoder_is_named_once(card: Card, caplog) -> None:
+def test_a_card_without_an_encoder_causes_one_warning(card: Card, caplog) -> None:
     card.refusal = "no capable devices found"
     for _ in range(2):
         encoder = opened("h264", TARGET)
@@ -122,7 +122,7 @@ def test_a_card_without_an_encoder_is_named_once(card: Card, caplog) -> None:
     assert card.created == 0
 
 
-def test_libx264_by_choice_leaves_the_card_alone(card: Card, caplog) -> None:
+def test_with_libx264_in_the_settings_the_card_is_not_used(card: Card, caplog) -> None:
     encoder = opened("h264", TARGET, CodecSettings(h264="libx264"))
     encoder.encode(on_card(colour_bars(160, 128)))
     assert (encoder.implementation, card.created, caplog.records) == ("libx264", 0, [])
@@ -144,7 +144,7 @@ def test_keyframes_targets_and_odd_sizes_reach_the_card(card: Card) -> None:
 
 
 @pytest.mark.parametrize(("size", "coded"), [((64, 48), (64, 48)), ((63, 47), (64, 48))])
-def test_the_cards_conversion_is_the_hosts(size: tuple[int, int], coded: tuple[int, int]) -> None:
+def test_the_conversion_on_the_card_equals_that_on_the_host(size: tuple[int, int], coded: tuple[int, int]) -> None:
     picture = colour_bars(*size)
     picture[: size[1] // 2] //= 3
     out = torch.empty((coded[1] * 3 // 2, coded[0]), dtype=torch.uint8)
@@ -153,13 +153,13 @@ def test_the_cards_conversion_is_the_hosts(size: tuple[int, int], coded: tuple[i
     want = Converter(size, coded).convert(picture).reformat(format="nv12").to_ndarray()
     apart = np.abs(out.numpy().astype(int) - want)
     assert apart[: coded[1]].max() <= 1
-    # where four pixels are alike, their mean is each of them
+    # four equal pixels have the same mean in both conversions
     chroma = apart[coded[1] :, :].reshape(coded[1] // 2, coded[0] // 2, 2)
     assert np.median(chroma) <= 1
     assert (chroma.max(axis=2) <= 1).mean() > 0.75
 
 
-def test_an_explicit_choice_that_cannot_open_is_an_error_at_the_start(monkeypatch) -> None:
+def test_a_chosen_encoder_that_cannot_be_opened_is_an_error_at_the_start(monkeypatch) -> None:
     from reactor_trio.media import codecs
 
     monkeypatch.setattr(codecs, "nvenc_refusal", lambda: "no capable devices found")

@@ -1,4 +1,4 @@
-"""OpenCV's threads: its pool spins between two calls, so ours run on one; whoever brought it keeps what they set."""
+"""OpenCV's threads: its pool spins between calls, so we use one thread, unless the program imported OpenCV first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_threads_of_opencv(program: str, threads: str) -> None:
     assert done.stdout.strip() == threads
 
 
-def test_threads_that_ask_for_it_while_it_is_imported_all_get_it() -> None:
+def test_threads_that_need_opencv_during_its_import_all_get_it() -> None:
     program = (
         "import sys, threading\nfrom reactor_trio.decoding.opencv import opencv\n"
         "found = []\n"

@@ -1,4 +1,4 @@
-"""Opus: packets of 20 ms whatever the blocks, decoded again, in their places in time."""
+"""Opus: packets of 20 ms whatever the length of the blocks, decoded, at the right times."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoded, audio_codecs, choose_audio_codecs, open_encoder
 
-LOOKAHEAD_US = 2500  # of Opus with low delay
+LOOKAHEAD_US = 2500  # the codec delay of Opus with low delay
 
 
 def encoded_blocks(samples: np.ndarray, rate: int, block: int) -> list[tuple[float, Encoded]]:
-    """When each block begins, in microseconds, and what came of it."""
+    """The start of each block in microseconds, and its payload."""
     encoder = open_encoder(TrackSpec("voice", "audio", sample_rate=rate), "opus", CodecSettings())
     blocks = [(i / rate * 1e6, encoder.encode(samples[:, i : i + block])) for i in range(0, samples.shape[1], block)]
     encoder.close()
@@ -21,7 +21,7 @@ def encoded_blocks(samples: np.ndarray, rate: int, block: int) -> list[tuple[flo
 
 
 def packets_of(blocks: list[tuple[float, Encoded]]) -> list[tuple[float, bytes]]:
-    """As a receiver takes them apart: each packet with its time."""
+    """Take the payloads apart as a receiver does: each packet with its time."""
     packets = []
     for begin, encoded in blocks:
         payload, at = bytes(encoded.payload), 0
@@ -50,7 +50,7 @@ def chirps(rate: int, seconds: float) -> np.ndarray:
     ("rate", "block"),
     [(48_000, 1600), (48_000, 960), (48_000, 100), (48_000, 9600), (16_000, 533), (44_100, 1470)],
 )
-def test_packets_are_twenty_milliseconds_each_one_behind_the_other(rate: int, block: int) -> None:
+def test_packets_are_twenty_milliseconds_each_without_gaps(rate: int, block: int) -> None:
     blocks = encoded_blocks(chirps(rate, 2), rate, block)
     assert len(blocks) == -(-2 * rate // block)  # one for each block, even one that completes no packet
     packets = packets_of(blocks)
@@ -80,7 +80,7 @@ def test_what_is_decoded_is_the_sound_at_its_time(rate: int, block: int) -> None
     assert likeness(0) > max(likeness(-24), likeness(24))
 
 
-def test_it_takes_about_its_bitrate() -> None:
+def test_opus_uses_about_its_bitrate() -> None:
     rng = np.random.default_rng(1)
     packets = packets_of(encoded_blocks(rng.integers(-9000, 9000, (1, 96_000)).astype(np.int16), 48_000, 1600))
     assert 50_000 < sum(len(data) * 8 for _, data in packets) / 2 < 80_000
@@ -92,7 +92,7 @@ def test_a_track_is_described_as_the_decoder_gives_it() -> None:
     assert (info.index, info.kind, info.codec, info.codec_string, info.sample_rate) == (2, "audio", "opus", "opus", 48_000)
 
 
-def test_opus_is_chosen_only_by_those_who_ask() -> None:
+def test_opus_is_chosen_only_for_clients_that_request_it() -> None:
     assert audio_codecs() == ("opus", "pcm_s16le")
     assert choose_audio_codecs(["pcm_s16le"]) == ("pcm_s16le",)
     assert choose_audio_codecs(["flac", "opus", "pcm_s16le", "opus"]) == ("opus", "pcm_s16le")

@@ -1,4 +1,4 @@
-"""What an encoder library does to the scheduling of the process that loads it, undone."""
+"""Encoder libraries do not change the scheduling of the threads that use them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reactor_trio.media.scheduling import ordinary_scheduling
 
 
 def scheduling() -> int:
-    """Of the calling thread."""
+    """The scheduling of the calling thread."""
     return os.sched_getscheduler(0)
 
 
@@ -23,19 +23,19 @@ def test_no_encoder_makes_its_caller_a_real_time_thread(codec: str) -> None:
     encoder = open_encoder(TrackSpec("main", "video", "out"), codec, CodecSettings())
     encoder.encode(np.zeros((96, 128, 3), np.uint8))
     assert scheduling() == os.SCHED_OTHER
-    encoder.configure(Target(400_000, 30))  # AV1 is opened anew for another bitrate
+    encoder.configure(Target(400_000, 30))  # reopens AV1
     encoder.encode(np.zeros((96, 128, 3), np.uint8))
     assert scheduling() == os.SCHED_OTHER
     encoder.close()
 
 
-def test_nor_does_looking_for_encoders() -> None:
+def test_looking_for_encoders_makes_no_real_time_thread() -> None:
     encoders(CodecSettings())
     assert scheduling() == os.SCHED_OTHER
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="who is not root may not be real-time, nor may a library")
-def test_who_was_a_real_time_thread_stays_one() -> None:
+def test_a_real_time_thread_stays_one() -> None:
     found = []
 
     def calling() -> None:

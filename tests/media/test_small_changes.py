@@ -1,4 +1,4 @@
-"""No encoder saves a change: a block that turned white or black is so in the frame in which it did."""
+"""No encoder postpones a change: a block that turns white or black does so in that very frame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DECODERS = {"h264": "h264", "vp8": "vp8", "vp9": "vp9", "av1": "libdav1d"}
 
 
 def numbered(number: int, width: int, height: int) -> NDArray[np.uint8]:
-    """Colours above, the eight bits of `number` in black and white below."""
+    """Colours in the upper part, the eight bits of `number` in black and white below."""
     picture = np.empty((height, width, 3), np.uint8)
     for place in range(8):
         column = slice(place * width // 8, (place + 1) * width // 8)

@@ -1,4 +1,4 @@
-"""Codecs between frames: what they give is decoded by FFmpeg's own decoders, packet by packet."""
+"""Codecs with inter frames: FFmpeg's own decoders decode their output, packet by packet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RICH = Target(1_500_000, 30)
 
 @pytest.mark.parametrize("codec", ALL)
 def test_each_frame_gives_one_packet_and_each_packet_that_frame(codec: str) -> None:
-    """A decoder without hints gives each picture with its packet: nothing is held back, on either side."""
+    """A decoder without hints returns each picture with its packet: neither side holds pictures back."""
     frames, encoder, decoder = list(islice(grainy(320, 240), 20)), opened(codec, RICH), Decoder(codec)
     for i, frame in enumerate(frames):
         encoded = encoder.encode(frame)
@@ -52,12 +52,12 @@ def test_saturated_colours_are_right_by_the_matrix_that_is_named(codec: str, siz
     assert info.pixel_format == ("rgb24" if codec == "lossless" else "ycbcr420")
     tagged = (frame.colorspace, frame.color_primaries, frame.color_trc, frame.color_range)
     in_stream = {"h264": (6, 1, 13, 1), "av1": (6, 1, 13, 1), "lossless": (0, 1, 13, 2)}
-    assert tagged == in_stream.get(codec, tagged)  # the others have no room for all of it
+    assert tagged == in_stream.get(codec, tagged)  # the other bitstreams cannot carry all of it
     assert codec != "vp9" or tagged[0] == 6
 
 
 @pytest.mark.parametrize("codec", ALL)
-def test_a_keyframe_comes_on_request_with_that_very_frame(codec: str) -> None:
+def test_a_requested_keyframe_is_the_next_frame(codec: str) -> None:
     frames, encoder = list(islice(grainy(160, 128), 12)), opened(codec, Target(600_000, 30))
     packets = []
     for i, frame in enumerate(frames):
@@ -112,7 +112,7 @@ def test_the_codec_string_names_profile_and_a_level_that_fits(codec, size, fps, 
     encoder.close()
 
 
-def test_a_higher_frame_rate_than_the_level_allows_opens_the_encoder_anew() -> None:
+def test_a_frame_rate_above_the_level_reopens_the_encoder() -> None:
     encoder, bars = opened("h264", Target(5e6, 30)), colour_bars(1280, 720)
     strings = []
     for fps in (30, 29, 60):
@@ -139,7 +139,7 @@ def test_odd_sizes_are_padded_with_the_last_row_and_column(codec, size, coded) -
         assert beyond.size == 0 or psnr(beyond, edge) > 22
 
 
-def test_odd_sizes_are_lossless_as_they_are() -> None:
+def test_lossless_takes_odd_sizes_without_padding() -> None:
     encoder, decoder = opened("lossless"), Decoder("lossless")
     for frame in islice(grainy(161, 129), 3):
         encoded = encoder.encode(frame)
@@ -149,7 +149,7 @@ def test_odd_sizes_are_lossless_as_they_are() -> None:
 
 @pytest.mark.parametrize("codec", YUV)
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (17, 5), (62, 90)])
-def test_tiny_pictures_are_padded_to_what_the_codec_takes(codec: str, size: tuple[int, int]) -> None:
+def test_tiny_pictures_are_padded_to_the_codecs_minimum(codec: str, size: tuple[int, int]) -> None:
     encoder, decoder = opened(codec, RICH), Decoder(codec)
     grey = np.full((size[1], size[0], 3), 90, np.uint8)
     back = decoder.rgb(encoder.encode(grey))[: size[1], : size[0]]
@@ -171,13 +171,13 @@ def test_a_change_of_size_in_mid_stream_begins_with_a_keyframe(codec: str) -> No
 
 
 @pytest.mark.parametrize("codec", YUV)
-def test_a_smaller_scale_gives_a_smaller_picture_of_the_same(codec: str) -> None:
+def test_a_smaller_scale_gives_the_same_picture_smaller(codec: str) -> None:
     encoder, decoder = opened(codec, RICH), Decoder(codec)
     bars = colour_bars(322, 242)
     assert encoder.encode(bars).size == (322, 242)
     encoder.configure(Target(1_500_000, 30, 0.5))
     half = encoder.encode(bars)
-    assert (half.keyframe, half.size) == (True, (160, 120))  # 161 is odd, and even numbers are nearest to even
+    assert (half.keyframe, half.size) == (True, (160, 120))  # 161 is odd, so it is rounded to an even number
     back = decoder.rgb(half)
     for i in range(8):
         assert np.abs(back[60, i * 20 + 10].astype(int) - bars[60, i * 40 + 20]).max() <= 8
@@ -185,14 +185,14 @@ def test_a_smaller_scale_gives_a_smaller_picture_of_the_same(codec: str) -> None
     assert encoder.encode(bars).size == (322, 242)
 
 
-def test_lossless_takes_no_scale() -> None:
+def test_lossless_is_not_scaled() -> None:
     encoder = opened("lossless", Target(1, 30, 0.5))
     bars = colour_bars(64, 48)
     assert np.array_equal(Decoder("lossless").rgb(encoder.encode(bars)), bars)
 
 
 def bits_per_second(encoder, frames, fps: float) -> tuple[float, int]:
-    """Of the second half, and the number of keyframes."""
+    """The bits per second of the second half, and the number of keyframes."""
     packets = [encoder.encode(frame) for frame in frames]
     counted = packets[len(packets) // 2 :]
     return sum(packet.payload.nbytes * 8 for packet in counted) / len(counted) * fps, sum(p.keyframe for p in packets)
@@ -222,12 +222,12 @@ def test_x264_is_opened_for_thin_links_so_that_keyframes_stay_small(clip) -> Non
         key = encoder.encode(clip[0])
         assert key.keyframe
         sizes.append(key.payload.nbytes * 8 / (kbps * 1000))
-    assert max(sizes) < 0.5  # seconds on a link of just that rate
+    assert max(sizes) < 0.5  # seconds on a link of exactly that rate
 
 
 @pytest.mark.parametrize("share", [1.0, 0.51, 0.45, 0.3])
 def test_a_keyframe_after_a_still_picture_leaves_room_on_the_link(share: float) -> None:
-    """The picture at rest leaves the encoder's buffer full, and that is as large as the ceiling it was opened with says."""
+    """A still picture leaves the encoder's buffer full, and the size of the buffer follows the ceiling of the opening."""
     frames, full = list(islice(grainy(640, 480), 30)), 2_000_000
     encoder = opened("h264", Target(full, 30))
     bits_per_second(encoder, frames, 30)
@@ -236,11 +236,11 @@ def test_a_keyframe_after_a_still_picture_leaves_room_on_the_link(share: float) 
     encoder.request_keyframe()
     key = encoder.encode(frames[0])
     assert key.keyframe
-    assert key.payload.nbytes * 8 / (share * full) < 0.5  # seconds of what the link is asked to carry
+    assert key.payload.nbytes * 8 / (share * full) < 0.5  # seconds at the target bitrate
 
 
 def test_the_first_keyframe_is_small_and_the_next_pictures_are_as_good() -> None:
-    """A client may begin on a link that carries a tenth of full quality."""
+    """A client may start on a link that carries a tenth of full quality."""
     frames, full = list(islice(grainy(640, 480), 10)), 2_000_000
     encoder, decoder = opened("h264", Target(full, 30)), Decoder("h264")
     packets = [encoder.encode(frame) for frame in frames]
@@ -251,18 +251,18 @@ def test_the_first_keyframe_is_small_and_the_next_pictures_are_as_good() -> None
 
 @pytest.mark.parametrize("codec", YUV)
 @pytest.mark.parametrize("fps", [15, 60])
-def test_the_bits_of_a_second_do_not_depend_on_the_frames_in_it(clip, codec: str, fps: int) -> None:
-    """The frame rate halves or doubles in mid-stream."""
+def test_the_bits_per_second_do_not_depend_on_the_frame_rate(clip, codec: str, fps: int) -> None:
+    """The frame rate halves or doubles within the stream."""
     encoder = opened(codec, Target(600_000, 30))
     bits_per_second(encoder, clip[:60], 30)
     encoder.configure(Target(600_000, fps))
-    got, _ = bits_per_second(encoder, (clip * 2)[: 5 * fps], fps)  # once there was time to open it anew
+    got, _ = bits_per_second(encoder, (clip * 2)[: 5 * fps], fps)  # after the time of a reopening
     got, _ = bits_per_second(encoder, (clip * 2)[: 4 * fps], fps)
     assert got == pytest.approx(600_000, rel=0.15)
 
 
 @pytest.mark.parametrize("codec", ["vp8", "vp9", "av1"])
-def test_others_follow_their_target_by_being_opened_anew(clip, codec: str) -> None:
+def test_other_encoders_follow_their_target_by_being_reopened(clip, codec: str) -> None:
     encoder = opened(codec, Target(600_000, 30))
     got, keys = bits_per_second(encoder, clip[:120], 30)
     assert (got, keys) == (pytest.approx(600_000, rel=0.15), 1)
@@ -270,10 +270,10 @@ def test_others_follow_their_target_by_being_opened_anew(clip, codec: str) -> No
     assert encoder.encode(clip[120]).keyframe  # at once, since it is less than half
     got, keys = bits_per_second(encoder, clip[121:240], 30)
     assert keys == 0
-    assert 200_000 < got < (380_000 if codec == "av1" else 280_000)  # SVT-AV1 takes half as much again here
+    assert 200_000 < got < (380_000 if codec == "av1" else 280_000)  # SVT-AV1 exceeds its target by half here
     encoder.configure(Target(500_000, 30))
     keyframes = [encoder.encode(frame).keyframe for frame in clip[:60]]
-    assert keyframes.index(True) == 150 - 120  # five seconds after the last time
+    assert keyframes.index(True) == 150 - 120  # five seconds after the last reopening
     assert sum(keyframes) == 1
     got, _ = bits_per_second(encoder, clip[60:180], 30)
     assert got == pytest.approx(500_000, rel=0.15)
@@ -281,7 +281,7 @@ def test_others_follow_their_target_by_being_opened_anew(clip, codec: str) -> No
 
 @pytest.mark.parametrize("codec", ALL)
 def test_an_encoder_reads_a_picture_only_until_it_gives_its_packet(codec: str, monkeypatch) -> None:
-    """Which lets one buffer hold all of them in turn."""
+    """One buffer can therefore hold all pictures in turn."""
     by_time = Vp8Encoder.options  # two encoders give the same bytes only if neither looks at the clock
     monkeypatch.setattr(Vp8Encoder, "options", lambda self, opening: by_time(self, opening) | {"cpu-used": "-12"})
     spoilt, whole = opened(codec, RICH), opened(codec, RICH)
@@ -296,7 +296,7 @@ def test_an_encoder_reads_a_picture_only_until_it_gives_its_packet(codec: str, m
 
 
 @pytest.mark.parametrize("codec", ALL)
-def test_frames_of_any_memory_layout_are_taken_and_left_alone(codec: str) -> None:
+def test_frames_of_any_memory_layout_are_accepted_and_not_changed(codec: str) -> None:
     wide = next(grainy(320, 256))
     view = wide[::2, ::-2]
     view.flags.writeable = False
@@ -307,8 +307,8 @@ def test_frames_of_any_memory_layout_are_taken_and_left_alone(codec: str) -> Non
 
 
 @pytest.mark.parametrize("codec", ALL)
-def test_a_closed_encoder_is_silent_and_another_goes_on(codec: str, capfd) -> None:
-    gc.collect()  # those of tests before that were not closed, and say so
+def test_a_closed_encoder_logs_nothing_and_another_continues(codec: str, capfd) -> None:
+    gc.collect()  # encoders of earlier tests that were not closed log it now
     capfd.readouterr()
     one, other, bars = opened(codec, RICH), opened(codec, RICH), colour_bars(160, 128)
     one.encode(bars)
@@ -319,18 +319,18 @@ def test_a_closed_encoder_is_silent_and_another_goes_on(codec: str, capfd) -> No
     assert not other.encode(bars).keyframe
     other.close()
     said = capfd.readouterr()
-    # Whether SVT-AV1 says its settings is decided when a process uses it first, which may have been another test.
+    # SVT-AV1 decides at its first use in a process whether it prints its settings; that may have been another test.
     lines = [line for line in (said.out + said.err).splitlines() if not line.startswith(("Svt[info]", "Svt[warn]"))]
     assert lines == []
 
 
 @pytest.mark.parametrize("codec", YUV)
-def test_without_a_target_it_is_full_quality(clip, codec: str) -> None:
+def test_without_a_target_the_quality_is_full(clip, codec: str) -> None:
     got, _ = bits_per_second(opened(codec, None, CodecSettings(bitrate=400_000)), clip[:150], 30)
     assert got == pytest.approx(400_000, rel=0.2)
 
 
-def test_the_preset_is_the_settings(clip) -> None:
+def test_the_preset_comes_from_the_settings(clip) -> None:
     sizes = {}
     for preset in ("realtime", "ultrafast", "superfast"):
         encoder = opened("h264", Target(300_000, 30), CodecSettings(preset=preset))
@@ -341,7 +341,7 @@ def test_the_preset_is_the_settings(clip) -> None:
 
 @pytest.mark.parametrize("size", [(2, 2), (64, 48), (320, 240)])
 def test_the_first_picture_is_right_however_low_the_bitrate(size: tuple[int, int]) -> None:
-    """A keyframe that finds no room in the encoder's buffer would be grey."""
+    """A keyframe without room in the encoder's buffer would be grey."""
     encoder, decoder = opened("h264", Target(1_000, 4)), Decoder("h264")
     back = decoder.rgb(encoder.encode(np.full((size[1], size[0], 3), 61, np.uint8)))
     assert np.abs(back.astype(int) - 61).max() <= 3

@@ -72,11 +72,11 @@ class Outcome:
         return ages[min(len(ages) - 1, int(share * len(ages)))]
 
     def sizes(self, start: float, end: float = math.inf) -> int:
-        """Changes of size."""
+        """The number of size changes."""
         return self._changes(lambda quality: quality.scale, start, end)
 
     def shapes(self, start: float, end: float = math.inf) -> int:
-        """Changes of size or divisor."""
+        """The number of changes of size or divisor."""
         return self._changes(lambda quality: (quality.scale, quality.divisor), start, end)
 
     def _changes(self, of: Callable[[Quality], object], start: float, end: float) -> int:
@@ -84,7 +84,7 @@ class Outcome:
         return sum(of(a) != of(b) for (_, a), (at, b) in pairs if start <= at < end)
 
     def full_since(self) -> float:
-        """When full quality came for good."""
+        """The time from which full quality lasts to the end."""
         full = self.qualities[0][1]
         below = [i for i, (_, quality) in enumerate(self.qualities) if quality != full]
         if not below:
@@ -107,13 +107,13 @@ class Shaper:
         self._at = 0.0
 
     def _rate(self, at: float) -> tuple[float, float]:
-        """The rate at that time and until when it holds."""
+        """The rate at that time, and the time until which it applies."""
         rates = self._path.rates
         i = max(i for i, (since, _) in enumerate(rates) if since <= at)
         return rates[i][1], rates[i + 1][0] if i + 1 < len(rates) else math.inf
 
     def leaves(self, bits: float, now: float) -> float:
-        """When a packet at the head of the buffer has left; called in order."""
+        """The time at which the packet at the head of the buffer has left. Call it in order."""
         at, tokens = self._at, self._tokens
         while at < now:
             rate, until = self._rate(at)

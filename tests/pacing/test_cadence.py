@@ -1,4 +1,4 @@
-"""How fast: exact numbers, no loop."""
+"""Frame rates: exact numbers, no event loop."""
 
 import math
 
@@ -14,7 +14,7 @@ def observed(*steps: tuple[float, int], fps: float | None = None, max_fps: float
     return cadence
 
 
-def test_before_the_first_step_the_declared_rate_holds_and_30_if_none() -> None:
+def test_before_the_first_step_the_rate_is_the_declared_one_or_30() -> None:
     assert Cadence(None, 60).fps == 30
     assert Cadence(24, 60).fps == 24
     assert Cadence(90, 60).fps == 60
@@ -63,17 +63,17 @@ def test_a_rate_is_a_finite_number_above_zero(fps: float) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "frames"), [(math.nan, 1), (math.inf, 1), (-1.0, 1), (1.0, 0)])
-def test_nonsense_is_not_observed(seconds: float, frames: int) -> None:
+def test_invalid_observations_are_ignored(seconds: float, frames: int) -> None:
     assert observed((seconds, frames)).seconds_per_frame == 0
 
 
 def test_a_bursty_model_has_a_stable_rate() -> None:
-    """Steps of 12 frames whose time swings by a half never spiral down (a pain of peers)."""
+    """Steps of 12 frames whose time swings by half never make the rate spiral down."""
     cadence = observed(*[(0.4 if i % 2 else 0.6, 12) for i in range(200)])
     assert 20 < cadence.fps < 30
 
 
-def test_time_in_which_a_blocking_model_could_not_push_is_not_its_own():
+def test_time_in_which_a_blocking_model_could_not_push_does_not_count():
     for pushed, began, ended, since in ((10.0, 12.0, 20.0, 18.0), (13.0, 12.0, 20.0, 20.0), (10.0, 12.0, 12.0, 10.0)):
         cadence = BlockCadence(None, 60)
         cadence.pushed(pushed, 1, 0)

@@ -1,4 +1,4 @@
-"""The ceiling of an undeclared rate: what the viewers' encoders take."""
+"""The cap of an undeclared frame rate: as many frames as the viewers' encoders take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reactor_trio.pacing.frame_rate_cap import AIM, FRAMES, HIGHER, SECONDS
 from reactor_trio.testing import Link, open_server, open_session
 
 
-def test_far_off_it_comes_down_to_what_was_taken() -> None:
+def test_far_above_the_aim_the_cap_drops_to_the_delivered_rate() -> None:
     ceiling = FrameRateCap()
     ceiling.handed(0.0, False)
     said = [ceiling.handed((n + 1) / 200, n % 4 != 0) for n in range(50)]
@@ -24,14 +24,14 @@ def test_far_off_it_comes_down_to_what_was_taken() -> None:
 
 
 def near(ceiling: FrameRateCap, began: float, fps: float, outpaced: int) -> float:
-    """A window of frames, the first of them `outpaced`; when it ended."""
+    """Hand over one window of frames, the first `outpaced` of which replace another. Returns when the window ended."""
     frames = max(FRAMES, math.ceil(fps * SECONDS + 1e-6))
     for n in range(frames):
         ceiling.handed(began + (n + 1) / fps, n < outpaced)
     return began + frames / fps
 
 
-def test_near_by_it_seeks_the_share_that_it_aims_at() -> None:
+def test_near_the_aim_the_cap_seeks_the_intended_share() -> None:
     ceiling = FrameRateCap()
     ceiling.fps = 100
     ceiling.handed(0.0, False)
@@ -46,7 +46,7 @@ def test_near_by_it_seeks_the_share_that_it_aims_at() -> None:
     assert ceiling.fps == pytest.approx(100 * (1 + AIM - 0.1) * (1 + AIM))
 
 
-def test_it_does_not_rise_by_more_than_a_quarter() -> None:
+def test_the_cap_never_rises_by_more_than_a_quarter() -> None:
     ceiling = FrameRateCap()
     ceiling.fps, at = 100, 0.0
     ceiling.handed(at, False)
@@ -56,7 +56,7 @@ def test_it_does_not_rise_by_more_than_a_quarter() -> None:
     assert ceiling.fps == pytest.approx(before * (1 + HIGHER))
 
 
-def test_a_model_that_is_slower_has_none() -> None:
+def test_a_model_that_is_slower_than_the_cap_loses_it() -> None:
     ceiling = FrameRateCap()
     ceiling.fps = 100
     ceiling.handed(0.0, False)
@@ -64,14 +64,14 @@ def test_a_model_that_is_slower_has_none() -> None:
     assert ceiling.fps == math.inf
 
 
-def test_few_frames_replaced_are_no_reason_for_one() -> None:
+def test_few_replaced_frames_cause_no_cap() -> None:
     ceiling = FrameRateCap()
     ceiling.handed(0.0, False)
     near(ceiling, 0.0, 100, 1)
     assert ceiling.fps == math.inf
 
 
-def test_only_a_rate_that_is_not_declared_heeds_it() -> None:
+def test_only_an_undeclared_rate_is_capped() -> None:
     free, declared = Cadence(None, 1000), Cadence(40, 1000)
     for cadence in (free, declared):
         cadence.observe(0.001, 1)
@@ -118,7 +118,7 @@ async def test_a_free_model_runs_as_fast_as_its_encoder(
 ) -> None:
     monkeypatch.setattr("reactor_trio.testing.memory_server._here", slow_worker)
     async with open_session(model, step_cost=0.001, video=["jpeg"]) as client:
-        await client.take(300)  # it has settled
+        await client.take(300)  # the cap has settled
         frames = await client.take(200)
     seconds = frames[-1].pts - frames[0].pts
     assert 45 <= len(frames) / seconds <= 51
@@ -129,7 +129,7 @@ async def test_a_free_model_runs_as_fast_as_its_encoder(
     pytest.param({"video": ["none"]}, id="a viewer of messages alone"),
     pytest.param({"video": ["jpeg"], "link": (100_000, 0.02)}, id="a viewer on a thin link"),
 ])  # fmt: skip
-async def test_who_takes_no_frames_does_not_lift_the_ceiling_of_those_whose_encoder_is_busy(
+async def test_a_viewer_that_receives_no_frames_does_not_lift_the_cap_of_a_busy_encoder(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock, other: dict[str, Any]
 ) -> None:
     monkeypatch.setattr("reactor_trio.testing.memory_server._here", slow_worker)

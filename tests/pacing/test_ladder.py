@@ -1,4 +1,4 @@
-"""What a link that carries less than full quality costs: detail, then frame rate, then size."""
+"""The bitrate ladder gives up detail, then frame rate, then size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST = 0.035 * VGA  # 322 560
 
 
 def ladder(target: float, codec: str, width: int, height: int, fps: float, full: float | None = None) -> Quality:
-    """Without a past; at full quality 1.5 bits per pixel, more than any codec's least."""
+    """A new ladder, with 1.5 bits per pixel at full quality, more than any codec's least."""
     return BitrateLadder(codec, width, height, fps, 1.5 * width * height * fps if full is None else full).choose(target, 0.0)
 
 
@@ -30,17 +30,17 @@ def test_bitrate_then_frame_rate_then_size() -> None:
 
 
 @pytest.mark.parametrize(("fps", "divisor"), [(60, 3), (30, 3), (24, 2), (20, 2), (15, 1), (5, 1)])
-def test_not_below_ten_frames_a_second(fps: float, divisor: int) -> None:
+def test_the_frame_rate_is_never_divided_below_ten(fps: float, divisor: int) -> None:
     assert ladder(1000, "h264", 640, 480, fps).divisor == divisor
 
 
 @pytest.mark.parametrize(("width", "height", "scale"), [(1280, 720, 0.25), (480, 640, 0.25), (320, 240, 0.5), (100, 80, 1)])
-def test_not_below_160_pixels_on_the_long_side(width: int, height: int, scale: float) -> None:
+def test_the_longer_side_is_never_below_160_pixels(width: int, height: int, scale: float) -> None:
     assert ladder(1000, "vp8", width, height, 30).scale == scale
 
 
 @pytest.mark.parametrize("codec", ["raw", "lossless"])
-def test_what_has_no_quality_to_lower_has_only_the_divisor(codec: str) -> None:
+def test_raw_and_lossless_have_only_the_divisor(codec: str) -> None:
     full = 1.5 * VGA
     assert [shape(ladder(full * part, codec, 640, 480, 30)) for part in (1, 0.99, 0.5, 0.4, 0.01)] == [
         (1, 1), (2, 1), (2, 1), (3, 1), (3, 1),
@@ -54,14 +54,14 @@ def test_a_codec_keeps_its_rate_and_size_down_to_its_least(codec: str) -> None:
     assert shape(ladder(0.99 * least, codec, 640, 480, 30)) == (2, 1)
 
 
-def test_a_small_picture_is_given_no_more_than_its_own_full_quality() -> None:
+def test_a_small_picture_gets_at_most_its_own_full_bitrate() -> None:
     steps = BitrateLadder("h264", 640, 480, 30, FULL)
     steps.choose(LEAST / 3 - 1, 0.0)
     assert steps.choose(LEAST / 3, 0.0).bitrate == LEAST / 3
     assert steps.most(3, 0.5) == FULL / 12
 
 
-def test_upwards_it_takes_more() -> None:
+def test_a_step_up_needs_more_than_the_threshold() -> None:
     steps = BitrateLadder("h264", 640, 480, 30, FULL)
     assert steps.choose(LEAST - 1, 0.0).divisor == 2
     assert steps.choose(LEAST * HYSTERESIS - 1, 1.0).divisor == 2
@@ -69,30 +69,30 @@ def test_upwards_it_takes_more() -> None:
     assert steps.choose(LEAST, 3.0).divisor == 1
 
 
-def test_full_quality_is_full_quality_however_low_it_was_set() -> None:
+def test_a_target_of_full_quality_always_reaches_the_top_rung() -> None:
     steps = BitrateLadder("h264", 640, 480, 30, LEAST / 2)
     assert steps.choose(LEAST / 2 - 1, 0.0).divisor == 2
     assert steps.choose(LEAST / 2, 0.0) == Quality(LEAST / 2, 1, 1.0)
 
 
-def test_sizes_are_a_second_apart_and_one_step_may_be_wide() -> None:
+def test_size_changes_are_a_second_apart_and_may_skip_rungs() -> None:
     steps = BitrateLadder("h264", 640, 480, 30, FULL)
     assert shape(steps.choose(FULL, 0.0)) == (1, 1)
     assert shape(steps.choose(LEAST / 30, 0.1)) == (3, 0.25)
     assert shape(steps.choose(FULL, 1.0)) == (3, 0.25)
     assert shape(steps.choose(FULL, 1.2)) == (1, 1)
-    assert shape(steps.choose(LEAST / 30, 1.5)) == (3, 1)  # the divisor need not wait
+    assert shape(steps.choose(LEAST / 30, 1.5)) == (3, 1)  # the divisor changes at once
     assert shape(steps.choose(LEAST / 30, 2.2)) == (3, 0.25)
 
 
-def test_another_frame_rate_is_no_reason_to_move() -> None:
+def test_another_frame_rate_keeps_the_rung() -> None:
     steps = BitrateLadder("h264", 640, 480, 30, FULL)
     steps.choose(LEAST - 1, 0.0)
     steps = BitrateLadder("h264", 640, 480, 29, FULL, steps)
     assert steps.choose(LEAST * 1.2, 1.0).divisor == 2
 
 
-def test_a_size_that_is_not_known_is_not_changed() -> None:
+def test_an_unknown_size_is_not_scaled() -> None:
     assert shape(ladder(1.0, "h264", 0, 0, 30, FULL)) == (1, 1)
 
 

@@ -1,4 +1,4 @@
-"""One viewer's link: the window by hand, exactly; and whole paths in a simulation, by what the viewer gets."""
+"""One viewer's congestion window: exact steps by hand, and whole simulated paths judged by what the viewer receives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_AGE = 0.150
 
 
 def warm(delay: float, frames: int = 60) -> tuple[CongestionWindow, int, float]:
-    """A link on which so many frames, one each interval, were each acknowledged after `delay`."""
+    """A link after so many frames, one each interval and each acknowledged after `delay`."""
     link = CongestionWindow(FULL, FPS, expected=True)
     events = [(i * INTERVAL, 1, i) for i in range(frames)] + [(i * INTERVAL + delay, 0, i) for i in range(frames)]
     for at, sends, seq in sorted(events):
@@ -45,7 +45,7 @@ def test_without_feedback_there_is_no_window() -> None:
 
 
 @pytest.mark.parametrize(("delay", "frames"), [(0.005, 2), (0.039, 2), (0.041, 3), (0.1, 4), (0.5, 14), (5.0, 32)])
-def test_no_more_than_one_round_trip_and_one_frame_is_under_way(delay: float, frames: int) -> None:
+def test_no_more_than_one_round_trip_and_one_frame_are_in_flight(delay: float, frames: int) -> None:
     link, seq, now = warm(delay, 300)
     assert link.round_trip == pytest.approx(delay)
     sent = 0
@@ -63,7 +63,7 @@ def test_before_the_first_acknowledgement_two_frames_go_out_if_one_is_expected()
     assert not link.open(0.0)
 
 
-def test_one_acknowledgement_stands_for_all_before_it() -> None:
+def test_one_acknowledgement_covers_all_frames_before_it() -> None:
     link, seq, now = warm(0.1)
     for i in range(4):
         link.sent(seq + i, 10_000, now)
@@ -73,7 +73,7 @@ def test_one_acknowledgement_stands_for_all_before_it() -> None:
     assert link.open(now + 0.1)
 
 
-def test_a_viewer_that_stops_acknowledging_is_asked_again_ever_more_rarely() -> None:
+def test_a_viewer_that_stops_acknowledging_gets_single_frames_at_growing_intervals() -> None:
     link, seq, now = warm(0.01)
     link.sent(seq, 10_000, now)
     link.sent(seq + 1, 10_000, now)
@@ -90,12 +90,12 @@ def test_a_viewer_that_stops_acknowledging_is_asked_again_ever_more_rarely() -> 
     assert link.quality.bitrate > 0
 
 
-def test_an_open_window_has_nothing_to_wait_for() -> None:
+def test_an_open_window_does_not_wait() -> None:
     assert CongestionWindow(FULL, FPS, expected=True).reopens_at() == -math.inf
 
 
 @pytest.mark.parametrize(("size", "opens"), [(2_000, True), (60_000, False)])
-def test_once_the_link_is_known_a_keyframe_shuts_the_window(size: int, opens: bool) -> None:
+def test_with_a_known_limit_a_keyframe_closes_the_window(size: int, opens: bool) -> None:
     simulation = Simulation(Path([(0, MEGABIT)], delay=0.1), Source())  # carries 230 kbit in a round trip and an interval
     newest = simulation.run(20).frames[-1].seq
     link = simulation.link
@@ -104,7 +104,7 @@ def test_once_the_link_is_known_a_keyframe_shuts_the_window(size: int, opens: bo
     assert link.open(20.5) == opens
 
 
-def test_another_route_is_learned() -> None:
+def test_a_longer_route_is_learned() -> None:
     link, seq, now = warm(0.01)
     below = []
     offered = [(now + i * INTERVAL, 1, seq + i) for i in range(600)]
@@ -125,7 +125,7 @@ def test_another_route_is_learned() -> None:
     assert not below or max(below) < 8
 
 
-def test_a_description_that_is_said_again_changes_nothing() -> None:
+def test_an_equal_description_changes_nothing() -> None:
     link, _, _ = warm(0.01)
     link.describe(4 * MEGABIT, 50.0, "h264", 1280, 720)
     quality = link.quality
@@ -165,7 +165,7 @@ def test_lies_gain_nothing(moves: list[tuple[str, int, float]]) -> None:
         assert 0 <= link.round_trip <= now
 
 
-def test_lies_alone_are_no_feedback() -> None:
+def test_invalid_acknowledgements_are_no_feedback() -> None:
     link = CongestionWindow(FULL, FPS)
     for lie in (-1, 0, 5, 2**70):
         link.acknowledged(lie, 0.0)
@@ -191,7 +191,7 @@ def assert_in_time(simulation: Simulation, rate: float, start: float, end: float
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("round_trip", [0.001, 0.04, 0.1])
-def test_a_good_link_is_left_alone(round_trip: float, seed: int) -> None:
+def test_a_good_link_keeps_full_quality(round_trip: float, seed: int) -> None:
     path = Path([(0, 100 * MEGABIT)], delay=round_trip / 2, decode=(0.0, 0.012))
     simulation = Simulation(path, Source(fps=60, full=4 * MEGABIT), seed)
     outcome = simulation.run(30)
@@ -252,15 +252,15 @@ def test_a_stall_of_three_seconds(rate: float, delay: float, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_encoder_that_makes_less_than_it_may_comes_back_too(seed: int) -> None:
+def test_full_quality_returns_although_the_encoder_produces_less_than_its_target(seed: int) -> None:
     path = Path([(0, 0.3 * MEGABIT), (20.0, 100 * MEGABIT)], delay=0.02)
     outcome = Simulation(path, Source(share=0.5), seed).run(40)
     assert outcome.full_since() < 26
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_buffers_that_filled_before_the_first_word_are_emptied(seed: int) -> None:
-    """A client that is not known to acknowledge has no window until it does."""
+def test_buffers_that_filled_before_the_first_acknowledgement_drain(seed: int) -> None:
+    """A client that is not known to acknowledge has no window before its first acknowledgement."""
     path = Path([(0, 0.3 * MEGABIT)], delay=0.02, buffer=1 << 20)
     simulation = Simulation(path, Source(), seed, expected=False)
     outcome = simulation.run(40)
@@ -275,6 +275,6 @@ def test_a_viewer_that_never_acknowledges_is_sent_everything() -> None:
 
 
 def test_without_its_window_a_slow_link_would_be_seconds_behind() -> None:
-    """What the simulation says of a server that does nothing: the tests above can fail."""
+    """The simulation of a server without a window shows that the tests above can fail."""
     outcome = Simulation(Path([(0, 0.3 * MEGABIT)], buffer=1 << 20), Source(), expected=False, acks=False).run(40)
     assert outcome.age(0.5, 10, 40) > 10

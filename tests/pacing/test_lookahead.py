@@ -1,4 +1,4 @@
-"""How far ahead: exact numbers, no loop."""
+"""The playout forecast: exact numbers, no event loop."""
 
 import math
 
@@ -20,21 +20,21 @@ def test_a_step_starts_when_what_is_left_lasts_for_the_step_and_the_margin() -> 
     ahead.put(1.0, 0.1)
     assert ahead.step_at(1.0, 0.05, 0.1) == pytest.approx(1.05)
     ahead.put(1.0, 0.1)
-    assert ahead.step_at(1.0, 0.05, 0.1) == pytest.approx(1.15)  # when two have been shown, whoever says so
+    assert ahead.step_at(1.0, 0.05, 0.1) == pytest.approx(1.15)  # when two have been shown
 
 
-def test_a_frame_is_taken_as_shown_when_it_is_due() -> None:
+def test_a_frame_counts_as_shown_when_it_is_due() -> None:
     ahead = PlayoutForecast(1)
     ahead.put(0.0, 0.1)  # due at once: there is nothing on screen
     ahead.put(0.0, 0.1)  # due at 0.1
     assert ahead.queue_at(0.05) == 0.1
     assert ahead.queue_at(0.1) == 0.1
-    ahead.put(0.5, 0.1)  # came too late: due when it was ready
+    ahead.put(0.5, 0.1)  # late: due when it was ready
     assert ahead.queue_at(0.5) == 0.5
     assert ahead.step_at(0.55, 0.0, 0.1) == pytest.approx(0.5)  # it lasts until 0.6
 
 
-def test_the_word_of_the_player_replaces_what_was_assumed() -> None:
+def test_the_report_of_playout_replaces_the_forecast() -> None:
     ahead = PlayoutForecast(1)
     ahead.put(0.0, 0.1)
     ahead.put(0.0, 0.1)
@@ -42,7 +42,7 @@ def test_the_word_of_the_player_replaces_what_was_assumed() -> None:
     assert ahead.queue_at(0.25) == 0.3
 
 
-def test_a_player_that_waits_for_others_must_be_heard() -> None:
+def test_without_assumptions_only_reports_of_playout_count() -> None:
     ahead = PlayoutForecast(1, assume=False)
     ahead.put(0.0, 0.1)
     assert ahead.queue_at(5.0) == ahead.emit_at(5.0) == ahead.step_at(5.0, 0.0, 0.1) == math.inf
@@ -50,7 +50,7 @@ def test_a_player_that_waits_for_others_must_be_heard() -> None:
     assert ahead.queue_at(5.0) == 5.0
 
 
-def test_the_buffer_size_is_a_ceiling() -> None:
+def test_the_capacity_is_a_limit() -> None:
     ahead = PlayoutForecast(1)
     ahead.put(0.0, 0.1)
     ahead.put(0.0, 0.1)
@@ -79,7 +79,7 @@ def test_a_batch_always_has_room_in_an_empty_buffer() -> None:
     assert ahead.capacity == 4
 
 
-def test_a_flush_makes_room_but_for_what_is_on_screen() -> None:
+def test_a_flush_removes_all_frames_but_the_one_on_screen() -> None:
     ahead = PlayoutForecast(1)
     ahead.put(3.0, 0.1)
     ahead.put(3.0, 0.1)
@@ -90,7 +90,7 @@ def test_a_flush_makes_room_but_for_what_is_on_screen() -> None:
     assert ahead.step_at(3.11, 0.0, 0.0) == pytest.approx(3.2)  # the second is on screen until then
 
 
-def test_a_new_rate_holds_for_what_is_queued() -> None:
+def test_a_new_rate_applies_to_queued_frames() -> None:
     ahead = PlayoutForecast(4)
     ahead.put(0.9, 0.1)
     ahead.put(0.9, 0.1)
@@ -101,7 +101,7 @@ def test_a_new_rate_holds_for_what_is_queued() -> None:
     assert ahead.step_at(0.9, 0.6, 0.5) == pytest.approx(1.0 + 2 * 0.5 - 0.6 - 0.5)
 
 
-def test_a_new_rate_does_not_change_what_audio_fixes() -> None:
+def test_a_new_rate_does_not_change_durations_that_audio_fixes() -> None:
     ahead = PlayoutForecast(4)
     ahead.put(9.0, 0.1)
     ahead.put(9.0, 0.25, paced=False)

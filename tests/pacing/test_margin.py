@@ -1,4 +1,4 @@
-"""How long before need: exact numbers, no loop."""
+"""The step margin: exact numbers, no event loop."""
 
 from reactor_trio.pacing import StepMargin
 from reactor_trio.pacing.step_margin import LEAST, NEEDED, REMEMBERED, WARM_UP
@@ -13,16 +13,16 @@ def observed(*overruns: float) -> StepMargin:
     return margin
 
 
-def test_it_is_one_interval_until_enough_steps_are_known() -> None:
+def test_the_margin_is_one_interval_until_enough_steps_are_known() -> None:
     assert observed(*[0.0] * (NEEDED - 1)).seconds(INTERVAL) == INTERVAL
     assert observed(*[0.0] * NEEDED).seconds(INTERVAL) == LEAST
 
 
-def test_it_is_what_the_worst_recent_step_needed() -> None:
+def test_the_margin_is_the_largest_recent_overrun() -> None:
     assert observed(*[0.001] * NEEDED, 0.006, 0.002).seconds(INTERVAL) == LEAST + 0.006
 
 
-def test_it_never_exceeds_one_interval() -> None:
+def test_the_margin_never_exceeds_one_interval() -> None:
     assert observed(*[0.001] * NEEDED, 0.7).seconds(INTERVAL) == INTERVAL
 
 
@@ -31,5 +31,5 @@ def test_a_bad_step_is_forgotten() -> None:
     assert observed(0.03, *[0.001] * REMEMBERED).seconds(INTERVAL) == LEAST + 0.001
 
 
-def test_steps_that_end_early_do_not_make_it_smaller() -> None:
+def test_steps_that_end_early_do_not_shrink_the_margin() -> None:
     assert observed(*[-0.01] * NEEDED).seconds(INTERVAL) == LEAST

@@ -1,4 +1,4 @@
-"""Deficit round robin by step time: shares, order, and how long one may wait."""
+"""Deficit round robin by step time: shares, order, and the longest wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ milliseconds = st.integers(1, 200).map(lambda number: number / 1000)
 
 
 def served(costs: Sequence[Cost], count: int) -> list[tuple[int, float]]:
-    """Seats that never rest: who went, and how long each took."""
+    """Run seats that always ask. Returns the turns in order: the seat, and its time."""
     robin, out = RoundRobin(), []
     for seat in range(len(costs)):
         robin.ask(seat)
@@ -41,11 +41,11 @@ def test_steps_that_take_no_time_take_turns():
     assert order(0.0, 0.0, count=6) == "ABABAB"
 
 
-def test_of_short_steps_there_are_as_many_more_and_they_are_spread():
+def test_shorter_steps_run_more_often_and_evenly_spread():
     assert order(0.01, 0.03) == "ABABABAAABAAABAAABAAABAA"
 
 
-def test_nobody_asks():
+def test_without_requests_no_seat_is_chosen():
     robin = RoundRobin()
     assert robin.next() is None
     robin.ask(1)
@@ -84,7 +84,7 @@ def test_one_stall_costs_a_few_steps_and_no_more():
     assert session_copies[-40:].count(0) == pytest.approx(20, abs=4)
 
 
-def test_who_rests_saves_nothing_up():
+def test_an_idle_seat_saves_nothing_up():
     robin = RoundRobin()
     for _ in range(10):
         robin.ask(0)
@@ -123,8 +123,8 @@ def test_shares_of_time_become_equal(costs: list[float]) -> None:
     st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["ask", "withdraw", "leave", "go", "go", "go"])), max_size=200),
     st.lists(st.floats(0.2, 5), min_size=7, max_size=7),
 )
-def test_nobody_starves(costs: list[float], script: list[tuple[int, str]], noise: list[float]) -> None:
-    """Between asking and going a seat sees each other one use no more than what it may owe itself, and a few steps."""
+def test_no_seat_starves(costs: list[float], script: list[tuple[int, str]], noise: list[float]) -> None:
+    """While a seat waits, each other seat uses no more time than its largest debt and a few steps."""
     robin, waiting = RoundRobin(), {}
     longest = 5 * max(costs)
     for number, (seat, what) in enumerate(script):

@@ -1,4 +1,4 @@
-"""When: exact numbers, no loop."""
+"""The presentation timeline: exact numbers, no event loop."""
 
 import pytest
 
@@ -24,27 +24,27 @@ def test_frames_in_time_are_spaced_by_their_durations() -> None:
     assert play([0.0, 0.0, 0.0, 0.0], 0.25) == [0.0, 0.25, 0.5, 0.75]
 
 
-def test_waking_up_late_adds_nothing_up() -> None:
+def test_late_wake_ups_do_not_add_up() -> None:
     assert play([0.0] * 100, 0.25, woken_late=0.01)[-1] == 99 * 0.25
 
 
-def test_a_late_frame_is_shown_at_once_and_the_line_starts_anew() -> None:
+def test_a_late_frame_is_shown_at_once_and_restarts_the_timeline() -> None:
     assert play([0.0, 1.0, 1.0, 1.0], 0.25) == [0.0, 1.0, 1.25, 1.5]
 
 
-def test_a_pacer_that_slept_through_a_frame_does_not_catch_up() -> None:
+def test_a_pacer_that_overslept_a_frame_does_not_catch_up() -> None:
     schedule = PresentationTimeline()
     schedule.show(0.0, 0.25)
-    assert schedule.due(0.0, 0.3, 0.25) == 0.25  # a little late: the line holds
-    assert schedule.due(0.0, 0.6, 0.25) == 0.6  # a whole frame late: anew
+    assert schedule.due(0.0, 0.3, 0.25) == 0.25  # a little late: the timeline continues
+    assert schedule.due(0.0, 0.6, 0.25) == 0.6  # a whole frame late: the timeline restarts
 
 
-def test_a_new_rate_holds_for_the_frame_on_screen() -> None:
+def test_a_new_duration_applies_to_the_frame_on_screen() -> None:
     schedule = PresentationTimeline()
     schedule.show(1.0, 0.5)
     schedule.retime(0.1)
     assert schedule.until == 1.1
 
 
-def test_an_hour_at_30_fps_drifts_by_nothing_to_speak_of() -> None:
+def test_an_hour_at_30_fps_does_not_drift() -> None:
     assert play([0.0] * 108_000, 1 / 30)[-1] == pytest.approx(107_999 / 30, abs=1e-6)

@@ -1,4 +1,4 @@
-"""How evenly: exact numbers, no loop."""
+"""The playout smoother: exact numbers, no event loop."""
 
 import random
 from itertools import pairwise
@@ -20,7 +20,7 @@ def steady(seconds: float, frames: int = 1) -> PlayoutSmoother:
     return observed(*[seconds] * (WARM_UP + 1), frames=frames)
 
 
-def test_a_steady_model_is_shown_at_its_own_rate_and_waits_for_nothing() -> None:
+def test_a_steady_model_plays_at_its_own_rate_without_waiting() -> None:
     tempo = steady(0.25)
     assert (tempo.duration(0.0), tempo.delay, tempo.ahead) == (0.25, 0.0, 0.0)
     assert steady(0.5, frames=10).duration(0.0) == 0.05
@@ -77,7 +77,7 @@ def test_another_batch_size_keeps_the_time_of_a_frame() -> None:
     assert tempo.delay == 0.0
 
 
-def test_frames_shall_wait_as_long_as_a_step_overruns_and_a_part_of_the_difference_is_made_up_with_each() -> None:
+def test_the_intended_wait_is_the_usual_overrun_and_each_step_corrects_a_part() -> None:
     tempo = steady(0.1)
     for _ in range(10):
         for overrun in (-0.004, 0.004):
@@ -98,7 +98,7 @@ def test_frames_never_wait_for_more_than_half_an_interval_nor_for_long() -> None
         assert tempo.ahead <= tempo.cycle
 
 
-def test_what_was_long_ago_is_forgotten() -> None:
+def test_old_overruns_are_forgotten() -> None:
     tempo = observed(*[0.1 * (1.2 if n % 2 else 0.8) for n in range(60)])
     assert tempo.delay > 0.01
     for _ in range(200):
@@ -107,7 +107,7 @@ def test_what_was_long_ago_is_forgotten() -> None:
 
 
 def test_frames_of_a_jittery_model_are_shown_more_evenly_than_its_steps() -> None:
-    """The model never rests: a frame is ready when its step ends, and shown then or when the one before it ends."""
+    """The model never waits: a frame is ready when its step ends, and is shown then or when the previous one ends."""
     dice, tempo, until, ready, shown, steps = random.Random(3), PlayoutSmoother(), 0.0, 0.0, [], []
     for _ in range(2000):
         steps.append(dice.gauss(0.04, 0.004))

@@ -1,4 +1,4 @@
-"""Step times of models through the whole pacer, in virtual time, beside the plain rules of `benchmarks traces`."""
+"""Step times of models through the whole pacer, in virtual time, compared with the plain rules of `benchmarks traces`."""
 
 from itertools import pairwise
 
@@ -63,7 +63,7 @@ def test_frames_of_a_steady_model_do_not_wait() -> None:
         assert played.shown[::batch] == pytest.approx(played.ready[::batch], abs=2e-6)
 
 
-def test_a_slow_first_step_is_forgotten_with_the_second() -> None:
+def test_the_second_step_replaces_a_slow_first_one() -> None:
     played = ours(Trace("", [4.0, 0.125, 0.0625, 0.0625, 0.0625]))
     assert played.shown == pytest.approx([4.0, 4.125, 4.1875, 4.25, 4.3125], abs=2e-6)
     first = ours(Trace("", [8.0, 0.5, 0.5], batch=4)).shown
@@ -71,7 +71,7 @@ def test_a_slow_first_step_is_forgotten_with_the_second() -> None:
     assert first == pytest.approx([8.0, 8.5, 8.625, 8.75, 8.875, 9.0, 9.125, 9.25, 9.375, 9.5, 9.625, 9.75], abs=2e-6)
 
 
-def test_one_stall_is_one_gap_and_nothing_after_it_is_slow() -> None:
+def test_one_stall_is_one_gap_and_does_not_slow_later_frames() -> None:
     played = ours(Trace("", STALL))
     seen = gaps(played)
     assert seen[:19] == pytest.approx([0.05] * 19, abs=2e-6)
@@ -81,7 +81,7 @@ def test_one_stall_is_one_gap_and_nothing_after_it_is_slow() -> None:
     assert scores(Trace("", STALL), last_step(10)(Trace("", STALL)))["freezes"] == 2
 
 
-def test_what_passes_between_two_steps_belongs_to_the_rate() -> None:
+def test_the_time_between_two_steps_counts_for_the_rate() -> None:
     trace = Trace("", recorded("sleep")[:300], between=0.002)
     own, peer, model = (scores(trace, played) for played in (ours(trace), last_step(10)(trace), at_once(trace)))
     assert own["gap sd"] < 0.5 * model["gap sd"]
@@ -100,7 +100,7 @@ def test_a_jittery_model_that_never_rests_is_shown_evenly_and_loses_no_frames() 
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_no_rule_is_better_in_one_thing_without_being_worse_in_another(group: str) -> None:
+def test_no_rule_beats_ours_in_one_score_without_losing_in_another(group: str) -> None:
     for _, trace in (entry for entry in traces(300) if entry[0] == group):
         rows = scoreboard(trace)
         better = [rule for rule, row in rows.items() if comparable(trace, row) and dominates(row, rows["ours"], AXES)]

@@ -1,4 +1,4 @@
-"""Streams as they travel on the wire, made with PyAV's own encoders, and a look into the files that they become."""
+"""Streams in the form of the wire, made with PyAV's own encoders, and a reader for the recorded files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ENCODERS = {
 
 
 def gray(number: int) -> int:
-    """The level of picture `number`: far enough from its neighbours' to be known after any codec."""
+    """The grey level of picture `number`, distinct enough from its neighbours to survive any codec."""
     return 32 + number % 12 * 16
 
 
@@ -38,7 +38,7 @@ def picture(number: int, width: int, height: int) -> np.ndarray:
 def video(
     codec: str, count: int, *, size: tuple[int, int] = (64, 48), index: int = 0, begin: int = 0, first: int = 0
 ) -> tuple[TrackInfo, list[Packet]]:
-    """A track and `count` packets of it, the first a keyframe, from `begin` (microseconds) on."""
+    """A track and `count` packets of it from `begin` (microseconds) on; the first is a keyframe."""
     width, height = size
     track = TrackInfo(index, f"video_{index}", "video", "out", codec, width=width, height=height)
     if codec == "jpeg":
@@ -86,7 +86,7 @@ def sound(
 
 
 def opus(count: int, *, index: int = 1, begin: int = 0) -> tuple[TrackInfo, list[Packet]]:
-    """The tone as Opus: each packet has the two frames that a block of 40 ms completes."""
+    """The tone as Opus: each packet has the two Opus frames that a block of 40 ms completes."""
     encoder = av.CodecContext.create("libopus", "w")
     encoder.sample_rate, encoder.layout, encoder.format = 48_000, "mono", "s16"
     track = TrackInfo(index, f"sound_{index}", "audio", "out", "opus", codec_string="opus", sample_rate=48_000)
@@ -103,7 +103,7 @@ def opus(count: int, *, index: int = 1, begin: int = 0) -> tuple[TrackInfo, list
 
 @dataclass
 class Seen:
-    """What a player finds in a file: of each video track times and pictures, of sound the samples."""
+    """The contents of a file as a player sees them: times and pictures of each video track, and samples of sound."""
 
     codecs: list[str]
     times: list[list[float]]

@@ -1,4 +1,4 @@
-"""Packets into files and back: each codec, changes in mid-stream, sound beside the picture, and what is left out."""
+"""Packets into files and back: each codec, changes within a stream, sound beside pictures, and dropped packets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reactor_trio.recording import Recorder
 
 
 def record(path, *streams):
-    """The streams, merged by time, as a finished recording; what was left out, by reason."""
+    """Record the streams, merged by time. Returns the number of dropped packets by reason."""
     recorder = Recorder(path, [track for track, _ in streams])
     for packet, track in sorted(((p, t) for t, ps in streams for p in ps), key=lambda entry: entry[0].pts_us):
         recorder.put(track, packet)
@@ -55,7 +55,7 @@ def test_raw_pictures_of_an_odd_size_keep_it(tmp_path):
     assert look(tmp_path / "odd.mp4").pictures[0][0].shape == (31, 33, 3)
 
 
-def test_compressed_packets_are_carried_as_they_came(tmp_path):
+def test_compressed_packets_are_copied_unchanged(tmp_path):
     track, packets = video("vp9", 5)
     record(tmp_path / "out.mkv", (track, packets))
     with av.open(str(tmp_path / "out.mkv")) as file:
@@ -63,13 +63,13 @@ def test_compressed_packets_are_carried_as_they_came(tmp_path):
 
 
 def onset(samples, rate):
-    """Seconds until the tone can be heard."""
+    """Seconds until the tone begins."""
     return int(np.argmax(np.abs(samples) > np.abs(samples).max() / 4)) / rate
 
 
 @pytest.mark.parametrize("rate", [48_000, 16_000, 44_100, 50_000])
-def test_samples_of_sound_are_encoded_and_stay_in_step(tmp_path, rate):
-    """The sound begins 0.4 s after the picture, and is heard then."""
+def test_samples_of_sound_are_encoded_and_stay_in_sync(tmp_path, rate):
+    """The sound begins 0.4 s after the picture, in the file too."""
     left_out = record(tmp_path / "out.mp4", video("h264", 60, begin=1_000_000), sound(30, rate=rate, begin=1_400_000))
     seen = look(tmp_path / "out.mp4")
     assert left_out == {}
@@ -85,7 +85,7 @@ def test_sound_before_the_first_picture_is_cut_where_the_file_begins(tmp_path):
     assert len(seen.sound) / seen.rate == pytest.approx(0.7, abs=0.05)
 
 
-def test_a_hole_in_the_sound_is_silence(tmp_path):
+def test_a_gap_in_the_sound_is_filled_with_silence(tmp_path):
     track, packets = sound(30)
     record(tmp_path / "out.mp4", video("h264", 40), (track, packets[:5] + packets[15:]))
     seen = look(tmp_path / "out.mp4")
@@ -95,7 +95,7 @@ def test_a_hole_in_the_sound_is_silence(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".webm"])
-def test_opus_is_carried_and_a_hole_in_it_is_silence(tmp_path, suffix):
+def test_opus_is_copied_and_a_gap_is_filled_with_silence(tmp_path, suffix):
     track, packets = opus(30)
     path = tmp_path / f"out{suffix}"
     record(path, video("vp9", 40), (track, packets[:5] + packets[15:]))
@@ -112,8 +112,8 @@ def test_sound_alone(tmp_path):
     assert onset(seen.sound, seen.rate) < 0.02
 
 
-def test_a_silent_sound_track_holds_nothing_back(tmp_path):
-    """Nothing of it ever comes; the pictures are in the file at once all the same."""
+def test_a_silent_sound_track_does_not_delay_the_pictures(tmp_path):
+    """The sound track has no packets; the pictures are in the file at once nevertheless."""
     (silent, _), (track, packets) = sound(0), video("h264", 90)
     recorder = Recorder(tmp_path / "out.mp4", [track, silent])
     for packet in packets:
@@ -139,7 +139,7 @@ def test_a_change_of_size_or_codec_begins_a_new_file_at_a_keyframe(tmp_path):
     ]  # fmt: skip
 
 
-def test_pictures_before_a_keyframe_are_left_out_and_one_is_asked_for(tmp_path):
+def test_pictures_before_a_keyframe_are_dropped_and_a_keyframe_is_requested(tmp_path):
     track, packets = video("h264", 10)
     other, more = video("h264", 10, size=(32, 24), begin=10 * STEP)
     recorder = Recorder(tmp_path / "out.mp4", [track])
@@ -167,11 +167,11 @@ def test_two_video_tracks_wait_for_each_other_and_keep_their_distance(tmp_path):
     assert record(tmp_path / "out.mp4", first, second) == {}
     seen = look(tmp_path / "out.mp4")
     assert seen.codecs == ["h264", "vp9"]
-    # a fragmented file has no place for a late beginning: the first picture is shown from the start
+    # a fragmented file cannot start late: its first picture is shown from time 0
     assert [times[:2] for times in seen.times] == [[0, 0.033333], [0, 0.233333]]
 
 
-def test_a_video_track_that_comes_much_later_begins_a_new_file(tmp_path):
+def test_a_video_track_that_starts_much_later_begins_a_new_file(tmp_path):
     first = video("jpeg", 60)
     assert record(tmp_path / "out.mp4", first, video("jpeg", 30, index=1, begin=45 * STEP + 1)) == {}
     assert (look(tmp_path / "out.mp4").codecs, look(tmp_path / "out-2.mp4").codecs) == (["mjpeg"], ["mjpeg", "mjpeg"])
@@ -200,7 +200,7 @@ def test_broken_data_ends_the_recording_and_raises_nothing(tmp_path, caplog):
     assert len(caplog.records) == 1
 
 
-def test_a_full_queue_leaves_out_until_the_next_keyframe(tmp_path, monkeypatch):
+def test_a_full_queue_drops_packets_until_the_next_keyframe(tmp_path, monkeypatch):
     monkeypatch.setattr("reactor_trio.recording.recorder.MAX_PACKETS", 3)
     track, packets = video("h264", 6)
     recorder = Recorder(tmp_path / "out.mp4", [track])
@@ -218,7 +218,7 @@ def test_a_full_queue_leaves_out_until_the_next_keyframe(tmp_path, monkeypatch):
     assert look(tmp_path / "out.mp4").grays() == [0, 1, 2, 6, 7]
 
 
-def test_bytes_are_bounded_too(tmp_path, monkeypatch):
+def test_the_bytes_in_the_queue_are_bounded_too(tmp_path, monkeypatch):
     track, packets = video("raw", 4)
     monkeypatch.setattr("reactor_trio.recording.recorder.MAX_BYTES", 2 * packets[0].payload.nbytes)
     recorder = Recorder(tmp_path / "out.mp4", [track])
@@ -229,7 +229,7 @@ def test_bytes_are_bounded_too(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "what"), [("out.avi", ".mp4, .mkv, .webm"), ("no/out.mp4", "No such file")])
-def test_a_name_that_cannot_be_used(tmp_path, name, what):
+def test_an_unusable_file_name_is_refused(tmp_path, name, what):
     with pytest.raises(ReactorError, match=what):
         Recorder(tmp_path / name, [])
 
@@ -242,7 +242,7 @@ def test_a_recording_never_overwrites_another(tmp_path, there):
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(there, "precious")]
 
 
-def test_without_pyav_it_says_what_to_install(tmp_path, monkeypatch):
+def test_without_pyav_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr("reactor_trio.recording.containers.find_spec", lambda name: None)
     with pytest.raises(ReactorError, match=r'pip install "reactor-trio\[video\]"'):
         Recorder(tmp_path / "out.mp4", [])
@@ -252,7 +252,7 @@ def test_without_pyav_it_says_what_to_install(tmp_path, monkeypatch):
 
 
 def in_a_process(tmp_path, code, **options):
-    """Run `code` after the names of this module are there, as a process of its own."""
+    """Run `code`, with the names of this module imported, in a process of its own."""
     head = (
         "import sys, os, signal, logging; from pathlib import Path\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
@@ -268,7 +268,7 @@ def in_a_process(tmp_path, code, **options):
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
 @pytest.mark.parametrize("codec", ["h264", "raw"])
-def test_after_a_kill_everything_but_the_last_second_is_there(tmp_path, codec, suffix):
+def test_after_a_kill_the_file_lacks_at_most_the_last_second(tmp_path, codec, suffix):
     done = in_a_process(
         tmp_path,
         f"(video_track, pictures), (sound_track, blocks) = video({codec!r}, 150), sound(125)\n"
@@ -288,7 +288,7 @@ def test_after_a_kill_everything_but_the_last_second_is_there(tmp_path, codec, s
     assert lines(tmp_path / "out.jsonl")[-1] == {"type": "number", "number": 274}
 
 
-def test_a_full_disk_ends_the_recording_with_one_line_and_keeps_what_is_there(tmp_path):
+def test_a_full_disk_ends_the_recording_with_one_line_and_keeps_what_was_written(tmp_path):
     limit = 40_000
     done = in_a_process(
         tmp_path,

@@ -1,4 +1,4 @@
-"""A recorded session in virtual time: its timeline line by line, its film frame by frame, and what goes wrong."""
+"""A recorded session in virtual time: the lines of its timeline, the frames of its movie, and failures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Painted(InputState):
 
 
 class Painter(ReactorPipeline):
-    """A picture of the level that was set, 320x240 until `grow` makes it larger."""
+    """Yields pictures of the grey level that was set, 320x240 until `grow` makes them larger."""
 
     state: Painted
     output: Picture
@@ -102,7 +102,7 @@ async def test_the_timeline_has_each_command_with_its_step_and_the_film_each_fra
         assert (end["reason"], end["left_out"]) == ("client_left", {})
         film = look(the_film(tmp_path))
         assert film.codecs == ["h264"]  # although the client takes raw pictures
-        # What the client saw: two frames before the level was set, the others after.
+        # The client saw two frames before the level was set, and the others after it.
         assert end["frames"] == {"main_video": len(film.times[0])}
         assert len(film.times[0]) >= seen[-1].seq + 1
         assert film.grays()[:5] == [0, 0, 8, 8, 8]
@@ -135,7 +135,7 @@ async def test_a_new_size_is_a_new_file(tmp_path, autojump_clock):
     assert [look(tmp_path / line["file"]).pictures[0][0].shape for line in files] == [(240, 320, 3), (480, 640, 3)]
 
 
-async def test_commands_that_share_a_place_are_marked(tmp_path, autojump_clock):
+async def test_superseded_commands_are_marked(tmp_path, autojump_clock):
     async with open_server(Painter, step_cost=1.0, record=str(tmp_path)) as server:
         async with server.connect() as client:
             await client.take(1)
@@ -148,7 +148,7 @@ async def test_commands_that_share_a_place_are_marked(tmp_path, autojump_clock):
     assert [line.get("superseded", False) for line in commands] == [True, True, False]
 
 
-async def test_no_token_is_in_it_and_a_file_is_named_only(tmp_path, autojump_clock):
+async def test_the_timeline_contains_no_token_and_of_an_upload_only_its_facts(tmp_path, autojump_clock):
     async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
         async with server.connect() as client:
             upload = await client.upload(b"precious bytes", name="cat.png")
@@ -194,7 +194,7 @@ class Boom(Painter):
         raise ValueError("boom")
 
 
-async def test_the_reason_of_the_end_is_the_sessions(tmp_path, autojump_clock):
+async def test_the_end_has_the_reason_of_the_session(tmp_path, autojump_clock):
     async with open_server(Boom, step_cost=0.25, record=str(tmp_path)) as server:
         with pytest.raises(ValueError, match="boom"):
             async with server.connect() as client:
@@ -252,7 +252,7 @@ async def test_a_disk_that_fails_ends_the_recording_and_not_the_session(tmp_path
     assert server.runtime.metrics.drops()["recording", "failed"] > 0
 
 
-async def test_a_folder_that_went_away_costs_the_recording_only(tmp_path, autojump_clock, caplog):
+async def test_a_folder_that_disappeared_ends_only_the_recording(tmp_path, autojump_clock, caplog):
     folder = tmp_path / "films"
     async with open_server(Painter, step_cost=0.25, record=str(folder)) as server:
         folder.rmdir()
@@ -263,7 +263,7 @@ async def test_a_folder_that_went_away_costs_the_recording_only(tmp_path, autoju
     assert "is not recorded: cannot record" in entry.getMessage()
 
 
-async def test_a_disk_that_hangs_delays_the_next_client_by_its_bound_only(tmp_path, autojump_clock, caplog):
+async def test_a_disk_that_hangs_delays_the_next_client_by_at_most_the_bound(tmp_path, autojump_clock, caplog):
     async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
         disk, recorders = server.runtime.session_manager._disk, []
 
@@ -285,21 +285,21 @@ async def test_a_disk_that_hangs_delays_the_next_client_by_its_bound_only(tmp_pa
         recorder.close(0, "done")
 
 
-async def test_a_folder_that_cannot_be_made_is_said_at_start(tmp_path, autojump_clock):
+async def test_a_folder_that_cannot_be_created_is_an_error_at_start(tmp_path, autojump_clock):
     (tmp_path / "file").write_text("")
     with pytest.raises(ManifestError, match=r"runtime\.record: .*file/films: Not a directory"):
         async with open_server(Painter, record=str(tmp_path / "file" / "films")):
             pass
 
 
-async def test_without_pyav_it_is_said_at_start(tmp_path, autojump_clock, monkeypatch):
+async def test_without_pyav_recording_is_an_error_at_start(tmp_path, autojump_clock, monkeypatch):
     monkeypatch.setattr("reactor_trio.recording.containers.find_spec", lambda name: None)
     with pytest.raises(ManifestError, match=r'/TIME-SESSION\.mp4: recording needs PyAV, pip install "reactor-trio\['):
         async with open_server(Painter, record=str(tmp_path)):
             pass
 
 
-async def test_the_recorder_takes_no_clients_place_and_controls_nothing(tmp_path, autojump_clock):
+async def test_the_recorder_takes_no_clients_slot_and_has_no_control(tmp_path, autojump_clock):
     async with open_server(Painter, step_cost=0.25, record=str(tmp_path), queue=0) as server:
         async with server.connect() as client, server.connect(role="viewer") as viewer:
             assert server.runtime.session_manager.present == 2
