@@ -29,7 +29,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_example_is_what_init_writes_and_a_tone():
-    """What `init` writes stays the model of mission page 003, to the letter; the example has sound and a script besides."""
+    """`init` writes the model of Reactor's quickstart page, to the letter; the example adds sound and a script."""
     assert main(["init", "gradient"]) == 0
     written, example = files(Path("gradient")), files(EXAMPLES / "gradient")
     assert set(written) == set(example) - {"film.yaml"} == {
@@ -43,7 +43,7 @@ def test_the_example_is_what_init_writes_and_a_tone():
     assert len(gone) == 3, gone  # the docstring, the import and the yield differ
 
 
-def test_t119_what_init_writes_is_the_models_of_the_tutorial():
+def test_what_init_writes_is_the_models_of_the_tutorial():
     assert reactor("init", "demo").returncode == 0
     manifest = load_manifest(Path("demo"))
     assert (manifest.name, manifest.config) == ("demo", {"width": 640, "height": 480, "chunk_size": 4})
@@ -52,7 +52,7 @@ def test_t119_what_init_writes_is_the_models_of_the_tutorial():
     assert [track["name"] for track in declaration_of(manifest.model).schema()["tracks"]] == ["main_video"]
 
 
-def test_t119_the_gradient_moves_and_follows_brightness():
+def test_the_gradient_moves_and_follows_brightness():
     main(["init", "demo"])
     render_batch = __import__(load_manifest(Path("demo")).model.__module__).render_batch
     batch, following = render_batch(640, 480, 4, 0, 1.0)
@@ -77,7 +77,7 @@ def test_each_template_loads_and_leaves_no_placeholder(template):
     assert not any(PLACEHOLDER.encode() in content for content in files(Path("mine")).values())
 
 
-def test_t120_an_existing_folder_is_refused_and_nothing_is_written(capsys):
+def test_an_existing_folder_is_refused_and_nothing_is_written(capsys):
     Path("demo").mkdir()
     assert main(["init", "demo"]) == 2
     assert capsys.readouterr().err == "reactor: demo exists already; nothing was written\n"

@@ -76,7 +76,7 @@ def test_a_nested_manifest_is_served_and_what_it_asks_in_vain_is_said_once(proje
     assert json.loads(line)["message"].startswith("reactor.yaml: recording: nothing here acts upon it; docs/guide/migr")
 
 
-def test_t114_a_load_that_raises_is_one_line_with_the_authors_line_and_exit_code_1(project):
+def test_a_load_that_raises_is_one_line_with_the_authors_line_and_exit_code_1(project):
     done = run(project, "load_fails", "--set", "width=3")
     assert done.returncode == 1
     assert done.stderr == "reactor: load() failed: RuntimeError: no weights for {'width': 3} (pipeline.py:5)\n"
@@ -148,7 +148,7 @@ def test_the_help_lists_the_commands(arguments):
         assert f"\n    {command} " in done.stdout
 
 
-def test_t118_a_missing_class_is_one_line_and_exit_code_2(project):
+def test_a_missing_class_is_one_line_and_exit_code_2(project):
     (project / "reactor.yaml").write_text("model: pipeline:MyModle\n")
     done = reactor("schema", "--path", project)
     assert (done.returncode, done.stdout) == (2, "")

@@ -44,7 +44,7 @@ def project(tmp_path):
     return tmp_path
 
 
-def test_t121_it_lists_tracks_commands_and_messages_without_loading(project):
+def test_it_lists_tracks_commands_and_messages_without_loading(project):
     done = reactor("schema", "--path", project)
     assert done.returncode == 0, done.stderr
     schema = json.loads(done.stdout)

@@ -108,7 +108,7 @@ def test_the_schema_command_prints_what_the_server_answers(project):
         assert process.wait(120) == 0
 
 
-def test_t128_a_drain_ends_the_session_of_a_connected_client(project):
+def test_a_drain_ends_the_session_of_a_connected_client(project):
     with running(project) as (process, url):
         with started("client", url, "--send", "set_brightness=0.5") as client:
             assert "demo as control" in client.stdout.readline()

@@ -1,4 +1,4 @@
-"""`to_frames` against the formula that the mission's page writes by hand, to the bit."""
+"""`to_frames` against the formula that Reactor's page on emitting blocks writes by hand, to the bit."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import reactor_trio
 
 SOURCE = str(Path(reactor_trio.__file__).parent.parent)
 
-PAGE_003 = '''
+QUICKSTART = '''
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,9 +52,9 @@ MyOutput()
 
 
 @pytest.mark.soak  # the checker reads numpy anew: 10 s and more
-def test_page_003_s_state_is_known_to_the_type_checker(tmp_path: Path) -> None:
+def test_the_types_of_a_models_state_are_known_to_the_type_checker(tmp_path: Path) -> None:
     model = tmp_path / "pipeline.py"
-    model.write_text(PAGE_003)
+    model.write_text(QUICKSTART)
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--no-incremental", "--check-untyped-defs", "--config-file=", str(model)],
         capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "MYPYPATH": SOURCE},

@@ -17,9 +17,9 @@ import reactor_trio.testing.memory_server as kit
 
 for left_out in [
     "test_a_model_that_raises_ends_its_session_and_serves_the_next",
-    "test_t30_an_exception_ends_its_session_and_not_the_server",
-    "test_t30_an_exception_between_two_awaits_of_a_step_ends_its_session",
-    "test_t31_a_finally_that_raises_does_not_mask_the_earlier_error",
+    "test_an_exception_ends_its_session_and_not_the_server",
+    "test_an_exception_between_two_awaits_of_a_step_ends_its_session",
+    "test_a_finally_that_raises_does_not_mask_the_earlier_error",
     "test_a_child_of_the_author_s_nursery_that_fails_ends_the_session_with_its_error",
     "test_file_uploaded_runs_before_a_command_that_names_the_file",  # it asks for one object in both, which are now two
     "test_a_file_is_in_memory_once_however_many_commands_name_it",

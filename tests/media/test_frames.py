@@ -51,7 +51,7 @@ def test_a_batch_is_split_in_order() -> None:
     assert [duration for _, duration in parts] == [None] * 3
 
 
-def test_a_batch_may_have_one_frame_or_none() -> None:
+def test_a_batch_of_one_frame_and_an_empty_batch() -> None:
     ((tracks, _),) = chunk_from_output(pictures(1, 4, 6), (One,)).split()
     assert tracks["picture"].shape == (4, 6, 3)
     assert chunk_from_output(pictures(0, 4, 6), (One,)).length == 0
@@ -96,7 +96,7 @@ def test_an_optional_track_may_be_left_out() -> None:
         (Two(picture=None, depth=None), "Two is not an Output of this model"),
     ],
 )
-def test_a_frame_that_does_not_fit_its_track_is_refused_with_its_name(value: object, message: str) -> None:
+def test_a_value_that_does_not_fit_its_track_is_refused_by_name(value: object, message: str) -> None:
     with pytest.raises(OutputError, match=message):
         chunk_from_output(value, (One,))
 

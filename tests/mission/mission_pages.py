@@ -1,8 +1,8 @@
-"""The mission pages' code blocks, made runnable without changing a letter of them.
+"""The code blocks of five pages of Reactor's documentation, made runnable without changing a letter of them.
 
-A block stands in `blocks/PAGE_NUMBER.txt` as the page has it. `compose` puts it into a template at the line `<block>`, at
-that line's indentation, its imports at the top of the module; what a page writes as `...` or as comments in place of code
-follows the block in the template.
+`blocks/PAGE_NUMBER.txt` holds a block as the page has it; `blocks/README.md` names the pages. `compose` puts a block into a
+template at the line `<block>`, at that line's indentation, and its imports at the top of the module. Where a page writes
+`...` or comments in place of code, the code follows the block in the template.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mission page 001, converting a pipeline: the research code of block 1 is served unchanged by blocks 2 to 7."""
+"""The page on converting a pipeline: its first code block, research code, is served unchanged by the other blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.errors import CommandError
 from reactor_trio.testing import open_server
 
-# Stand-ins for torch and the checkpoint; `num_steps`, which block 4 reads, is not in block 1.
+# Stand-ins for torch and the checkpoint, and `num_steps`, which the page's model class reads and its research code lacks.
 RESEARCH = """
 from types import SimpleNamespace
 
@@ -52,18 +52,18 @@ def reds(frames):
     return [int(frame.data[0, 0, 0]) for frame in frames]
 
 
-def test_page_001_block_1_the_starting_point(modules):
+def test_the_starting_point(modules):
     module = modules.load("research", IMPORTS + compose(RESEARCH.format(batch=""), research=("001", 1)))
     assert module.OriginalPipeline(CONFIG).inference("a cat", num_frames=2).shape == (2, 8, 8, 3)
 
 
-async def test_page_001_block_2_tracks(autojump_clock, model_of):
+async def test_tracks(autojump_clock, model_of):
     async with open_server(model_of(PAGE, **BLOCKS), config=CONFIG, step_cost=0.25) as server:
         async with server.connect() as client:
             assert [(track.name, track.kind, track.direction) for track in client.tracks] == [("main_video", "video", "out")]
 
 
-async def test_page_001_block_3_state(autojump_clock, model_of):
+async def test_state(autojump_clock, model_of):
     """What a client can change: a command for each field, with its default and its bounds."""
     async with open_server(model_of(PAGE, **BLOCKS), config=CONFIG, step_cost=0.25) as server:
         async with server.connect() as client:
@@ -79,7 +79,7 @@ async def test_page_001_block_3_state(autojump_clock, model_of):
             assert server.model.state.guidance_scale == 20
 
 
-async def test_page_001_block_4_model_class(autojump_clock, model_of, thread):
+async def test_model_class(autojump_clock, model_of, thread):
     """Frames are sent as they are made, the prompt is live, and a generator that finishes is started over."""
     async with open_server(model_of(PAGE, **BLOCKS), config=CONFIG, step_cost=0.25, thread=thread) as server:
         async with server.connect() as client:
@@ -91,7 +91,7 @@ async def test_page_001_block_4_model_class(autojump_clock, model_of, thread):
             assert reds(await client.take(4))[-1] == 5
 
 
-async def test_page_001_block_5_batches(autojump_clock, model_of, thread, capfd):
+async def test_batches(autojump_clock, model_of, thread, capfd):
     """The block is another `inference` for the same class: it stands below the first and replaces it."""
     template = RESEARCH.format(batch="5, ") + "<outputs>\n\n<state>\n\n<model>\n    <batched>\n"
     model = model_of(template, **BLOCKS, batched=("001", 5))
@@ -104,20 +104,20 @@ async def test_page_001_block_5_batches(autojump_clock, model_of, thread, capfd)
 
 @pytest.fixture
 def project(tmp_path):
-    """A folder with the page's files: `model.py`, `reactor.yaml` (block 6) and the `config.yml` that it names."""
+    """A folder with the page's files: `model.py`, `reactor.yaml` and the `config.yml` that it names."""
     (tmp_path / "model.py").write_text(IMPORTS + compose(PAGE, **BLOCKS), encoding="utf-8")
     (tmp_path / "reactor.yaml").write_text(block("001", 6), encoding="utf-8")
     (tmp_path / "config.yml").write_text("path: weights.pt\n", encoding="utf-8")
     return tmp_path
 
 
-def test_page_001_block_6_manifest(project):
+def test_manifest(project):
     manifest = load_manifest(project)
     assert (manifest.model_path, manifest.name, manifest.config) == ("model:MyModel", "my-model", CONFIG)
     assert manifest.model.__name__ == "MyModel"
 
 
-def test_page_001_block_7_reactor_run(project):
+def test_reactor_run(project):
     """The command as written, in the project's folder; a port that is free comes from the manifest."""
     with (project / "reactor.yaml").open("a") as file:
         file.write("runtime: {port: 0}\n")

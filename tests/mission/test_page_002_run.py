@@ -1,4 +1,4 @@
-"""Mission page 002, `run()`: each block as the page has it, and what the page says of it."""
+"""The page on `run()`: each code block as the page has it, and the promises of its text."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def green(frames):
     return [int(frame.data[0, 0, 1]) for frame in frames]
 
 
-async def test_page_002_block_1_basic_pattern(autojump_clock, model_of):
+async def test_the_basic_pattern(autojump_clock, model_of):
     """`run` is called once after `load`, for the model's life: it serves one client after the other."""
     async with open_server(model_of(METHOD, block=("002", 1)), step_cost=0.1) as server:
         await trio.sleep(5)
@@ -83,7 +83,7 @@ async def test_page_002_block_1_basic_pattern(autojump_clock, model_of):
             assert (green(frames), frames[0].seq) == ([calls], 0)
 
 
-async def test_page_002_block_1_a_run_that_is_not_overridden_blocks_for_ever(autojump_clock, model_of):
+async def test_a_run_that_is_not_overridden_waits_for_ever(autojump_clock, model_of):
     """Useful for event-driven models: all logic is in the handlers."""
     model = model_of(CLASS + """
 class MyModel(ReactorModel):
@@ -98,7 +98,7 @@ class MyModel(ReactorModel):
         assert red(await client.take(1)) == [7]
 
 
-async def test_page_002_block_2_connection_signal(autojump_clock, model_of):
+async def test_connection_signal(autojump_clock, model_of):
     """Set before @connected fires and cleared before @disconnected does. The page's `...` stands for the work."""
     model = model_of(METHOD + "                await self.emit(MyOutput(main_video=self.pipe.forward()))\n",
                      block=("002", 2))  # fmt: skip
@@ -112,7 +112,7 @@ async def test_page_002_block_2_connection_signal(autojump_clock, model_of):
         assert server.model.connected.is_set() is False
 
 
-async def test_page_002_connected_is_an_event_for_every_waiter(autojump_clock, model_of):
+async def test_connected_is_an_event_for_every_waiter(autojump_clock, model_of):
     """As `asyncio.Event`: `wait` returns at once while it is set, and wakes all who wait when it is set."""
     model = model_of(MODEL + """
     async def run(self):
@@ -136,7 +136,7 @@ async def test_page_002_connected_is_an_event_for_every_waiter(autojump_clock, m
             assert server.model.log[0] == ("connected", True)
 
 
-async def test_page_002_connected_is_set_while_an_async_hook_still_runs(autojump_clock, model_of):
+async def test_connected_is_set_while_an_async_hook_still_runs(autojump_clock, model_of):
     model = model_of(CLASS + """
 class MyModel(ReactorModel):
     def load(self, config):
@@ -160,7 +160,7 @@ class MyModel(ReactorModel):
         assert server.model.log[2] == "hook ends"
 
 
-async def test_page_002_block_3_emitting(autojump_clock, model_of):
+async def test_emit(autojump_clock, model_of):
     """The buffer sends at `fps`, whatever the model's own speed."""
     async with open_session(model_of(STATEMENT, block=("002", 3)), fps=10) as client:
         frames = await client.take(4)
@@ -168,7 +168,7 @@ async def test_page_002_block_3_emitting(autojump_clock, model_of):
         assert (green(frames), frames[0].track) == ([0, 1, 2, 3], "main_video")
 
 
-async def test_page_002_block_4_batches(autojump_clock, model_of, capfd):
+async def test_emit_a_batch(autojump_clock, model_of, capfd):
     """A batch, also one larger than the buffer, is split and shown frame by frame; nothing is lost."""
     async with open_session(model_of(WHOLE, block=("002", 4)), config={"batch": 10}, fps=10, step_cost=1.0) as client:
         frames = await client.take(20)
@@ -178,7 +178,7 @@ async def test_page_002_block_4_batches(autojump_clock, model_of, capfd):
     assert capfd.readouterr().out.startswith("(10, 8, 8, 3)\n")
 
 
-async def test_page_002_block_5_emit_blocks_while_the_queue_is_full(autojump_clock, model_of):
+async def test_emit_blocks_while_the_queue_is_full(autojump_clock, model_of):
     """A model faster than the rate pauses in emit(): no more frames than the buffer holds are ahead of what is shown."""
     async with open_server(model_of(STATEMENT, block=("002", 5)), fps=10) as server, server.connect() as client:
         await client.take(3)
@@ -189,7 +189,7 @@ async def test_page_002_block_5_emit_blocks_while_the_queue_is_full(autojump_clo
         assert emitted[-1] - emitted[-11] == pytest.approx(1.0)
 
 
-async def test_page_002_block_6_drop_discards_instead_of_blocking(autojump_clock, model_of):
+async def test_drop_discards_instead_of_blocking(autojump_clock, model_of):
     template = STATEMENT + "                await trio.sleep(0.025)\n"
     async with open_server(model_of(template, block=("002", 6)), fps=10) as server, server.connect() as client:
         frames = await client.take(20)
@@ -201,7 +201,7 @@ async def test_page_002_block_6_drop_discards_instead_of_blocking(autojump_clock
         assert seqs[-1] - seqs[-2] == 4  # the gap shows what was discarded
 
 
-async def test_page_002_block_7_adaptive_frame_rate(autojump_clock, model_of):
+async def test_adaptive_frame_rate(autojump_clock, model_of):
     """`compute_time` adapts the rate to the model: 4 frames in 1 s are shown at 4 a second, not at 30."""
     async with open_server(model_of(WHOLE, block=("002", 7)), config={"batch": 4}, step_cost=1.0) as server:
         async with server.connect() as client:
@@ -210,7 +210,7 @@ async def test_page_002_block_7_adaptive_frame_rate(autojump_clock, model_of):
             assert server.model.output_buffer.fps == 4
 
 
-async def test_page_002_block_8_fps_and_buffer_size(autojump_clock, model_of):
+async def test_fps_and_buffer_size(autojump_clock, model_of):
     """The page's `...` stands for a loop; frames come at the class's fps, 4 of them buffered."""
     template = CLASS + "<block>\n" + """
         while True:
@@ -225,13 +225,13 @@ async def test_page_002_block_8_fps_and_buffer_size(autojump_clock, model_of):
         assert server.model.pipe.calls <= 25 + 4 + 1
 
 
-async def test_page_002_block_8_the_defaults_are_30_and_4(autojump_clock, model_of):
+async def test_the_defaults_are_30_and_4(autojump_clock, model_of):
     async with open_server(model_of(STATEMENT, block=("002", 3))) as server, server.connect() as client:
         assert (server.model.fps, server.model.buffer_size) == (30, 4)
         assert (await client.take(31))[30].pts == pytest.approx(1.0, abs=2e-6)
 
 
-async def test_page_002_block_9_a_buffer_for_batches(autojump_clock, model_of):
+async def test_a_buffer_for_batches(autojump_clock, model_of):
     """With room for two batches the model computes the next one while the first is shown."""
     template = CLASS + "<block>\n" + """
         while True:
@@ -247,7 +247,7 @@ async def test_page_002_block_9_a_buffer_for_batches(autojump_clock, model_of):
         assert green(frames) == [n // 10 for n in range(40)]
 
 
-async def test_page_002_block_10_dynamic_fps(autojump_clock, model_of):
+async def test_dynamic_fps(autojump_clock, model_of):
     """`set_fps` takes effect at once, also for what is queued."""
     template = STATEMENT + """
     @event
@@ -263,7 +263,7 @@ async def test_page_002_block_10_dynamic_fps(autojump_clock, model_of):
         assert server.model.output_buffer.fps == 2
 
 
-async def test_page_002_block_11_sending_messages(autojump_clock, model_of):
+async def test_send_messages(autojump_clock, model_of):
     template = MODEL + """
     async def run(self):
         while True:
@@ -279,7 +279,7 @@ async def test_page_002_block_11_sending_messages(autojump_clock, model_of):
         assert [(m.type, m.data) for m in messages] == [("progress", {"step": n, "total": 100}) for n in (0, 1)]
 
 
-async def test_page_002_block_12_concurrency(autojump_clock, model_of):
+async def test_concurrency(autojump_clock, model_of):
     """Handlers fire at any await of run(); what was taken before it holds for the frame."""
     async with open_server(model_of(METHOD, block=("002", 12)), fps=10, step_cost=1.0) as server:
         async with server.connect() as client:
@@ -292,7 +292,7 @@ async def test_page_002_block_12_concurrency(autojump_clock, model_of):
             assert [int(frame.data[0, 0, 2]) for frame in frames] == [0, 1]
 
 
-async def test_page_002_a_forward_that_blocks_holds_nothing_else_up(model_of):
+async def test_a_forward_that_blocks_holds_up_nothing_else(model_of):
     """Called straight from `async def run`, as the page does. Over real sockets: viewers come, the model blocks."""
     model = model_of(METHOD.replace("self.pipe = Pipe(", "self.pipe = config['pipe']("), block=("002", 1))
     entered, token, release = trio.Event(), trio.lowlevel.current_trio_token(), threading.Event()

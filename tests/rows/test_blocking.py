@@ -1,4 +1,4 @@
-"""Rows T96 to T112, blocking sessions, in virtual time; and the promises of `get_ctx()` about threads."""
+"""Blocking sessions in virtual time, and the promises of `get_ctx()` about threads."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def playing(script, **options):
 
 
 @IN_MEMORY_OR_FRAMED
-async def test_t96_a_frame_and_a_block_arrive_in_order(autojump_clock, placement):
+async def test_a_frame_and_a_block_arrive_in_order(autojump_clock, placement):
     def script(self):
         get_ctx().emit_block(picture(1))
         get_ctx().emit_block(block(2, 3, 4))
@@ -93,7 +93,7 @@ async def test_t96_a_frame_and_a_block_arrive_in_order(autojump_clock, placement
         assert times(frames) == exactly([0, 1 / 16, 2 / 16, 3 / 16])  # nothing is known of the rate: 16 a second
 
 
-async def test_t97_none_is_one_black_frame_after_what_is_queued(autojump_clock):
+async def test_none_is_one_black_frame_after_the_queued_ones(autojump_clock):
     def script(self):
         get_ctx().emit_block(None)
         get_ctx().emit_block(block(1, 2))
@@ -107,7 +107,7 @@ async def test_t97_none_is_one_black_frame_after_what_is_queued(autojump_clock):
         assert [frame.data.shape for frame in frames] == [(720, 1280, 3), *[(2, 2, 3)] * 4]
 
 
-async def test_t98_what_was_emitted_last_is_held(autojump_clock):
+async def test_the_last_frame_stays_on_screen(autojump_clock):
     def script(self):
         get_ctx().emit_block(block(1, 2))
         wait_for_stop()
@@ -122,7 +122,7 @@ async def test_t98_what_was_emitted_last_is_held(autojump_clock):
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((2, 2), np.uint8), np.zeros((1, 1, 2, 2, 3), np.uint8)])
-async def test_t104_an_array_of_another_dimension_is_a_value_error(autojump_clock, wrong):
+async def test_an_array_of_another_dimension_is_a_value_error(autojump_clock, wrong):
     raised = []
 
     def script(self):
@@ -161,20 +161,20 @@ def blocks_with_a_pause(pause):
     return script
 
 
-async def test_t99_blocks_of_twelve_each_second_are_twelve_a_second(autojump_clock):
+async def test_blocks_of_twelve_each_second_are_twelve_a_second(autojump_clock):
     async with playing(blocks_with_a_pause(lambda: time.sleep(1.0))) as client:
         frames = await client.take(48)
         assert times(frames[:12]) == exactly([1 + n / 16 for n in range(12)])
         assert times(frames[12:]) == exactly([2 + n / 12 for n in range(36)])
 
 
-async def test_t100_a_pause_that_was_not_announced_slows_the_stream(autojump_clock):
+async def test_a_pause_without_notice_slows_the_stream(autojump_clock):
     async with playing(blocks_with_a_pause(lambda: time.sleep(10.0))) as client:
         frames = await client.take(48)
         assert times(frames[36:]) == exactly([13 + n / 1.2 for n in range(12)])
 
 
-async def test_t101_one_that_was_announced_does_not(autojump_clock):
+async def test_an_announced_pause_does_not_slow_the_stream(autojump_clock):
     def pause():
         get_ctx().disable_monitoring()
         time.sleep(9.0)
@@ -186,7 +186,7 @@ async def test_t101_one_that_was_announced_does_not(autojump_clock):
         assert times(frames[36:]) == exactly([13 + n / 12 for n in range(12)])
 
 
-async def test_t102_disabling_again_and_again_is_harmless(autojump_clock):
+async def test_disabling_the_monitoring_repeatedly_is_harmless(autojump_clock):
     def pause():
         for _ in range(100):
             get_ctx().disable_monitoring()
@@ -200,7 +200,7 @@ async def test_t102_disabling_again_and_again_is_harmless(autojump_clock):
         assert np.diff(times(frames[36:])) == exactly(1 / 12)
 
 
-async def test_t103_a_backlog_is_worked_off(autojump_clock):
+async def test_a_backlog_raises_the_rate_until_it_is_gone(autojump_clock):
     def script(self):
         get_ctx().emit_block(block(*[1] * 12))
         time.sleep(0.5)  # eight are shown, the ninth is on screen, three wait
@@ -213,7 +213,7 @@ async def test_t103_a_backlog_is_worked_off(autojump_clock):
 
 
 @pytest.mark.parametrize(("seconds", "fps"), [(0.01, 60), (30.0, 1)])
-async def test_decision_9_the_rate_is_clamped(autojump_clock, seconds, fps):
+async def test_the_rate_is_clamped(autojump_clock, seconds, fps):
     def script(self):
         for _ in range(4):
             get_ctx().emit_block(block(1, 1))
@@ -238,7 +238,7 @@ async def test_a_rate_that_a_track_fixes_is_not_measured(autojump_clock):
 
 
 @IN_MEMORY_OR_FRAMED
-async def test_t105_what_is_sent_arrives_as_it_is_and_before_later_frames(autojump_clock, placement):
+async def test_a_sent_dict_arrives_unchanged_and_before_later_frames(autojump_clock, placement):
     def script(self):
         get_ctx().send({"type": "progress", "data": {"frames_generated": 12, "by": np.float32(0.5)}})
         get_ctx().send({"level": 3})
@@ -257,7 +257,7 @@ async def test_t105_what_is_sent_arrives_as_it_is_and_before_later_frames(autoju
         ]  # fmt: skip
 
 
-async def test_t106_a_command_in_mid_block_changes_the_next_block(autojump_clock):
+async def test_a_command_in_mid_block_changes_the_next_block(autojump_clock):
     def script(self):
         while not get_ctx().should_stop():
             get_ctx().emit_block(block(*[self.value] * 4))
@@ -272,7 +272,7 @@ async def test_t106_a_command_in_mid_block_changes_the_next_block(autojump_clock
         assert [frame.step for frame in frames] == [0] * 4 + [1] * 4
 
 
-async def test_decision_16_sessions_on_one_thread_handlers_on_another(autojump_clock):
+async def test_sessions_run_on_one_thread_and_handlers_on_another(autojump_clock):
     def script(self):
         get_ctx().emit_block(picture(1))
         wait_for_stop()
@@ -348,7 +348,7 @@ async def test_a_handler_that_emits_may_wait_for_room(autojump_clock):
 
 
 @pytest.mark.parametrize("leaving", ["close", "vanish"])
-async def test_t107_should_stop_turns_true_when_the_client_leaves_and_stays_so(autojump_clock, leaving):
+async def test_should_stop_turns_true_when_the_client_leaves_and_stays_true(autojump_clock, leaving):
     seen = []
 
     def script(self):
@@ -379,7 +379,7 @@ async def test_t107_should_stop_turns_true_when_the_client_leaves_and_stays_so(a
                 pytest.fail("a frame of a past session was shown")
 
 
-async def test_t108_a_session_that_waits_for_input_makes_room_for_the_next(autojump_clock):
+async def test_a_session_that_waits_for_input_makes_room_for_the_next(autojump_clock):
     def script(self):
         while not self.value:
             if get_ctx().should_stop():
@@ -397,7 +397,7 @@ async def test_t108_a_session_that_waits_for_input_makes_room_for_the_next(autoj
             assert shown(await client.take(1)) == [8]
 
 
-async def test_t109_the_model_is_made_once_and_the_second_user_sees_what_the_first_saw(autojump_clock):
+async def test_the_model_is_made_once_and_the_second_user_sees_what_the_first_saw(autojump_clock):
     made = []
 
     class Warm(VideoModel):
@@ -418,7 +418,7 @@ async def test_t109_the_model_is_made_once_and_the_second_user_sees_what_the_fir
     assert made == [3]
 
 
-async def test_t110_a_session_that_raises_ends_and_the_next_is_served(autojump_clock, caplog):
+async def test_a_session_that_raises_ends_and_the_next_is_served(autojump_clock, caplog):
     def script(self):
         get_ctx().emit_block(picture(1))
         if not self.value:
@@ -450,7 +450,7 @@ async def test_a_session_that_returns_is_done(autojump_clock):
             pass
 
 
-async def test_t112_a_session_that_does_not_stop_is_reported_and_the_next_client_told_why_it_waits(autojump_clock, caplog):
+async def test_a_session_that_does_not_stop_is_reported_and_the_next_client_learns_why_it_waits(autojump_clock, caplog):
     def script(self):
         get_ctx().emit_block(picture(1))
         time.sleep(60)  # as a loop that never asks should_stop()
@@ -476,7 +476,7 @@ async def test_t112_a_session_that_does_not_stop_is_reported_and_the_next_client
 # ---- get_ctx ---------------------------------------------------------------------------------------------------------
 
 
-async def test_t111_there_is_no_context_outside_a_session(autojump_clock):
+async def test_there_is_no_context_outside_a_session(autojump_clock):
     def outside():
         with pytest.raises(RuntimeError, match=r"get_ctx\(\)"):
             get_ctx()

@@ -1,4 +1,4 @@
-"""Rows T1 to T16: what `inference()` may be, and what it may yield."""
+"""Which forms `inference()` may have, and what it may yield."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class State(InputState):
 
 
 @in_all_placements
-async def test_t01_a_plain_generator_delivers_frames(placement: dict[str, Any], autojump_clock: object) -> None:
+async def test_a_plain_generator_delivers_frames(placement: dict[str, Any], autojump_clock: object) -> None:
     class Model(ReactorPipeline):
         state: State
 
@@ -37,7 +37,7 @@ async def test_t01_a_plain_generator_delivers_frames(placement: dict[str, Any], 
 
 
 @in_all_placements
-async def test_t02_an_async_generator_delivers_frames_and_may_await(
+async def test_an_async_generator_delivers_frames_and_may_await(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(ReactorPipeline):
@@ -80,7 +80,7 @@ class AssignedFunction(ReactorPipeline):
 
 
 @pytest.mark.parametrize("model", [PlainFunction, Coroutine, NoInference, AssignedFunction])
-async def test_t03_an_inference_that_is_no_generator_stops_the_start(
+async def test_an_inference_that_is_no_generator_stops_the_start(
     model: type[ReactorPipeline], autojump_clock: object
 ) -> None:
     with pytest.raises(ModelFailed) as failed:
@@ -111,7 +111,7 @@ class Bare(ReactorPipeline):
 
 
 @in_all_placements
-async def test_t04_a_wrapped_frame_arrives_as_it_is_on_its_track(
+async def test_a_wrapped_frame_arrives_unchanged_on_its_track(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     async with open_session(Wrapped, step_cost=0.25, **placement) as client:
@@ -121,7 +121,7 @@ async def test_t04_a_wrapped_frame_arrives_as_it_is_on_its_track(
     assert np.array_equal(frame.data, striped())
 
 
-async def test_t05_a_bare_frame_is_the_same_as_a_wrapped_one(autojump_clock: object) -> None:
+async def test_a_bare_frame_is_the_same_as_a_wrapped_one(autojump_clock: object) -> None:
     async with open_session(Wrapped, step_cost=0.25) as client:
         (wrapped,) = await client.take()
     async with open_session(Bare, step_cost=0.25) as client:
@@ -130,7 +130,7 @@ async def test_t05_a_bare_frame_is_the_same_as_a_wrapped_one(autojump_clock: obj
     assert (bare.track, bare.seq, bare.pts, bare.step) == (wrapped.track, wrapped.seq, wrapped.pts, wrapped.step)
 
 
-async def test_t06_a_bare_frame_for_two_tracks_is_ambiguous(autojump_clock: object) -> None:
+async def test_a_bare_frame_from_a_model_with_two_tracks_is_ambiguous(autojump_clock: object) -> None:
     class Both(Output):
         left: Video
         right: Video
@@ -146,7 +146,7 @@ async def test_t06_a_bare_frame_for_two_tracks_is_ambiguous(autojump_clock: obje
             await client.take()
 
 
-async def test_t06_a_bare_frame_for_two_output_classes_is_ambiguous(autojump_clock: object) -> None:
+async def test_a_bare_frame_for_two_output_classes_is_ambiguous(autojump_clock: object) -> None:
     class One(Output):
         one: Video
 
@@ -164,7 +164,7 @@ async def test_t06_a_bare_frame_for_two_output_classes_is_ambiguous(autojump_clo
             await client.take()
 
 
-async def test_t06_an_output_annotation_takes_the_ambiguity_away(autojump_clock: object) -> None:
+async def test_an_output_annotation_takes_the_ambiguity_away(autojump_clock: object) -> None:
     class One(Output):
         one: Video
 
@@ -189,7 +189,7 @@ def batch(first: int, count: int) -> np.ndarray:
 
 
 @in_all_placements
-async def test_t07_batch_is_played_one_frame_per_interval(placement: dict[str, Any], autojump_clock: object) -> None:
+async def test_a_batch_is_played_one_frame_per_interval(placement: dict[str, Any], autojump_clock: object) -> None:
     class Model(ReactorPipeline):
         state: State
         fps = 8
@@ -206,7 +206,7 @@ async def test_t07_batch_is_played_one_frame_per_interval(placement: dict[str, A
     assert [frame.step for frame in frames] == [i // 4 for i in range(12)]
 
 
-async def test_t07_a_batch_larger_than_the_buffer_loses_nothing(autojump_clock: object) -> None:
+async def test_a_batch_larger_than_the_buffer_loses_no_frame(autojump_clock: object) -> None:
     class Model(ReactorPipeline):
         state: State
         fps = 8
@@ -222,7 +222,7 @@ async def test_t07_a_batch_larger_than_the_buffer_loses_nothing(autojump_clock: 
     assert [frame.pts for frame in frames] == [0.25 + i / 8 for i in range(12)]
 
 
-async def test_t08_a_batch_of_one_is_one_frame(autojump_clock: object) -> None:
+async def test_a_batch_of_one_is_one_frame(autojump_clock: object) -> None:
     class Model(ReactorPipeline):
         state: State
 
@@ -237,7 +237,7 @@ async def test_t08_a_batch_of_one_is_one_frame(autojump_clock: object) -> None:
     assert [frame.pts for frame in frames] == [0.25, 0.5, 0.75]
 
 
-async def test_t09_an_empty_batch_is_no_frame_and_no_error(autojump_clock: object) -> None:
+async def test_an_empty_batch_is_no_frame_and_no_error(autojump_clock: object) -> None:
     class Model(ReactorPipeline):
         state: State
 
@@ -259,7 +259,7 @@ NOTHING = pytest.mark.parametrize("nothing", [Idle, Idle(), None], ids=["Idle", 
 
 
 @NOTHING
-async def test_t10_t11_idle_and_none_deliver_no_frame_and_commands_are_handled(
+async def test_idle_and_none_deliver_no_frame_and_commands_are_handled(
     nothing: object, autojump_clock: object
 ) -> None:
     class Model(ReactorPipeline):
@@ -283,7 +283,7 @@ async def test_t10_t11_idle_and_none_deliver_no_frame_and_commands_are_handled(
 
 
 @NOTHING
-async def test_t12_an_idle_generator_is_asked_about_fifty_times_a_second(
+async def test_an_idle_generator_is_resumed_about_fifty_times_a_second(
     nothing: object, autojump_clock: object
 ) -> None:
     class Model(ReactorPipeline):
@@ -306,7 +306,7 @@ async def test_t12_an_idle_generator_is_asked_about_fifty_times_a_second(
     assert ticks == 67
 
 
-async def test_t12_an_idle_generator_is_asked_at_once_when_a_command_comes(autojump_clock: object) -> None:
+async def test_an_idle_generator_is_resumed_at_once_when_a_command_comes(autojump_clock: object) -> None:
     class Model(ReactorPipeline):
         state: State
 
@@ -325,7 +325,7 @@ async def test_t12_an_idle_generator_is_asked_at_once_when_a_command_comes(autoj
         assert server.model.asked[-2:] == [(pytest.approx(0.06), False), (0.0625, True)]
 
 
-async def test_t13_idle_steps_do_not_influence_the_rate(autojump_clock: object) -> None:
+async def test_idle_steps_do_not_influence_the_rate(autojump_clock: object) -> None:
     class Model(ReactorPipeline):
         state: State
         fps = 50
@@ -356,7 +356,7 @@ PLACE = r" \(at \S+test_generator_forms\.py:\d+\)"
 
 
 @pytest.mark.parametrize(("value", "name"), [(5, "int"), ("frame", "str"), (b"", "bytes"), ([1], "list")])
-async def test_t14_a_yield_of_another_kind_ends_the_session(value: object, name: str, autojump_clock: object) -> None:
+async def test_a_yield_of_another_kind_ends_the_session(value: object, name: str, autojump_clock: object) -> None:
     class Model(ReactorPipeline):
         state: State
 
@@ -369,7 +369,7 @@ async def test_t14_a_yield_of_another_kind_ends_the_session(value: object, name:
         assert client.ended == "model_error"
 
 
-async def test_t15_none_for_a_track_is_an_error_that_names_the_track(autojump_clock: object) -> None:
+async def test_none_for_a_track_is_an_error_that_names_the_track(autojump_clock: object) -> None:
     class Model(ReactorPipeline):
         state: State
 
@@ -397,7 +397,7 @@ async def test_t15_none_for_a_track_is_an_error_that_names_the_track(autojump_cl
     ],
     ids=["float32", "four-channels", "2-D", "5-D", "channels-first", "no-rows", "int16"],
 )
-async def test_t16_a_frame_that_does_not_fit_is_refused_before_anything_is_sent(
+async def test_a_frame_that_does_not_fit_is_refused_before_anything_is_sent(
     frame: np.ndarray, given: str, autojump_clock: object
 ) -> None:
     class Both(Output):

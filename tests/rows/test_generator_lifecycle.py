@@ -1,4 +1,4 @@
-"""Rows T17 to T32: when a generator is made, resumed and closed, and what reaches whom when it ends."""
+"""When a generator is made, resumed and closed, and what its end leaves to the clients."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Plain(Logged):
 
 
 @in_all_placements
-async def test_t17_without_a_client_nothing_is_generated(placement: dict[str, Any], autojump_clock: object) -> None:
+async def test_without_a_client_nothing_is_generated(placement: dict[str, Any], autojump_clock: object) -> None:
     async with open_server(Plain, step_cost=0.25, **placement) as server:
         await trio.sleep(10)
         assert server.model.log == []
@@ -65,7 +65,7 @@ async def test_t17_without_a_client_nothing_is_generated(placement: dict[str, An
 
 
 @in_all_placements
-async def test_t18_the_generator_begins_after_connected_has_ended(
+async def test_the_generator_begins_after_connected_has_ended(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Plain):
@@ -85,7 +85,7 @@ async def test_t18_the_generator_begins_after_connected_has_ended(
 
 @in_all_placements
 @pytest.mark.parametrize("leave", ["close", "vanish"])
-async def test_t19_finally_runs_once_and_before_the_next_generator(
+async def test_finally_runs_once_and_before_the_next_generator(
     leave: str, placement: dict[str, Any], autojump_clock: object
 ) -> None:
     async with open_server(Plain, step_cost=0.25, **placement) as server:
@@ -104,7 +104,7 @@ async def test_t19_finally_runs_once_and_before_the_next_generator(
     # 0.75 and 1.25: the step that ran when the client left ends first, as a forward pass cannot be interrupted
 
 
-async def test_t19_a_generator_at_its_yield_is_closed_at_the_moment_the_client_leaves(autojump_clock: object) -> None:
+async def test_a_generator_at_its_yield_is_closed_at_the_moment_the_client_leaves(autojump_clock: object) -> None:
     class Model(Plain):
         state: State
         fps = 1
@@ -118,7 +118,7 @@ async def test_t19_a_generator_at_its_yield_is_closed_at_the_moment_the_client_l
 
 
 @in_all_placements
-async def test_t20_an_async_finally_may_await(placement: dict[str, Any], autojump_clock: object) -> None:
+async def test_an_async_finally_may_await(placement: dict[str, Any], autojump_clock: object) -> None:
     class Model(Logged):
         state: State
 
@@ -142,7 +142,7 @@ async def test_t20_an_async_finally_may_await(placement: dict[str, Any], autojum
 
 
 @in_all_placements
-async def test_t20_an_async_finally_that_takes_too_long_is_cut_and_reported(
+async def test_an_async_finally_that_takes_too_long_is_cut_and_reported(
     placement: dict[str, Any], autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Model(Logged):
@@ -178,7 +178,7 @@ async def test_t20_an_async_finally_that_takes_too_long_is_cut_and_reported(
 
 
 @in_all_placements
-async def test_t21_a_generator_that_returns_is_made_anew_and_attributes_survive(
+async def test_a_generator_that_returns_is_restarted_and_attributes_survive(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Logged):
@@ -205,7 +205,7 @@ async def test_t21_a_generator_that_returns_is_made_anew_and_attributes_survive(
 
 
 @in_all_placements
-async def test_t22_a_restarted_generator_finds_what_the_client_has_set(
+async def test_a_restarted_generator_finds_the_values_that_the_client_set(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Logged):
@@ -223,7 +223,7 @@ async def test_t22_a_restarted_generator_finds_what_the_client_has_set(
 
 
 @in_all_placements
-async def test_t23_a_generator_without_a_yield_starves_nobody(
+async def test_a_generator_without_a_yield_starves_nothing_else(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Logged):
@@ -252,7 +252,7 @@ async def test_t23_a_generator_without_a_yield_starves_nobody(
 
 @in_all_placements
 @pytest.mark.parametrize("checkpoints", [0, 1, 5])
-async def test_t24_no_generator_is_made_if_the_client_leaves_as_one_returns(
+async def test_no_generator_is_made_if_the_client_leaves_as_one_returns(
     checkpoints: int, placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Logged):
@@ -276,7 +276,7 @@ async def test_t24_no_generator_is_made_if_the_client_leaves_as_one_returns(
 
 
 @in_all_placements
-async def test_t25_the_next_session_begins_with_all_defaults(placement: dict[str, Any], autojump_clock: object) -> None:
+async def test_the_next_session_begins_with_all_defaults(placement: dict[str, Any], autojump_clock: object) -> None:
     class Model(Plain):
         state: State
 
@@ -297,7 +297,7 @@ async def test_t25_the_next_session_begins_with_all_defaults(placement: dict[str
 
 
 @in_all_placements
-async def test_t26_a_command_still_queued_when_the_client_leaves_is_discarded(
+async def test_a_command_still_queued_when_the_client_leaves_is_discarded(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Plain):
@@ -327,7 +327,7 @@ async def test_t26_a_command_still_queued_when_the_client_leaves_is_discarded(
 
 
 @in_all_placements
-async def test_t26_a_command_that_waits_is_answered_by_the_end_of_the_session(
+async def test_a_command_that_waits_is_answered_by_the_end_of_the_session(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     async with open_server(Plain, step_cost=1, **placement) as server, server.connect() as client:
@@ -344,7 +344,7 @@ async def test_t26_a_command_that_waits_is_answered_by_the_end_of_the_session(
 
 
 @in_all_placements
-async def test_t27_no_queued_frame_reaches_the_next_client(placement: dict[str, Any], autojump_clock: object) -> None:
+async def test_no_queued_frame_reaches_the_next_client(placement: dict[str, Any], autojump_clock: object) -> None:
     class Model(Logged):
         state: State
         fps = 4
@@ -375,7 +375,7 @@ async def test_t27_no_queued_frame_reaches_the_next_client(placement: dict[str, 
 
 @in_all_placements
 @pytest.mark.parametrize("form", ["sync", "async"])
-async def test_t28_a_frame_computed_while_the_client_left_reaches_nobody(
+async def test_a_frame_computed_while_the_client_left_reaches_no_client(
     form: str, placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Sync(Logged):
@@ -421,7 +421,7 @@ async def test_t28_a_frame_computed_while_the_client_left_reaches_nobody(
 
 
 @in_all_placements
-async def test_t28_a_step_at_an_await_is_left_at_once(placement: dict[str, Any], autojump_clock: object) -> None:
+async def test_a_step_at_an_await_is_cancelled_at_once(placement: dict[str, Any], autojump_clock: object) -> None:
     class Model(Logged):
         state: State
 
@@ -446,7 +446,7 @@ async def test_t28_a_step_at_an_await_is_left_at_once(placement: dict[str, Any],
 
 
 @in_all_placements
-async def test_t28_a_step_at_an_await_may_shield_its_cleanup(placement: dict[str, Any], autojump_clock: object) -> None:
+async def test_a_step_at_an_await_may_shield_its_cleanup(placement: dict[str, Any], autojump_clock: object) -> None:
     class Model(Logged):
         state: State
 
@@ -471,7 +471,7 @@ async def test_t28_a_step_at_an_await_may_shield_its_cleanup(placement: dict[str
 
 @in_all_placements
 @pytest.mark.parametrize("rate", [1, 2])
-async def test_t29_a_generator_held_back_by_a_full_queue_is_closed_at_once(
+async def test_a_generator_held_back_by_a_full_queue_is_closed_at_once(
     rate: int, placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Logged):
@@ -498,7 +498,7 @@ async def test_t29_a_generator_held_back_by_a_full_queue_is_closed_at_once(
 
 
 @in_all_placements
-async def test_t29_a_batch_that_waits_for_room_is_let_go_at_once(
+async def test_a_batch_that_waits_for_room_is_released_at_once(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Logged):
@@ -549,7 +549,7 @@ class Raises(Logged):
 
 
 @in_all_placements
-async def test_t30_an_exception_ends_its_session_and_not_the_server(
+async def test_an_exception_ends_its_session_and_not_the_server(
     placement: dict[str, Any], autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_server(Raises, step_cost=0.25, **placement) as server:
@@ -568,7 +568,7 @@ async def test_t30_an_exception_ends_its_session_and_not_the_server(
 
 
 @pytest.mark.parametrize("debug", [False, True])
-async def test_t30_the_text_of_the_exception_is_told_only_with_debug(debug: bool, autojump_clock: object) -> None:
+async def test_the_client_gets_the_text_of_the_exception_only_with_debug(debug: bool, autojump_clock: object) -> None:
     async with open_server(Raises, step_cost=0.25, debug=debug) as server, raw_session(server) as peer:
         bye = await peer.hear()
     message = "Boom: the secret text" if debug else "the server's log says why, and --debug shows it here"
@@ -576,7 +576,7 @@ async def test_t30_the_text_of_the_exception_is_told_only_with_debug(debug: bool
 
 
 @in_all_placements
-async def test_t30_an_exception_between_two_awaits_of_a_step_ends_its_session(
+async def test_an_exception_between_two_awaits_of_a_step_ends_its_session(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Logged):
@@ -604,7 +604,7 @@ class FinallyRaises(Logged):
 
 
 @in_all_placements
-async def test_t31_a_finally_that_raises_is_reported(
+async def test_a_finally_that_raises_is_reported(
     placement: dict[str, Any], autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_server(FinallyRaises, step_cost=0.25, **placement) as server:
@@ -624,7 +624,7 @@ async def test_t31_a_finally_that_raises_is_reported(
 
 
 @in_all_placements
-async def test_t31_a_finally_that_raises_does_not_mask_the_earlier_error(
+async def test_a_finally_that_raises_does_not_mask_the_earlier_error(
     placement: dict[str, Any], autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_server(FinallyRaises, step_cost=0.25, **placement) as server:
@@ -640,7 +640,7 @@ async def test_t31_a_finally_that_raises_does_not_mask_the_earlier_error(
         ]  # fmt: skip
 
 
-async def test_t31_a_disconnected_that_raises_does_not_keep_the_generator_from_closing(
+async def test_a_disconnected_that_raises_does_not_keep_the_generator_from_closing(
     autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Model(Plain):
@@ -664,7 +664,7 @@ async def test_t31_a_disconnected_that_raises_does_not_keep_the_generator_from_c
 
 @in_all_placements
 @pytest.mark.parametrize("form", ["sync", "async"])
-async def test_t32_a_generator_assigned_in_load_wins(
+async def test_a_generator_assigned_in_load_wins(
     form: str, placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Plain):
@@ -754,7 +754,7 @@ async def test_a_child_of_the_author_s_nursery_that_fails_ends_the_session_with_
 
 
 @pytest.mark.parametrize("options", [{}, {"thread": True}])
-async def test_t20_awaits_in_the_cleanup_of_a_step_that_was_cancelled_at_an_await_can_end(autojump_clock, options):
+async def test_awaits_in_the_cleanup_of_a_step_that_was_cancelled_at_an_await_can_end(autojump_clock, options):
     ended = []
 
     class Model(ReactorPipeline):

@@ -1,4 +1,4 @@
-"""Input tracks: rows T87 to T93 of the behaviour table, and what stands around them."""
+"""Input tracks: reading pictures and sound from the client, and the end of a read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Latest(Seen):
 
 
 @in_all_placements
-async def test_t87_latest_reads_the_newest_and_discards_the_rest(autojump_clock, placement):
+async def test_latest_reads_the_newest_and_discards_the_rest(autojump_clock, placement):
     async with open_server(Latest, step_cost=1.0, **placement) as server, server.connect() as client:
         await client.push("camera", picture(1))
         await client.take(1)  # the step with 1 has cost its second
@@ -81,7 +81,7 @@ class Oldest(Seen):
 
 
 @in_all_placements
-async def test_t88_fifo_reads_the_oldest_in_order(autojump_clock, placement):
+async def test_fifo_reads_the_oldest_in_order(autojump_clock, placement):
     async with open_server(Oldest, step_cost=0.25, **placement) as server, server.connect() as client:
         await client.push("camera", *map(picture, range(1, 8)))
         assert shown(await client.take(6)) == [1, 2, 3, 4, 5, 6]
@@ -101,7 +101,7 @@ class Impatient(Seen):
 
 
 @in_all_placements
-async def test_t89_a_timeout_is_exact_and_takes_nothing(autojump_clock, placement):
+async def test_a_timeout_is_exact_and_takes_nothing(autojump_clock, placement):
     async with open_server(Impatient, **placement) as server, server.connect() as client:
         await client.push("camera", picture(1))
         await client.take(1)
@@ -121,7 +121,7 @@ class Trying(Seen):
 
 
 @in_all_placements
-async def test_t90_try_read_leaves_what_is_too_little(autojump_clock, placement):
+async def test_try_read_takes_nothing_when_too_few_frames_wait(autojump_clock, placement):
     async with open_server(Trying, step_cost=0.25, **placement) as server, server.connect() as client:
         await client.push("camera", *map(picture, (1, 2, 3)))
         await trio.sleep(1)
@@ -147,7 +147,7 @@ class Blocked(Seen):
 
 
 @in_all_placements
-async def test_t91_a_client_that_leaves_ends_a_blocked_read_cleanly(autojump_clock, placement, caplog):
+async def test_a_client_that_leaves_ends_a_blocked_read_cleanly(autojump_clock, placement, caplog):
     with caplog.at_level(logging.WARNING):
         async with open_server(Blocked, step_cost=0.25, **placement) as server:
             async with server.connect() as client:
@@ -199,7 +199,7 @@ class Slow(Latest):
 
 
 @in_all_placements
-async def test_t92_a_past_clients_frames_are_not_readable(autojump_clock, placement):
+async def test_the_frames_of_a_past_client_are_not_readable(autojump_clock, placement):
     async with open_server(Slow, **placement) as server:
         async with server.connect() as client:
             await client.push("camera", picture(1), picture(2))
@@ -216,7 +216,7 @@ async def test_t92_a_past_clients_frames_are_not_readable(autojump_clock, placem
         assert server.runtime.metrics.drops() == {("input", "unread"): 2}
 
 
-def test_t93_one_name_for_an_input_and_an_output():
+def test_one_name_for_an_input_and_an_output_is_an_error():
     class Both(Input):
         main_video: Video
 

@@ -1,4 +1,4 @@
-"""Rows T83 to T86: messages of the model, and their place among the frames."""
+"""Messages of the model, and their order among the frames."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def wire_order(client):
 
 
 @in_all_placements
-async def test_t83_the_wire_type_is_the_class_name_in_snake_case(autojump_clock, placement):
+async def test_the_wire_type_is_the_class_name_in_snake_case(autojump_clock, placement):
     placement = {} if placement == {"thread": True} else placement
     async with open_session(Quiet, **placement) as client:
         await client.command("tell", code=404)
@@ -66,7 +66,7 @@ async def test_t83_the_wire_type_is_the_class_name_in_snake_case(autojump_clock,
 
 
 @in_all_placements
-async def test_t84_a_message_sent_before_a_yield_arrives_before_its_frame(autojump_clock, placement):
+async def test_a_message_sent_before_a_yield_arrives_before_its_frame(autojump_clock, placement):
     class Reports(ReactorPipeline):
         output: Picture
         fps = 10
@@ -91,7 +91,7 @@ async def test_t84_a_message_sent_before_a_yield_arrives_before_its_frame(autoju
 
 
 @pytest.mark.parametrize("websocket", [False, True])
-async def test_t84_also_when_the_socket_is_slow(autojump_clock, websocket):
+async def test_messages_and_frames_keep_their_order_on_a_slow_socket(autojump_clock, websocket):
     """While the client does not read, messages and frames pile up at different places; the order holds."""
 
     class Reports(ReactorPipeline):
@@ -114,7 +114,7 @@ async def test_t84_also_when_the_socket_is_slow(autojump_clock, websocket):
     assert frames[0].seq > 30, "frames were"
 
 
-async def test_t85_messages_of_one_place_arrive_in_order(autojump_clock):
+async def test_messages_of_one_sender_arrive_in_order(autojump_clock):
     async with open_session(Quiet) as client:
         await client.command("many", count=300)
         told = [(await client.next_message()).data["done"] for _ in range(300)]
@@ -122,7 +122,7 @@ async def test_t85_messages_of_one_place_arrive_in_order(autojump_clock):
 
 
 @in_all_placements
-async def test_t86_a_message_for_one_client_reaches_no_other(autojump_clock, placement):
+async def test_a_message_for_one_client_reaches_no_other(autojump_clock, placement):
     placement = {} if placement == {"thread": True} else placement
     async with open_server(Quiet, **placement) as server:
         async with server.connect() as client, server.connect(role="viewer") as viewer:
@@ -136,7 +136,7 @@ async def test_t86_a_message_for_one_client_reaches_no_other(autojump_clock, pla
             assert waiting.cancelled_caught
 
 
-async def test_t86_a_client_that_has_left_is_sent_nothing(autojump_clock):
+async def test_a_client_that_has_left_is_sent_nothing(autojump_clock):
     class Remembers(ReactorModel):
         def load(self, config):
             self.known = []

@@ -1,4 +1,4 @@
-"""Rows T71 to T82, and decisions 9 to 14 of the contract, in exact virtual time: seconds, from the session's begin."""
+"""Pacing in exact virtual time: rate, buffer, lateness, sound, and slow clients. Seconds count from the session's begin."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def gaps(frames):
 # ---- rate ------------------------------------------------------------------------------------------------------------
 
 
-def test_t71_thirty_frames_a_second_and_four_places_unless_declared():
+def test_thirty_frames_a_second_and_four_places_unless_declared():
     assert (ReactorModel.fps, ReactorModel.buffer_size) == (30, 4)
     assert (Counting.fps, Counting.buffer_size, Counting.max_fps) == (30, 4, 60)
 
 
-async def test_t71_an_undeclared_rate_is_thirty_until_a_step_was_timed(autojump_clock):
+async def test_an_undeclared_rate_is_thirty_until_a_step_was_timed(autojump_clock):
     async with open_server(Counting, step_cost=0.25) as server:
         assert server.model.output_buffer.fps == 30
         async with server.connect() as client:
@@ -96,7 +96,7 @@ async def test_t71_an_undeclared_rate_is_thirty_until_a_step_was_timed(autojump_
 
 
 @in_all_placements
-async def test_t72_ten_seconds_at_24_fps_are_240_even_frames(autojump_clock, placement):
+async def test_ten_seconds_at_24_fps_are_240_even_frames(autojump_clock, placement):
     class Film(Counting):
         fps = 24
 
@@ -108,7 +108,7 @@ async def test_t72_ten_seconds_at_24_fps_are_240_even_frames(autojump_clock, pla
     assert shown(frames) == list(range(245))
 
 
-async def test_t73_set_fps_sets_the_next_interval(autojump_clock):
+async def test_set_fps_sets_the_next_interval(autojump_clock):
     class Fast(Counting):
         fps = 20
 
@@ -120,7 +120,7 @@ async def test_t73_set_fps_sets_the_next_interval(autojump_clock):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, math.nan, math.inf, -math.inf])
-async def test_t74_a_rate_that_is_none_is_refused(autojump_clock, wrong):
+async def test_set_fps_refuses_zero_negative_and_non_finite_rates(autojump_clock, wrong):
     async def script(model):
         with pytest.raises(ValueError, match="finite number above 0"):
             model.output_buffer.set_fps(wrong)
@@ -135,7 +135,7 @@ async def test_t74_a_rate_that_is_none_is_refused(autojump_clock, wrong):
 
 
 @pytest.mark.parametrize(("declared", "rate"), [(None, 20), (25, 20), (12.5, 12.5)])
-async def test_t75_half_a_second_for_ten_frames_is_twenty_a_second(autojump_clock, declared, rate):
+async def test_half_a_second_for_ten_frames_is_twenty_a_second(autojump_clock, declared, rate):
     class Reports(ReactorModel):
         output: Picture
         if declared is not None:
@@ -155,7 +155,7 @@ async def test_t75_half_a_second_for_ten_frames_is_twenty_a_second(autojump_cloc
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-12])
-async def test_t76_no_compute_time_at_all_is_a_finite_rate(autojump_clock, seconds):
+async def test_a_compute_time_of_zero_gives_a_finite_rate(autojump_clock, seconds):
     class Instant(ReactorModel):
         output: Picture
 
@@ -175,7 +175,7 @@ async def test_t76_no_compute_time_at_all_is_a_finite_rate(autojump_clock, secon
     ("declared", "cost", "rate"),
     [(10, 0.25, 4), (10, 0.01, 10), (None, 0.25, 4), (None, 0.02, 50), (None, 0.001, 60), (None, 5, 1), (0.5, 5, 0.5)],
 )
-async def test_t77_a_declared_rate_caps_and_never_raises(autojump_clock, declared, cost, rate):
+async def test_a_declared_rate_is_a_maximum_and_never_raises_the_rate(autojump_clock, declared, cost, rate):
     class Steady(Counting):
         if declared is not None:
             fps = declared
@@ -186,7 +186,7 @@ async def test_t77_a_declared_rate_caps_and_never_raises(autojump_clock, declare
         assert gaps(frames[2:]) == pytest.approx(max(1 / rate, cost), abs=2e-6)
 
 
-async def test_decision_9_the_first_step_is_provisional_the_second_replaces_it_and_the_rest_are_smoothed(autojump_clock):
+async def test_the_first_step_is_provisional_the_second_replaces_it_and_the_rest_are_smoothed(autojump_clock):
     costs = [0.5, 0.25, 0.125, 0.125, 0.375]
     expected = [0.5, 0.25]
     for cost in costs[2:]:
@@ -196,14 +196,14 @@ async def test_decision_9_the_first_step_is_provisional_the_second_replaces_it_a
         assert server.model.rates[:6] == pytest.approx([30, *(1 / seconds for seconds in expected)])
 
 
-async def test_decision_9_time_spent_waiting_for_room_is_no_compute_time(autojump_clock):
+async def test_time_spent_waiting_for_room_is_no_compute_time(autojump_clock):
     async with open_server(Counting, step_cost=0.01, fps=2) as server, server.connect() as client:
         frames = await client.take(20)
         assert gaps(frames) == pytest.approx(0.5)
         assert set(server.model.rates) == {2}
 
 
-async def test_decision_9_set_fps_holds_for_a_pipeline_until_its_session_ends(autojump_clock):
+async def test_set_fps_holds_for_a_pipeline_until_its_session_ends(autojump_clock):
     class Declared(Counting):
         fps = 10
 
@@ -216,7 +216,7 @@ async def test_decision_9_set_fps_holds_for_a_pipeline_until_its_session_ends(au
             assert gaps(await client.take(20)) == pytest.approx(0.1, abs=2e-6)
 
 
-async def test_decision_9_set_fps_of_a_run_loop_holds_until_the_next_call(autojump_clock):
+async def test_set_fps_of_a_run_loop_holds_until_the_next_call(autojump_clock):
     class Goes(Script):
         async def run(self):
             while True:
@@ -240,7 +240,7 @@ async def test_decision_9_set_fps_of_a_run_loop_holds_until_the_next_call(autoju
         (0.25, 50, 0.25),  # it should have gone more than an interval earlier: the schedule starts anew
     ],
 )
-async def test_decision_9_set_fps_retimes_what_is_shown_and_queued(autojump_clock, at, fps, last):
+async def test_set_fps_retimes_the_shown_frame_and_the_queued_ones(autojump_clock, at, fps, last):
     async def script(model):
         await model.emit(batch(0, 1, 2, 3, 4))
         await trio.sleep_until(at)
@@ -251,7 +251,7 @@ async def test_decision_9_set_fps_retimes_what_is_shown_and_queued(autojump_cloc
         assert times(await client.take(5)) == pytest.approx([0, 0.1, 0.2, last, last + 1 / fps])
 
 
-async def test_decision_17_a_run_loop_that_reports_nothing_plays_at_its_declared_rate_or_thirty(autojump_clock):
+async def test_a_run_loop_that_reports_nothing_plays_at_its_declared_rate_or_thirty(autojump_clock):
     class Undeclared(ReactorModel):
         output: Picture
 
@@ -269,7 +269,7 @@ async def test_decision_17_a_run_loop_that_reports_nothing_plays_at_its_declared
 # ---- lateness --------------------------------------------------------------------------------------------------------
 
 
-async def test_t78_who_is_late_by_several_intervals_starts_anew_from_now(autojump_clock):
+async def test_a_model_that_is_late_by_several_intervals_restarts_the_schedule_from_now(autojump_clock):
     async def script(model):
         await model.emit(batch(0, 1))
         await trio.sleep_until(1.05)
@@ -280,7 +280,7 @@ async def test_t78_who_is_late_by_several_intervals_starts_anew_from_now(autojum
 
 
 @in_all_placements
-async def test_t78_one_slow_step_moves_the_schedule_once(autojump_clock, placement):
+async def test_one_slow_step_moves_the_schedule_once(autojump_clock, placement):
     class Steady(Counting):
         fps = 4
 
@@ -289,7 +289,7 @@ async def test_t78_one_slow_step_moves_the_schedule_once(autojump_clock, placeme
         assert gaps(await client.take(12)) == pytest.approx([0.25] * 4 + [0.4375] + [0.25] * 6)
 
 
-async def test_t79_nothing_emitted_nothing_shown_and_no_black_frame(autojump_clock):
+async def test_a_silent_model_causes_no_frame_and_no_black_frame(autojump_clock):
     async def script(model):
         await model.emit(picture(200))
         await trio.sleep(60)
@@ -306,7 +306,7 @@ async def test_t79_nothing_emitted_nothing_shown_and_no_black_frame(autojump_clo
 
 
 @in_all_placements
-async def test_t80_no_black_frame_at_the_border_of_two_sessions(autojump_clock, placement):
+async def test_no_black_frame_at_the_border_of_two_sessions(autojump_clock, placement):
     class Bright(ReactorPipeline):
         output: Picture
         fps = 10
@@ -331,7 +331,7 @@ async def test_t80_no_black_frame_at_the_border_of_two_sessions(autojump_clock, 
 # ---- buffers ---------------------------------------------------------------------------------------------------------
 
 
-async def test_decision_10_a_fast_pipeline_starts_each_step_just_in_time(autojump_clock):
+async def test_a_fast_pipeline_starts_each_step_just_in_time(autojump_clock):
     class Fast(Counting):
         fps = 4
         buffer_size = 100
@@ -345,7 +345,7 @@ async def test_decision_10_a_fast_pipeline_starts_each_step_just_in_time(autojum
 
 
 @pytest.mark.parametrize("placement", ["inline", "thread"])
-async def test_decision_10_a_steady_model_is_asked_as_late_as_it_can_be(autojump_clock, placement):
+async def test_a_steady_model_is_resumed_as_late_as_possible(autojump_clock, placement):
     class Fast(Counting):
         fps = 4
 
@@ -357,7 +357,7 @@ async def test_decision_10_a_steady_model_is_asked_as_late_as_it_can_be(autojump
     assert leads[20:] == pytest.approx(0.125 + LEAST)
 
 
-async def test_decision_10_a_step_that_took_longer_is_remembered_and_forgotten(autojump_clock):
+async def test_a_step_that_took_longer_is_remembered_and_forgotten(autojump_clock):
     class Fast(Counting):
         fps = 4
 
@@ -373,14 +373,14 @@ async def test_decision_10_a_step_that_took_longer_is_remembered_and_forgotten(a
     assert gaps(frames)[20:] == pytest.approx(1 / 4)
 
 
-async def test_decision_10_a_slow_pipeline_never_waits(autojump_clock):
+async def test_a_slow_pipeline_never_waits(autojump_clock):
     async with open_server(Counting, step_cost=0.25, fps=30) as server, server.connect() as client:
         frames = await client.take(8)
         assert server.model.begins[:8] == [n / 4 for n in range(8)]
         assert times(frames) == [(n + 1) / 4 for n in range(8)]
 
 
-async def test_decision_10_buffer_size_is_a_ceiling(autojump_clock):
+async def test_buffer_size_is_a_ceiling(autojump_clock):
     class FrameRateCap(Counting):
         fps = 4
         buffer_size = 1
@@ -393,7 +393,7 @@ async def test_decision_10_buffer_size_is_a_ceiling(autojump_clock):
 
 
 @pytest.mark.parametrize("kind", ["pipeline", "run loop"])
-async def test_decision_11_a_batch_larger_than_the_buffer_loses_nothing(autojump_clock, kind):
+async def test_a_batch_larger_than_the_buffer_loses_nothing(autojump_clock, kind):
     async def script(model):
         for first in (0, 10, 20):
             await model.emit(batch(*range(first, first + 10)))
@@ -411,7 +411,7 @@ async def test_decision_11_a_batch_larger_than_the_buffer_loses_nothing(autojump
 
 
 @pytest.mark.parametrize("black", [True, False])
-async def test_decision_12_flush_makes_one_black_frame_and_clear_makes_none(autojump_clock, black):
+async def test_flush_makes_one_black_frame_and_clear_makes_none(autojump_clock, black):
     """Frames of a second batch wait for room: both calls drop what is queued and what waits, and count it."""
 
     async def script(model):
@@ -446,7 +446,7 @@ async def test_what_waits_for_room_when_its_session_ends_is_counted(autojump_clo
         assert server.runtime.metrics.drops() == {("buffer", "session_over"): 16}
 
 
-async def test_decision_12_flush_without_a_picture_yet_is_black_at_720p(autojump_clock):
+async def test_flush_before_the_first_picture_is_black_at_720p(autojump_clock):
     async def script(model):
         model.output_buffer.flush()
 
@@ -456,7 +456,7 @@ async def test_decision_12_flush_without_a_picture_yet_is_black_at_720p(autojump
         assert not frame.data.any()
 
 
-async def test_decision_12_flush_without_a_session_does_nothing(autojump_clock):
+async def test_flush_without_a_session_does_nothing(autojump_clock):
     async def script(model):
         await model.emit(picture(9))
 
@@ -498,7 +498,7 @@ class Talks(ReactorModel):
         await trio.sleep_forever()
 
 
-async def test_t81_audio_is_split_evenly_and_sets_the_duration(autojump_clock):
+async def test_audio_is_split_evenly_and_sets_the_duration(autojump_clock):
     async with open_session(Talks, config={"chunks": [(3, 1000), (2, 501)]}) as client:
         sounds = await client.take(5, track="sound")
         pictures = await client.take(5, track="picture")
@@ -508,7 +508,7 @@ async def test_t81_audio_is_split_evenly_and_sets_the_duration(autojump_clock):
     assert shown(pictures) == [0, 1, 2, 0, 1]
 
 
-async def test_t82_two_tracks_with_different_numbers_of_frames_are_an_error_that_names_both(autojump_clock):
+async def test_two_tracks_with_different_numbers_of_frames_are_an_error_that_names_both(autojump_clock):
     class Uneven(ReactorPipeline):
         output: Duo
 
@@ -521,7 +521,7 @@ async def test_t82_two_tracks_with_different_numbers_of_frames_are_an_error_that
     assert isinstance(raised.value, OutputError)
 
 
-async def test_decision_14_sound_is_not_dropped_with_a_picture(autojump_clock):
+async def test_sound_is_not_dropped_with_a_picture(autojump_clock):
     async with open_server(Talks, config={"chunks": [(1, 100)] * 50}) as server, server.connect() as client:
         await trio.sleep(0.05)
         client.stall()
@@ -542,7 +542,7 @@ class Endless(Counting):
     fps = 10
 
 
-async def test_decision_12_a_late_viewer_is_given_the_last_picture_at_once(autojump_clock):
+async def test_a_late_viewer_gets_the_last_picture_at_once(autojump_clock):
     async def script(model):
         await model.emit(picture(42))
 
@@ -559,7 +559,7 @@ async def test_decision_12_a_late_viewer_is_given_the_last_picture_at_once(autoj
             assert abs(shown([encoded])[0] - 42) <= 2
 
 
-async def test_decision_13_a_slow_client_gets_the_newest_only_and_the_model_is_not_held(autojump_clock):
+async def test_a_slow_client_gets_the_newest_only_and_the_model_is_not_held(autojump_clock):
     async with open_server(Endless, step_cost=0.01) as server:
         async with server.connect() as client, server.connect(role="viewer") as viewer:
             both = await client.take(5), await viewer.take(5)
@@ -576,7 +576,7 @@ async def test_decision_13_a_slow_client_gets_the_newest_only_and_the_model_is_n
             assert late[2].data[0, 0, 0] == 54
 
 
-async def test_decision_13_hold_is_the_other_choice(autojump_clock):
+async def test_with_hold_the_model_waits_for_a_slow_client(autojump_clock):
     async with open_server(Endless, step_cost=0.01, slow_client="hold") as server, server.connect() as client:
         await client.take(5)
         client.stall()
@@ -590,7 +590,7 @@ async def test_decision_13_hold_is_the_other_choice(autojump_clock):
         assert server.runtime.metrics.drops() == {}
 
 
-async def test_decision_14_sound_that_waits_for_the_model_is_counted_as_underrun(autojump_clock):
+async def test_sound_that_waits_for_the_model_is_counted_as_underrun(autojump_clock):
     class Speaking(Output):
         picture: Video
         voice: Audio

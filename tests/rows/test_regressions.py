@@ -1,4 +1,4 @@
-"""Bugs that other runtimes of this kind have had, by their number in our list; none may come here."""
+"""Bugs that other runtimes of this kind have had. None of them may appear here."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def gaps(frames):
     return np.diff([frame.pts for frame in frames])
 
 
-async def test_regression_01_29_frames_at_once_into_ten_places_lose_nothing(autojump_clock):
-    """Regression 1: a batch larger than the queue loses nothing."""
+async def test_29_frames_at_once_into_ten_places_lose_nothing(autojump_clock):
+    """A batch larger than the queue loses nothing."""
     class Chunks(ReactorPipeline):
         output: Picture
         fps = 25
@@ -82,8 +82,7 @@ async def test_regression_01_29_frames_at_once_into_ten_places_lose_nothing(auto
         assert server.runtime.metrics.drops() == {}
 
 
-async def test_regression_02_a_flush_in_mid_batch_leaves_no_old_frame(autojump_clock):
-    """Regression 2: after a flush in mid-batch no old frame is shown."""
+async def test_a_flush_in_mid_batch_leaves_no_old_frame(autojump_clock):
     class Scenes(ReactorModel):
         output: Picture
         fps = 10
@@ -110,8 +109,8 @@ async def test_regression_02_a_flush_in_mid_batch_leaves_no_old_frame(autojump_c
 
 
 @pytest.mark.parametrize("role", ["viewer", "control"])
-async def test_regression_03_a_handshake_that_ends_after_the_session_or_the_server_is_refused(autojump_clock, role):
-    """Regression 3: a connection whose handshake ends after the session did is refused."""
+async def test_a_handshake_that_ends_after_the_session_or_the_server_is_refused(autojump_clock, role):
+    """A connection whose handshake ends after the session did is refused."""
     async with open_server(Steady) as server:
         request = Request(
             method="GET", path="/ws", query={"role": role, "video": "raw"}, host="127.0.0.1", authority="127.0.0.1",
@@ -133,8 +132,8 @@ async def test_regression_03_a_handshake_that_ends_after_the_session_or_the_serv
 
 
 @in_all_placements
-async def test_regression_04_a_model_that_crashes_while_it_streams_tells_its_clients(autojump_clock, placement):
-    """Regression 4: a model that crashes while it streams: its clients are told, and health says what is true."""
+async def test_a_model_that_crashes_while_it_streams_tells_its_clients(autojump_clock, placement):
+    """When a model crashes while it streams, its clients get the reason, and `/health` reports the failure."""
     class Crashes(Steady):
         def inference(self):
             yield picture(1)
@@ -154,8 +153,8 @@ async def test_regression_04_a_model_that_crashes_while_it_streams_tells_its_cli
 
 
 @in_all_placements
-async def test_regression_05_a_slow_reader_costs_no_memory_and_no_other_client(autojump_clock, placement):
-    """Regression 5: a slow reader: memory stays flat and other clients notice nothing."""
+async def test_a_slow_reader_costs_no_memory_and_no_other_client(autojump_clock, placement):
+    """A slow reader: memory stays flat and other clients notice nothing."""
     alive = []
 
     class Promises(Steady):
@@ -188,8 +187,8 @@ class Wide(Steady):
 
 
 @pytest.mark.parametrize("thread", [False, True])
-async def test_regression_05_on_a_thin_link(autojump_clock, thread):
-    """Regression 5: on a link that carries a third of the video and stalls: memory flat, the others notice nothing."""
+async def test_a_slow_reader_on_a_thin_link_costs_no_memory_and_no_other_client(autojump_clock, thread):
+    """On a link that carries a third of the video and stalls: memory flat, the others notice nothing."""
     alive = []
 
     class Promises(Wide):
@@ -217,8 +216,7 @@ async def test_regression_05_on_a_thin_link(autojump_clock, thread):
 
 
 @pytest.mark.parametrize("websocket", [False, True])
-async def test_regression_06_a_dead_reader_is_freed_within_its_bound(autojump_clock, websocket):
-    """Regression 6: a dead reader is freed within a bound."""
+async def test_a_dead_reader_is_freed_within_its_bound(autojump_clock, websocket):
     async with open_server(Steady, websocket=websocket) as server:
         async with server.connect() as client:
             await client.take(1)
@@ -233,8 +231,8 @@ async def test_regression_06_a_dead_reader_is_freed_within_its_bound(autojump_cl
 
 
 @in_all_placements
-async def test_regression_07_what_a_long_step_made_for_a_client_that_left_is_discarded(autojump_clock, placement):
-    """Regression 7: a client leaves during a long step: the result is discarded, and the state released exactly once."""
+async def test_the_frame_of_a_long_step_for_a_client_that_left_is_discarded(autojump_clock, placement):
+    """A client leaves during a long step: the result is discarded, and the state released exactly once."""
     async with open_server(Steady, step_cost=10, **placement) as server:
         async with server.connect() as client:
             await client.command("set_level", level=99)
@@ -252,8 +250,8 @@ async def test_regression_07_what_a_long_step_made_for_a_client_that_left_is_dis
 
 
 @in_all_placements
-async def test_regression_08_a_minute_at_30_fps_drifts_by_less_than_a_frame(autojump_clock, placement):
-    """Regression 8: long runs do not drift; an hour of it is in tests/soak."""
+async def test_a_minute_at_30_fps_drifts_by_less_than_a_frame(autojump_clock, placement):
+    """Long runs do not drift; an hour of it is in tests/soak."""
     class Film(Steady):
         fps = 30
 
@@ -263,8 +261,7 @@ async def test_regression_08_a_minute_at_30_fps_drifts_by_less_than_a_frame(auto
     assert [frame.seq for frame in frames] == list(range(1801))
 
 
-async def test_regression_09_the_rate_of_a_bursty_model_is_steady_and_does_not_spiral_down(autojump_clock):
-    """Regression 9: a bursty model: the estimate of the rate is steady and does not spiral down."""
+async def test_the_rate_of_a_bursty_model_is_steady_and_does_not_spiral_down(autojump_clock):
     class Bursty(ReactorPipeline):
         output: Picture
 
@@ -286,8 +283,8 @@ async def test_regression_09_the_rate_of_a_bursty_model_is_steady_and_does_not_s
         assert np.mean(first) == pytest.approx(np.mean(second), rel=0.01), "it neither falls nor climbs"
 
 
-async def test_regression_10_a_stall_of_200_ms_is_one_late_frame_and_no_fast_forward(autojump_clock):
-    """Regression 10: a stall of 200 ms is one late frame, and nothing is played faster to catch up."""
+async def test_a_stall_of_200_ms_is_one_late_frame_and_no_fast_forward(autojump_clock):
+    """A stall of 200 ms is one late frame, and nothing is played faster to catch up."""
     class Camera(ReactorModel):
         output: Picture
         fps = 20
@@ -311,8 +308,8 @@ async def test_regression_10_a_stall_of_200_ms_is_one_late_frame_and_no_fast_for
 @in_all_placements
 @pytest.mark.parametrize("step_cost", [0.01, 1.0])
 @pytest.mark.parametrize("first", ["close", "new"])
-async def test_regression_11_of_close_and_new_at_one_instant_the_latest_wins(autojump_clock, placement, step_cost, first):
-    """Regression 11: a close and a new client in one batch of events, in either order: the new one is served."""
+async def test_of_a_close_and_a_new_client_at_one_instant_the_latest_wins(autojump_clock, placement, step_cost, first):
+    """A close and a new client in one batch of events, in either order: the new one is served."""
     async with open_server(Steady, step_cost=step_cost, **placement) as server:
         async with server.connect() as old, trio.open_nursery() as nursery:
             await old.take(2)
@@ -335,8 +332,8 @@ async def test_regression_11_of_close_and_new_at_one_instant_the_latest_wins(aut
 
 
 @in_all_placements
-async def test_regression_11_a_client_that_came_and_went_at_one_instant_is_gone(autojump_clock, placement):
-    """Regression 11: close, new and close again in one batch of events: nobody is there, and nothing is left."""
+async def test_a_client_that_came_and_went_at_one_instant_is_gone(autojump_clock, placement):
+    """A close, a new client and its close in one batch of events: no client remains, and no resource."""
     async with open_server(Steady, step_cost=1.0, **placement) as server:
         async with server.connect() as old:
             await old.take(1)
@@ -353,8 +350,7 @@ async def test_regression_11_a_client_that_came_and_went_at_one_instant_is_gone(
 
 
 @in_all_placements
-async def test_regression_12_in_a_storm_of_parameters_the_last_wins_and_each_is_answered(autojump_clock, placement):
-    """Regression 12: a storm of parameters: the last wins, none is lost, each is answered."""
+async def test_in_a_storm_of_parameters_the_last_wins_and_each_is_answered(autojump_clock, placement):
     async with open_server(Steady, step_cost=0.25, **placement) as server, server.connect() as client:
         await client.take(1)
         async with trio.open_nursery() as nursery:
@@ -372,8 +368,7 @@ async def test_regression_12_in_a_storm_of_parameters_the_last_wins_and_each_is_
         assert shown(await client.take(4))[-1] == last
 
 
-async def test_regression_12_in_the_order_of_the_wire(autojump_clock):
-    """Regression 12: a storm of parameters: the last wins, none is lost, each is answered."""
+async def test_a_storm_of_parameters_is_answered_in_the_order_of_the_wire(autojump_clock):
     async with open_server(Steady, step_cost=0.25) as server, raw_session(server) as peer:
         await trio.sleep(0.1)
         for number in range(150):
@@ -389,8 +384,7 @@ CODECS = ("raw", "jpeg", "h264", "vp8", "vp9", "av1")
 
 
 @pytest.mark.parametrize("codec", CODECS)
-async def test_regression_13_a_late_joiner_starts_on_a_key_frame(autojump_clock, codec):
-    """Regression 13: who joins late starts on a key frame."""
+async def test_a_late_joiner_starts_on_a_keyframe(autojump_clock, codec):
     if not choose_codecs([codec]) or codec not in available():
         pytest.skip(f"{codec} is not installed")
 
@@ -411,8 +405,7 @@ async def test_regression_13_a_late_joiner_starts_on_a_key_frame(autojump_clock,
 
 
 @pytest.mark.parametrize("websocket", [False, True])
-async def test_regression_14_malformed_and_deeply_nested_messages_are_refused_by_type(autojump_clock, websocket):
-    """Regression 14: oversized, malformed and deeply nested messages: a refusal by type, the connection's policy kept."""
+async def test_malformed_and_deeply_nested_messages_are_refused_by_type(autojump_clock, websocket):
     async with open_server(Steady, step_cost=0.01, websocket=websocket) as server, server.connect() as client:
         await client.take(1)
         deep = '{"type": "set_level", "data": {"level": ' + "[" * 50_000 + "]" * 50_000 + "}}"
@@ -425,8 +418,7 @@ async def test_regression_14_malformed_and_deeply_nested_messages_are_refused_by
         assert shown(await client.take(1)) == [9]
 
 
-async def test_regression_14_an_oversized_message_closes_with_too_big(autojump_clock):
-    """Regression 14: oversized, malformed and deeply nested messages: a refusal by type, the connection's policy kept."""
+async def test_an_oversized_message_closes_with_too_big(autojump_clock):
     async with open_server(Steady, step_cost=0.01, websocket=True) as server, server.connect() as client:
         await client.take(1)
         await client._transport.send('{"type": "set_level", "data": {"level": ' + "1" * 300 * 1024 + "}}")
@@ -438,8 +430,7 @@ async def test_regression_14_an_oversized_message_closes_with_too_big(autojump_c
 
 
 @in_all_placements
-async def test_regression_15_idle_yields_do_not_lower_the_rate(autojump_clock, placement):
-    """Regression 15: idle yields do not lower the rate."""
+async def test_idle_yields_do_not_lower_the_rate(autojump_clock, placement):
     class Waits(ReactorPipeline):
         output: Picture
 
@@ -459,8 +450,7 @@ async def test_regression_15_idle_yields_do_not_lower_the_rate(autojump_clock, p
 
 
 @pytest.mark.parametrize("websocket", [False, True])
-async def test_regression_16_congested_video_never_costs_an_answer(autojump_clock, websocket):
-    """Regression 16: congested video never costs the answer to a command."""
+async def test_congested_video_never_costs_an_answer(autojump_clock, websocket):
     async with open_server(Steady, step_cost=0.01, websocket=websocket) as server, server.connect() as client:
         await client.take(1)
         client.stall()
@@ -483,8 +473,8 @@ async def test_regression_16_congested_video_never_costs_an_answer(autojump_cloc
 
 
 @pytest.mark.parametrize("rate", [1_000_000, 300_000, 100_000])
-async def test_regression_16_on_a_thin_link_each_answer_comes_within_what_the_link_holds(autojump_clock, rate):
-    """Regression 16: video takes all of the link and more, it stalls, and each command is answered once, in order."""
+async def test_on_a_thin_link_each_answer_comes_within_what_the_link_holds(autojump_clock, rate):
+    """Video takes all of the link and more, it stalls, and each command is answered once, in order."""
     delay, frame, buffer = 0.02, 8 * 10_000, 8 * 16_384
     async with open_server(Wide, step_cost=0.01) as server:
         async with server.connect(link=Link(rate, delay=delay)) as client:
@@ -519,8 +509,8 @@ async def test_regression_16_on_a_thin_link_each_answer_comes_within_what_the_li
 
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
 @pytest.mark.parametrize("websocket", [False, True])
-async def test_regression_17_a_client_as_it_comes_takes_a_large_raw_frame(autojump_clock, size, websocket):
-    """Regression 17: a client with no option set receives raw 720p, whatever a WebSocket library's own limit is."""
+async def test_a_client_with_default_options_takes_a_large_raw_frame(autojump_clock, size, websocket):
+    """A client with no option set receives raw 720p, whatever a WebSocket library's own limit is."""
     width, height = size
     image = np.random.default_rng(1).integers(0, 256, (height, width, 3), np.uint8)
 

@@ -1,4 +1,4 @@
-"""Rows T124 and T125, and what else holds for a client that is lost and comes back."""
+"""A client that is lost and comes back to its session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ns(peer):
 
 
 @in_all_placements
-async def test_t124_who_comes_back_within_30_s_finds_the_same_session_and_state(autojump_clock, placement):
+async def test_a_client_that_comes_back_within_30_s_finds_the_same_session_and_state(autojump_clock, placement):
     async with open_server(World, step_cost=0.1, resume_window=30, **placement) as server:
         async with returner(server) as peer:
             first = peer.welcome
@@ -57,7 +57,7 @@ async def test_t124_who_comes_back_within_30_s_finds_the_same_session_and_state(
             assert (fresh["received"], fresh["missed"]) == (0, 0)
 
 
-async def test_t125_with_no_end_of_the_window_the_session_stays_until_the_server_stops(autojump_clock):
+async def test_with_an_infinite_window_the_session_stays_until_the_server_stops(autojump_clock):
     async with open_server(World, step_cost=0.1, resume_window=math.inf) as server, returner(server) as peer:
         assert peer.welcome["resume_token"]
         assert peer.welcome["resume_window"] is None

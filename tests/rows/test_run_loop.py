@@ -1,4 +1,4 @@
-"""Rows T58 to T70: models with a `run()` loop of their own. Times are virtual seconds."""
+"""Models with a `run()` loop of their own. Times are virtual seconds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def batch(*values):
     return np.stack([picture(value) for value in values])
 
 
-async def test_t58_the_default_run_waits_for_ever_and_handlers_work(autojump_clock):
+async def test_the_default_run_waits_for_ever_and_handlers_work(autojump_clock):
     class Handlers(ReactorModel):
         @event
         def add(self, a: int, b: int) -> int:
@@ -61,7 +61,7 @@ async def test_t58_the_default_run_waits_for_ever_and_handlers_work(autojump_clo
         assert server.http("/health").status == 200
 
 
-async def test_t59_load_and_run_are_called_once_for_all_clients(autojump_clock):
+async def test_load_and_run_are_called_once_for_all_clients(autojump_clock):
     class Counts(ReactorModel):
         loads = runs = 0
 
@@ -80,7 +80,7 @@ async def test_t59_load_and_run_are_called_once_for_all_clients(autojump_clock):
 
 
 @pytest.mark.parametrize("kind", [ReactorModel, ReactorPipeline])
-async def test_t60_t61_connected_is_set_in_its_hook_and_cleared_in_the_other(autojump_clock, kind):
+async def test_connected_is_set_in_its_hook_and_cleared_in_the_other(autojump_clock, kind):
     class Hooks(kind):
         def load(self, config):
             self.seen = []
@@ -107,7 +107,7 @@ async def test_t60_t61_connected_is_set_in_its_hook_and_cleared_in_the_other(aut
         assert server.model.seen == [("connected", True), ("disconnected", False)]
 
 
-async def test_t62_run_wakes_for_each_client(autojump_clock):
+async def test_run_wakes_for_each_client(autojump_clock):
     woke = []
 
     async def script(model):
@@ -122,7 +122,7 @@ async def test_t62_run_wakes_for_each_client(autojump_clock):
     assert woke == [0.0, 5.0, 10.0]
 
 
-async def test_t62_run_may_wake_before_an_async_connected_hook_ends(autojump_clock):
+async def test_run_may_wake_before_an_async_connected_hook_ends(autojump_clock):
     class Slow(ReactorModel):
         def load(self, config):
             self.notes = []
@@ -142,7 +142,7 @@ async def test_t62_run_may_wake_before_an_async_connected_hook_ends(autojump_clo
         assert server.model.notes == [("run wakes", 0.0), ("hook ends", 2.0)]
 
 
-async def test_t63_a_batch_of_ten_is_shown_in_order_at_the_target_rate(autojump_clock):
+async def test_a_batch_of_ten_is_shown_in_order_at_the_target_rate(autojump_clock):
     async def script(model):
         await model.emit(batch(*range(10)))
 
@@ -154,7 +154,7 @@ async def test_t63_a_batch_of_ten_is_shown_in_order_at_the_target_rate(autojump_
     assert {frame.step for frame in frames} == {0}
 
 
-async def test_t64_four_emits_return_at_once_and_the_fifth_after_an_interval(autojump_clock):
+async def test_four_emits_return_at_once_and_the_fifth_after_an_interval(autojump_clock):
     returned = []
 
     async def script(model):
@@ -168,7 +168,7 @@ async def test_t64_four_emits_return_at_once_and_the_fifth_after_an_interval(aut
     assert shown(frames) == list(range(7))
 
 
-async def test_t65_a_full_queue_discards_what_may_be_dropped_at_once(autojump_clock):
+async def test_a_full_queue_discards_a_droppable_frame_at_once(autojump_clock):
     returned = []
 
     async def script(model):
@@ -187,7 +187,7 @@ async def test_t65_a_full_queue_discards_what_may_be_dropped_at_once(autojump_cl
         assert server.runtime.metrics.drops() == {("buffer", "full"): 1}
 
 
-async def test_t66_a_droppable_batch_larger_than_an_empty_buffer_is_kept_whole(autojump_clock):
+async def test_a_droppable_batch_larger_than_an_empty_buffer_is_kept_whole(autojump_clock):
     async def script(model):
         await model.emit(batch(*range(10)), drop=True)
 
@@ -196,7 +196,7 @@ async def test_t66_a_droppable_batch_larger_than_an_empty_buffer_is_kept_whole(a
         assert server.runtime.metrics.drops() == {}
 
 
-async def test_t66_a_droppable_batch_keeps_what_fits_beside_queued_frames(autojump_clock):
+async def test_a_droppable_batch_keeps_what_fits_beside_queued_frames(autojump_clock):
     returned = []
 
     async def script(model):
@@ -215,7 +215,7 @@ async def test_t66_a_droppable_batch_keeps_what_fits_beside_queued_frames(autoju
         assert server.runtime.metrics.drops() == {("buffer", "full"): 3}
 
 
-async def test_t67_a_handlers_change_is_seen_by_the_next_read_and_not_by_a_snapshot(autojump_clock):
+async def test_a_handlers_change_is_seen_by_the_next_read_and_not_by_a_snapshot(autojump_clock):
     class Reads(ReactorModel):
         prompt = "cat"
 
@@ -237,7 +237,7 @@ async def test_t67_a_handlers_change_is_seen_by_the_next_read_and_not_by_a_snaps
         assert (server.model.snapshot, server.model.second) == ("cat", "dog")
 
 
-async def test_t68_a_handler_runs_while_run_waits_for_room(autojump_clock):
+async def test_a_handler_runs_while_run_waits_for_room(autojump_clock):
     class Full(Loop):
         fps = 1
 
@@ -258,7 +258,7 @@ async def test_t68_a_handler_runs_while_run_waits_for_room(autojump_clock):
 
 
 @pytest.mark.parametrize("raises", [True, False])
-async def test_t69_run_that_ends_ends_the_server(autojump_clock, raises):
+async def test_a_run_that_ends_ends_the_server(autojump_clock, raises):
     class Ends(ReactorModel):
         output: Picture
 
@@ -284,7 +284,7 @@ async def test_t69_run_that_ends_ends_the_server(autojump_clock, raises):
     assert isinstance(failure.value.__cause__, ValueError) == raises
 
 
-async def test_t69_the_pending_take_raises_what_run_raised(autojump_clock):
+async def test_the_pending_take_raises_the_error_of_run(autojump_clock):
     async def script(model):
         raise ValueError("out of memory")
 
@@ -293,7 +293,7 @@ async def test_t69_the_pending_take_raises_what_run_raised(autojump_clock):
             await client.take(1)
 
 
-async def test_t69_run_that_ends_before_a_client_came_is_no_healthy_server(autojump_clock):
+async def test_a_run_that_ends_before_a_client_came_is_no_healthy_server(autojump_clock):
     class Ends(ReactorModel):
         async def run(self):
             pass
@@ -304,7 +304,7 @@ async def test_t69_run_that_ends_before_a_client_came_is_no_healthy_server(autoj
             assert server.http("/health").status == 503
 
 
-async def test_t70_a_message_without_a_client_goes_nowhere(autojump_clock):
+async def test_a_message_without_a_client_goes_nowhere(autojump_clock):
     class Talks(ReactorModel):
         async def run(self):
             await self.send(Note("nobody"))
@@ -318,7 +318,7 @@ async def test_t70_a_message_without_a_client_goes_nowhere(autojump_clock):
             assert (await client.next_message()).data == {"text": "somebody"}
 
 
-# ---- decisions 4 and 17 of the contract ------------------------------------------------------------------------------
+# ---- without a session, and the end of one ---------------------------------------------------------------------------
 
 
 class Spins(ReactorModel):

@@ -1,5 +1,5 @@
-"""Rows T113, T114, T122, T123 and T126 to T129: who is served when, and how it ends. Rows T115 to T121 are in tests/cli
-and tests/server."""
+"""The life of a server: loading, a second client, viewers, a drain, and a slow viewer. The manifest and the command line
+have their own tests."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def request(path, **query):
     )
 
 
-async def test_t113_while_load_runs_a_client_is_refused_and_told_to_come_back(autojump_clock):
+async def test_while_load_runs_a_client_is_refused_with_the_time_to_come_back(autojump_clock):
     class Heavy(ReactorModel):
         async def load(self, config):
             await trio.sleep(30)
@@ -114,7 +114,7 @@ async def test_t113_while_load_runs_a_client_is_refused_and_told_to_come_back(au
         assert json.loads(ask(site, "/health").body)["encoders"] == encoders(CodecSettings())
 
 
-async def test_t114_a_load_that_raises_is_never_ready(autojump_clock):
+async def test_a_server_whose_load_raises_is_never_ready(autojump_clock):
     class Broken(ReactorModel):
         def load(self, config):
             raise OSError("weights.bin is missing")
@@ -143,7 +143,7 @@ async def test_t114_a_load_that_raises_is_never_ready(autojump_clock):
     ["not json", "[1, 2]", '"text"', "{}", '{"type": 7, "data": {}}', "[" * 10_000, b"\1\2",
      '{"type": "reactor.nonsense", "data": {}}', '{"type": "reactor.welcome", "data": {}}'],
 )  # fmt: skip
-async def test_t122_what_is_no_message_is_answered_and_the_session_goes_on(autojump_clock, wrong):
+async def test_text_that_is_no_message_is_answered_and_the_session_goes_on(autojump_clock, wrong):
     async with open_server(Logging) as server:
         async with raw_session(server) as peer:
             await peer.say(wrong)
@@ -157,7 +157,7 @@ async def test_t122_what_is_no_message_is_answered_and_the_session_goes_on(autoj
         assert len(server.sessions) == 1
 
 
-async def test_t123_a_client_that_falls_silent_is_gone_after_twenty_seconds(autojump_clock):
+async def test_a_client_that_falls_silent_is_gone_after_twenty_seconds(autojump_clock):
     async with open_server(Quiet, websocket=True) as server, server.connect() as client:
         await trio.sleep(60)
         assert server.model.names() == ["connected"], "one that answers pings is there, however little it says"
@@ -172,7 +172,7 @@ async def test_t123_a_client_that_falls_silent_is_gone_after_twenty_seconds(auto
 
 
 @in_all_placements
-async def test_t126_a_second_client_waits_and_is_told_its_place(autojump_clock, placement):
+async def test_a_second_client_waits_and_learns_its_place(autojump_clock, placement):
     told = []
     async with open_server(Logging, **placement) as server, trio.open_nursery() as nursery:
 
@@ -195,7 +195,7 @@ async def test_t126_a_second_client_waits_and_is_told_its_place(autojump_clock, 
     assert places[-1] == (1, 1)
 
 
-async def test_t126_without_a_queue_the_second_is_refused(autojump_clock):
+async def test_without_a_queue_the_second_client_is_refused(autojump_clock):
     async with open_server(Logging, queue=0) as server, server.connect():
         with pytest.raises(ConnectionRefused) as refused:
             async with server.connect():
@@ -204,7 +204,7 @@ async def test_t126_without_a_queue_the_second_is_refused(autojump_clock):
         assert refused.value.retry_after == 1
 
 
-async def test_t126_or_it_watches(autojump_clock):
+async def test_a_second_client_may_watch_as_a_viewer(autojump_clock):
     async with open_server(Logging, queue=0) as server, server.connect() as client:
         async with server.connect(role="viewer") as viewer:
             assert (client.role, viewer.role) == ("control", "viewer")
@@ -236,7 +236,7 @@ class Recorder:
 
 
 @in_all_placements
-async def test_t127_two_watch_one_leaves_and_the_generator_goes_on(autojump_clock, placement):
+async def test_of_two_viewers_one_leaves_and_the_generator_goes_on(autojump_clock, placement):
     async with open_server(Logging, **placement) as server, server.connect() as client:
         async with server.connect(role="viewer") as viewer:
             await viewer.take(3)
@@ -246,7 +246,7 @@ async def test_t127_two_watch_one_leaves_and_the_generator_goes_on(autojump_cloc
         assert len(server.sessions) == 1
 
 
-async def test_t127_attachments_come_and_go_and_a_session_asks_none_of_them(autojump_clock):
+async def test_attachments_come_and_go_and_a_session_asks_none_of_them(autojump_clock):
     async with open_server(Logging) as server:
         async with server.connect() as client:
             (session,) = server.sessions
@@ -277,7 +277,7 @@ async def test_t127_attachments_come_and_go_and_a_session_asks_none_of_them(auto
 
 
 @in_all_placements
-async def test_t128_a_drain_ends_the_session_in_order_and_says_goodbye(autojump_clock, placement):
+async def test_a_drain_ends_the_session_in_order_and_says_goodbye(autojump_clock, placement):
     async with open_server(Logging, step_cost=0.01, **placement) as server:
         async with server.connect() as client, server.connect(role="viewer") as viewer:
             await client.take(3)
@@ -293,7 +293,7 @@ async def test_t128_a_drain_ends_the_session_in_order_and_says_goodbye(autojump_
         assert server.http("/health").status == 503
 
 
-async def test_t128_a_server_that_goes_down_takes_nobody_in(autojump_clock):
+async def test_a_draining_server_takes_no_new_client(autojump_clock):
     async with open_server(Logging) as server:
         await server.drain()
         for role in ("control", "viewer"):
@@ -303,7 +303,7 @@ async def test_t128_a_server_that_goes_down_takes_nobody_in(autojump_clock):
             assert refused.value.status == 503
 
 
-async def test_t128_the_grace_bounds_a_step_that_does_not_end(autojump_clock):
+async def test_the_grace_bounds_a_step_that_does_not_end(autojump_clock):
     async with open_server(Logging, step_cost=100, drain_grace=2) as server, server.connect() as client:
         await trio.sleep(1)
         await server.drain()
@@ -314,7 +314,7 @@ async def test_t128_the_grace_bounds_a_step_that_does_not_end(autojump_clock):
         assert server.model.log == [("connected", 0), ("disconnected", 1), ("closed", 100)]
 
 
-async def test_t128_those_who_wait_are_told_too(autojump_clock):
+async def test_a_drain_says_goodbye_to_waiting_clients_too(autojump_clock):
     async with open_server(Logging) as server, server.connect(), trio.open_nursery() as nursery:
         reasons = []
 
@@ -334,7 +334,7 @@ async def test_t128_those_who_wait_are_told_too(autojump_clock):
 # ---- a slow viewer ---------------------------------------------------------------------------------------------------
 
 
-async def test_t129_a_slow_viewer_costs_a_few_frames_of_memory(autojump_clock):
+async def test_a_slow_viewer_costs_a_few_frames_of_memory(autojump_clock):
     """A read-only frame is not copied, so its life shows who still holds it."""
     alive = []
 

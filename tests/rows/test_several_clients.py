@@ -1,4 +1,4 @@
-"""Rows T54, T86 and T127, with several clients of one session: one controls it, the others watch."""
+"""Several clients of one session: one controls it, the others watch."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ async def outcome(client, name, **arguments):
         return error.code
 
 
-# ---- T54 -------------------------------------------------------------------------------------------------------------
+# ---- commands --------------------------------------------------------------------------------------------------------
 
 
 @in_all_placements
-async def test_t54_a_viewers_dedupe_event_is_refused_and_merges_with_nobodys(autojump_clock, placement):
+async def test_a_viewers_dedupe_event_is_refused_and_merges_with_no_other(autojump_clock, placement):
     async with open_server(Stage, step_cost=1.0, **placement) as server, server.connect() as client:
         async with server.connect(role="viewer") as viewer, trio.open_nursery() as nursery:
             answers = {}
@@ -103,7 +103,7 @@ async def test_t54_a_viewers_dedupe_event_is_refused_and_merges_with_nobodys(aut
 
 
 @in_all_placements
-async def test_t54_the_dedupe_events_of_two_sessions_run_once_each_and_for_their_own(autojump_clock, placement):
+async def test_the_dedupe_events_of_two_sessions_run_once_each_in_their_own_session(autojump_clock, placement):
     async with open_server(Stage, step_cost=1.0, **placement) as server:
         async with server.connect() as first, trio.open_nursery() as nursery:
             await trio.sleep(0.25)
@@ -131,11 +131,11 @@ async def test_a_viewer_commands_nothing(autojump_clock, placement, command):
             assert [entry[0] for entry in server.model.log] == ["connected"]
 
 
-# ---- T86 -------------------------------------------------------------------------------------------------------------
+# ---- messages --------------------------------------------------------------------------------------------------------
 
 
 @in_all_placements
-async def test_t86_what_is_sent_to_one_client_reaches_it_alone_and_what_is_sent_reaches_all(autojump_clock, placement):
+async def test_client_send_reaches_one_client_and_self_send_reaches_all(autojump_clock, placement):
     async with open_server(Stage, step_cost=0.01, **placement) as server, server.connect() as client:
         await client.take(1)
         async with server.connect(role="viewer") as one, server.connect(role="viewer") as other:
@@ -149,11 +149,11 @@ async def test_t86_what_is_sent_to_one_client_reaches_it_alone_and_what_is_sent_
                 assert waiting.cancelled_caught
 
 
-# ---- T127 ------------------------------------------------------------------------------------------------------------
+# ---- leaving ---------------------------------------------------------------------------------------------------------
 
 
 @in_all_placements
-async def test_t127_two_viewers_share_a_session_and_one_leaves(autojump_clock, placement):
+async def test_two_viewers_share_a_session_and_one_leaves(autojump_clock, placement):
     async with open_server(Stage, step_cost=0.01, **placement) as server, server.connect() as client:
         async with server.connect(role="viewer") as resumables:
             async with server.connect(role="viewer") as leaves, server.connect(role="viewer") as vanishes:
@@ -173,7 +173,7 @@ async def test_t127_two_viewers_share_a_session_and_one_leaves(autojump_clock, p
 
 
 @in_all_placements
-async def test_t127_a_session_without_its_viewers_goes_on_and_without_its_client_ends(autojump_clock, placement):
+async def test_a_session_without_its_viewers_goes_on_and_without_its_client_ends(autojump_clock, placement):
     async with open_server(Stage, step_cost=0.01, **placement) as server:
         async with server.connect() as client:
             async with server.connect(role="viewer") as viewer:

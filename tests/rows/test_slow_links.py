@@ -182,7 +182,7 @@ async def test_a_stall_of_three_seconds_leaves_nothing_behind(autojump_clock):
 
 
 async def test_what_waits_for_a_thin_link_does_not_grow(autojump_clock):
-    """Regression 1 and 5 of the field: latency and memory of a slow viewer are bounded, also after a long time."""
+    """Latency and memory of a slow viewer are bounded, also after a long time."""
     async with open_server(Moving, step_cost=0.001) as server:
         async with (
             server.connect(video=["jpeg"]) as control,

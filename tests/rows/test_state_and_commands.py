@@ -1,4 +1,4 @@
-"""Rows T33 to T57 (without T54): state, commands, their answers, and what a client may not send."""
+"""State, commands, their answers, and the values that a client may not send."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Showing(Base):
 
 
 @in_all_placements
-async def test_t33_t34_a_step_sees_one_value_and_the_next_step_the_new_one(
+async def test_a_step_sees_one_value_and_the_next_step_the_new_one(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     class Model(Base):
@@ -121,7 +121,7 @@ async def test_t33_t34_a_step_sees_one_value_and_the_next_step_the_new_one(
 
 
 @in_all_placements
-async def test_t34_the_ack_names_the_first_step_that_sees_the_command(
+async def test_the_ack_names_the_first_step_that_sees_the_command(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     async with open_server(Showing, step_cost=1, thread=bool(placement.get("thread"))) as server:
@@ -135,7 +135,7 @@ async def test_t34_the_ack_names_the_first_step_that_sees_the_command(
 
 
 @in_all_placements
-async def test_t35_commands_of_a_slow_step_are_all_applied_in_order_before_the_next(
+async def test_commands_of_a_slow_step_are_all_applied_in_order_before_the_next(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     async with open_server(Showing, step_cost=1, **placement) as server, server.connect() as client:
@@ -155,7 +155,7 @@ async def test_t35_commands_of_a_slow_step_are_all_applied_in_order_before_the_n
     assert sorted(answered) == ["a", "b", "c", "d", "e"]
 
 
-async def test_t35_the_answers_come_in_the_order_of_application(autojump_clock: object) -> None:
+async def test_the_answers_come_in_the_order_of_application(autojump_clock: object) -> None:
     async with open_server(Showing, step_cost=1) as server, raw_session(server) as peer:
         await trio.sleep_until(0.5)
         for number, name in [(1, "mark"), (2, "set_x"), (3, "mark"), (4, "set_on"), (5, "mark")]:
@@ -164,7 +164,7 @@ async def test_t35_the_answers_come_in_the_order_of_application(autojump_clock: 
 
 
 @in_all_placements
-async def test_t35_an_async_handler_ends_before_the_next_step_begins(
+async def test_an_async_handler_ends_before_the_next_step_begins(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     async with open_server(Showing, step_cost=1, **placement) as server, server.connect() as client:
@@ -204,7 +204,7 @@ async def test_t35_an_async_handler_ends_before_the_next_step_begins(
         pytest.param("anything", {"a": [1, None]}, {"a": [1, None]}, id="any"),
     ],
 )
-async def test_t36_t39_t41_t44_t45_a_valid_value_is_stored(
+async def test_a_valid_value_is_stored(
     name: str, value: Any, stored: Any, autojump_clock: object
 ) -> None:
     async with open_server(Waiting) as server, server.connect() as client:
@@ -242,7 +242,7 @@ async def test_t36_t39_t41_t44_t45_a_valid_value_is_stored(
         pytest.param("mood", "CALM", "Invalid enum value 'CALM' - at $.mood", id="t45-enum"),
     ],
 )
-async def test_t37_t38_t41_t44_t45_an_invalid_value_changes_nothing_and_names_the_path(
+async def test_an_invalid_value_changes_nothing_and_names_the_path(
     name: str, value: Any, message: str, autojump_clock: object
 ) -> None:
     async with open_server(Waiting) as server, server.connect() as client:
@@ -256,7 +256,7 @@ async def test_t37_t38_t41_t44_t45_an_invalid_value_changes_nothing_and_names_th
 
 
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity"])
-async def test_t40_nan_and_infinities_are_refused(literal: str, autojump_clock: object) -> None:
+async def test_nan_and_infinities_are_refused(literal: str, autojump_clock: object) -> None:
     async with open_server(Waiting) as server, raw_session(server) as peer:
         await peer.say(f'{{"type": "set_amount", "data": {{"amount": {literal}}}, "id": 9}}')
         assert await peer.hear() == refusal(9, "invalid_command", "NaN and infinities are not JSON - at $.amount")
@@ -268,7 +268,7 @@ async def test_t40_nan_and_infinities_are_refused(literal: str, autojump_clock: 
 
 
 @pytest.mark.parametrize("name", ["amount", "anything"])
-async def test_t40_a_number_too_large_for_a_float_is_refused(name: str, autojump_clock: object) -> None:
+async def test_a_number_too_large_for_a_float_is_refused(name: str, autojump_clock: object) -> None:
     async with open_server(Waiting) as server, raw_session(server) as peer:
         await peer.say(f'{{"type": "set_{name}", "data": {{"{name}": 1e999}}, "id": 9}}')
         answer = await peer.hear()
@@ -278,13 +278,13 @@ async def test_t40_a_number_too_large_for_a_float_is_refused(name: str, autojump
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-async def test_t40_the_client_refuses_nan_before_it_is_sent(value: float, autojump_clock: object) -> None:
+async def test_the_client_refuses_nan_before_it_is_sent(value: float, autojump_clock: object) -> None:
     async with open_session(Waiting) as client:
         with pytest.raises(CommandError, match=r"Expected a finite number, got (nan|inf) - at \$\.amount"):
             await client.command("set_amount", amount=value)
 
 
-async def test_t42_a_missing_argument_is_refused_and_resets_nothing(autojump_clock: object) -> None:
+async def test_a_missing_argument_is_refused_and_resets_nothing(autojump_clock: object) -> None:
     async with open_server(Waiting) as server, server.connect() as client:
         await client.command("set_amount", amount=2.0)
         with pytest.raises(CommandError, match=r"^Object missing required field amount - at \$\.amount$") as refused:
@@ -293,7 +293,7 @@ async def test_t42_a_missing_argument_is_refused_and_resets_nothing(autojump_clo
         assert server.model.state.amount == 2.0
 
 
-async def test_t43_an_unknown_argument_refuses_the_whole_command(autojump_clock: object) -> None:
+async def test_an_unknown_argument_refuses_the_whole_command(autojump_clock: object) -> None:
     async with open_server(Waiting) as server, server.connect() as client:
         with pytest.raises(CommandError, match=r"^Object contains unknown field amuont - at \$\.amuont$") as refused:
             await client.command("set_amount", amount=2.0, amuont=1.0)
@@ -304,7 +304,7 @@ async def test_t43_an_unknown_argument_refuses_the_whole_command(autojump_clock:
 # ---- declaration ---------------------------------------------------------------------------------------------------------
 
 
-async def test_t46_a_private_field_has_no_command(autojump_clock: object) -> None:
+async def test_a_private_field_has_no_command(autojump_clock: object) -> None:
     async with open_session(Waiting) as client:
         names = [command["name"] for command in client.schema["commands"]]
         assert "set_x" in names
@@ -323,7 +323,7 @@ async def test_t46_a_private_field_has_no_command(autojump_clock: object) -> Non
         (int, InputField(default="a"), "Expected int, got str"),
     ],
 )
-def test_t47_a_default_that_breaks_its_own_rule_is_an_error_at_definition(
+def test_a_default_that_breaks_its_own_rule_is_an_error_at_definition(
     annotation: type, field: Any, rule: str
 ) -> None:
     with pytest.raises(TypeError, match=rf"^Broken\.value: the default breaks the field's own rule: {rule}"):
@@ -331,7 +331,7 @@ def test_t47_a_default_that_breaks_its_own_rule_is_an_error_at_definition(
 
 
 @pytest.mark.parametrize("way", ["set", "in place"])
-async def test_t48_a_mutable_default_is_fresh_in_each_session(way: str, autojump_clock: object) -> None:
+async def test_a_mutable_default_is_fresh_in_each_session(way: str, autojump_clock: object) -> None:
     class Own(InputState):
         words: list[str] = InputField(default=["a"])
         table: dict[str, int] = {}
@@ -363,7 +363,7 @@ async def test_t48_a_mutable_default_is_fresh_in_each_session(way: str, autojump
         assert server.model.log == [(["a"], {})] * 2
 
 
-def test_t49_a_field_without_default_is_an_error_at_definition() -> None:
+def test_a_field_without_default_is_an_error_at_definition() -> None:
     with pytest.raises(DeclarationError, match=r"Broken\.value: a state field needs a default"):
 
         class Broken(InputState):
@@ -376,7 +376,7 @@ def test_t49_a_field_without_default_is_an_error_at_definition() -> None:
 
 
 @in_all_placements
-async def test_t50_a_handler_named_like_a_setter_replaces_it(placement: dict[str, Any], autojump_clock: object) -> None:
+async def test_a_handler_named_like_a_setter_replaces_it(placement: dict[str, Any], autojump_clock: object) -> None:
     class Model(Waiting):
         @event(name="set_x", description="doubles it")
         def on_x(self, x: int):
@@ -392,7 +392,7 @@ async def test_t50_a_handler_named_like_a_setter_replaces_it(placement: dict[str
 
 
 @in_all_placements
-async def test_t51_an_unknown_command_is_refused_and_the_session_goes_on(
+async def test_an_unknown_command_is_refused_and_the_session_goes_on(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     async with open_session(Showing, step_cost=0.25, **placement) as client:
@@ -423,7 +423,7 @@ TEXTS_THAT_ARE_NO_MESSAGES = [
 
 
 @pytest.mark.parametrize("message", TEXTS_THAT_ARE_NO_MESSAGES, ids=[repr(m)[:40] for m in TEXTS_THAT_ARE_NO_MESSAGES])
-async def test_t51_what_is_no_message_is_answered_and_the_session_goes_on(
+async def test_text_that_is_no_message_is_answered_and_the_session_goes_on(
     message: str | bytes, autojump_clock: object
 ) -> None:
     async with open_server(Waiting) as server, raw_session(server) as peer:
@@ -438,7 +438,7 @@ async def test_t51_what_is_no_message_is_answered_and_the_session_goes_on(
 
 
 @pytest.mark.parametrize("data", ["[7]", '"x"', "7", "null"])
-async def test_t51_arguments_that_are_no_object_are_refused(data: str, autojump_clock: object) -> None:
+async def test_arguments_that_are_no_object_are_refused(data: str, autojump_clock: object) -> None:
     async with open_server(Waiting) as server, raw_session(server) as peer:
         await peer.say(f'{{"type": "set_x", "data": {data}, "id": 4}}')
         answer = await peer.hear()
@@ -446,7 +446,7 @@ async def test_t51_arguments_that_are_no_object_are_refused(data: str, autojump_
         assert answer["data"]["message"].startswith("Expected object, got")
 
 
-async def test_t51_a_command_without_an_id_is_applied_and_not_acknowledged(autojump_clock: object) -> None:
+async def test_a_command_without_an_id_is_applied_and_not_acknowledged(autojump_clock: object) -> None:
     async with open_server(Waiting) as server, raw_session(server) as peer:
         await peer.command("set_x", x=7)
         await peer.command("set_x", x="seven")
@@ -525,7 +525,7 @@ HIDDEN = "the model's handler raised an exception; the server's log has it, and 
         ("refuse_later", False, "no_fuel", "no_fuel"),
     ],
 )
-async def test_t52_a_handler_that_raises_is_answered_and_the_session_goes_on(
+async def test_a_handler_that_raises_is_answered_and_the_session_goes_on(
     name: str, debug: bool, code: str, message: str, placement: dict[str, Any], autojump_clock: object,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -540,7 +540,7 @@ async def test_t52_a_handler_that_raises_is_answered_and_the_session_goes_on(
         assert [record.getMessage() for record in caplog.records if record.exc_info] == expected
 
 
-async def test_t52_a_handler_that_raises_names_no_step_that_saw_it(autojump_clock: object) -> None:
+async def test_a_handler_that_raises_names_no_step_that_saw_it(autojump_clock: object) -> None:
     class Model(Showing):
         @event
         def fail(self):
@@ -589,7 +589,7 @@ async def send_during_the_first_step(peer: RawPeer, *commands: tuple[str, dict[s
 
 
 @pytest.mark.parametrize("thread", [False, True])
-async def test_t53_of_a_dedupe_event_the_newest_runs_at_the_place_of_the_first(
+async def test_of_a_dedupe_event_the_newest_runs_at_the_place_of_the_first(
     thread: bool, autojump_clock: object
 ) -> None:
     async with open_server(Showing, step_cost=1, thread=thread) as server, raw_session(server) as peer:
@@ -746,7 +746,7 @@ async def test_a_command_of_a_client_that_still_waits_is_not_admitted(autojump_c
 # ---- hooks and clients ---------------------------------------------------------------------------------------------------
 
 
-def test_t55_two_connected_methods_are_an_error_at_definition() -> None:
+def test_two_connected_methods_are_an_error_at_definition() -> None:
     with pytest.raises(TypeError, match="two methods marked @connected: first and second"):
 
         class Model(ReactorPipeline):
@@ -759,7 +759,7 @@ def test_t55_two_connected_methods_are_an_error_at_definition() -> None:
             def second(self): ...
 
 
-async def test_t55_the_nearest_of_inherited_connected_methods_runs(autojump_clock: object) -> None:
+async def test_the_nearest_of_inherited_connected_methods_runs(autojump_clock: object) -> None:
     class Parent(Waiting):
         @connected
         def greet(self):
@@ -776,14 +776,14 @@ async def test_t55_the_nearest_of_inherited_connected_methods_runs(autojump_cloc
 
 
 @pytest.mark.parametrize("name", ["connected", "disconnected", "file_uploaded", "reactor.ack"])
-def test_t56_an_event_with_a_name_of_the_runtime_s_own_is_an_error_at_declaration(name: str) -> None:
+def test_an_event_with_a_name_of_the_runtime_is_an_error_at_declaration(name: str) -> None:
     with pytest.raises(ValueError, match=f"the name '{name}' is the runtime's own"):
 
         @event(name=name)
         def handler(self): ...
 
 
-def test_t56_a_bare_event_on_a_method_of_such_a_name_is_one_too() -> None:
+def test_a_bare_event_on_a_method_with_a_name_of_the_runtime_is_an_error() -> None:
     with pytest.raises(ValueError, match="the name 'connected' is the runtime's own"):
 
         @event
@@ -791,7 +791,7 @@ def test_t56_a_bare_event_on_a_method_of_such_a_name_is_one_too() -> None:
 
 
 @in_all_placements
-async def test_t57_a_client_info_parameter_is_no_argument_and_gets_the_sender(
+async def test_a_client_info_parameter_is_no_argument_and_gets_the_sender(
     placement: dict[str, Any], autojump_clock: object
 ) -> None:
     async with open_server(Handlers, **placement) as server:

@@ -1,4 +1,4 @@
-"""T94, T95 and what belongs to them: files in virtual time, through the same store as over a socket."""
+"""Uploaded files, in virtual time, through the same store as over a socket."""
 
 from __future__ import annotations
 
@@ -95,7 +95,6 @@ class Looping(ReactorModel):
 
 @MODES
 async def test_a_field_gets_the_whole_file(mode, autojump_clock):
-    """T94."""
     data = os.urandom(700_000)
     async with open_session(Model, step_cost=0.01, **mode) as client:
         upload = await client.upload(data, name="cat.png")
@@ -113,7 +112,6 @@ async def test_a_field_gets_the_whole_file(mode, autojump_clock):
 
 @MODES
 async def test_an_event_gets_the_whole_file(mode, autojump_clock):
-    """T94."""
     async with open_session(Model, step_cost=0.01, **mode) as client:
         first = await client.upload(b"one", name="a.txt", mime_type="text/plain; charset=utf-8")
         second = await client.upload(b"three")
@@ -128,7 +126,6 @@ async def test_an_event_gets_the_whole_file(mode, autojump_clock):
 
 @MODES
 async def test_file_uploaded_runs_before_a_command_that_names_the_file(mode, autojump_clock):
-    """T94."""
     async with open_session(Listening, step_cost=0.01, **mode) as client:
         upload = await client.upload(b"abcd", name="x.bin")
         await client.command("add", file=upload)
@@ -360,7 +357,6 @@ async def test_a_name_is_no_path(given, plain, autojump_clock):
 
 @pytest.mark.parametrize("pieces", [(b"abc",), (b"abcdef",), (), (b"ab", b"cdefg")])
 async def test_another_byte_count_than_announced_changes_nothing(pieces, autojump_clock):
-    """T95."""
     async with open_session(Listening, step_cost=0.01) as client:
         status, body = await client._post("/uploads", head(client, **{"content-length": "5"}), chunks(*pieces))
         assert (status, body) == (400, b"5 bytes were announced and others came; the file was not kept\n")

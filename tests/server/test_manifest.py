@@ -56,13 +56,13 @@ def refusal(call, *arguments, **named) -> str:
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 
-def test_t115_without_a_config_key_load_gets_an_empty_dict(project):
+def test_without_a_config_key_load_gets_an_empty_dict(project):
     manifest = load_manifest(project)
     assert manifest.config == {}
     assert type(manifest.config) is dict
 
 
-def test_t116_the_config_beside_the_manifest_is_read_from_any_folder(project, tmp_path, monkeypatch):
+def test_the_config_beside_the_manifest_is_read_from_any_folder(project, tmp_path, monkeypatch):
     (project / "reactor.yaml").write_text("model: pipeline:MyModel\nconfig: config.yml\n")
     (project / "config.yml").write_text("width: 640\nsampler: {steps: 4}\n")
     other = tmp_path / "other"
@@ -247,7 +247,7 @@ def test_a_merged_mapping_is_no_duplicate_key(project):
 # --- --set ------------------------------------------------------------------------------------------------------------
 
 
-def test_t117_overrides_are_typed_as_yaml_and_make_the_mappings_they_need(project):
+def test_overrides_are_typed_as_yaml_and_make_the_mappings_they_need(project):
     (project / "reactor.yaml").write_text("model: pipeline:MyModel\nconfig: config.yml\n")
     (project / "config.yml").write_text("width: 640\nsampler: {steps: 4, eta: 0.5}\nempty:\n")
     texts = ["width=320", "sampler.steps=8", "new.deep.key=[1, two]", "empty.x=true", "text=a=b", "none="]
@@ -362,7 +362,7 @@ def test_a_model_in_a_package_and_its_imports_while_it_runs(tmp_path):
         ("leaving:MyModel", "importing leaving raised SystemExit: 3 (leaving.py:2)"),
     ],
 )
-def test_t118_a_model_that_cannot_be_imported_is_one_line_that_names_it(tmp_path, model_path, message):
+def test_a_model_that_cannot_be_imported_is_one_line_that_names_it(tmp_path, model_path, message):
     folder = make_project(
         tmp_path / "broken", f"model: {model_path}\n",
         **{

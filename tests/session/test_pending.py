@@ -34,11 +34,11 @@ def test_sets_with_something_between_do_not() -> None:
     assert applied("set_x", "a", "set_x") == [("set_x", 1, [1]), ("a", 2, [2]), ("set_x", 3, [3])]
 
 
-def test_t53_a_dedupe_event_runs_newest_at_the_place_of_the_first() -> None:
+def test_a_dedupe_event_runs_newest_at_the_place_of_the_first() -> None:
     assert applied("ref", "o1", "ref", "o2", "ref") == [("ref", 5, [1, 3, 5]), ("o1", 2, [2]), ("o2", 4, [4])]
 
 
-def test_t54_one_run_for_each_client() -> None:
+def test_a_dedupe_event_runs_once_for_each_client() -> None:
     assert applied("ref", "ref", client={2: 7}) == [("ref", 1, [1]), ("ref", 2, [2])]
 
 
