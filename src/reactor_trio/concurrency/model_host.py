@@ -1,8 +1,8 @@
 """The seam between the I/O loop (sockets, pacing) and the model loop (all author code).
 
-A mission page calls a blocking forward straight from `async def inference`. So author code runs on a Trio loop of its own
-in a thread of its own, where it may block as it likes: load, steps, handlers, hooks, `run()` and the closing of generators
-all happen there, so thread-local state of torch and CUDA holds.
+Reactor's page on `inference()` calls a blocking forward straight from `async def inference`. So author code runs on a Trio
+loop of its own in a thread of its own, where it may block as it likes: load, steps, handlers, hooks, `run()` and the closing
+of generators all happen there, so thread-local state of torch and CUDA holds.
 
 Two placements. "thread": `_main` is run by `trio.run` on that thread. "inline", for tests in virtual time: the very same
 `_main` is a task of the loop that opened the host. Nothing else knows which; every crossing uses `run_sync_soon`, also

@@ -3,7 +3,7 @@
 Without a track to the client there is one, `main_video`; a class that overrides `on_frame` and names no track from the
 client has one, `camera`. All of them take `rate` and `default`, as 1.x has them.
 
-Source: the 1.x generation's `concepts/tracks`, as `spec/behaviour.md` section 2.1 tells it.
+Source: the documentation of Reactor 1.x, `runtime/concepts/tracks`.
 """
 
 from __future__ import annotations

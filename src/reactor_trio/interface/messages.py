@@ -35,7 +35,8 @@ _serial = itertools.count()
 class ModelMessage:
     """Base of a message: its fields are the data, its class name in snake_case is the type on the wire.
 
-    `@dataclass` on the subclass is optional. Source: mission pages 000 and 002.
+    `@dataclass` on the subclass is optional. Source: Reactor's documentation, `tutorial/inference` and
+    `advanced/run-loop`.
     """
 
     __reactor_type__: ClassVar[str] = ""

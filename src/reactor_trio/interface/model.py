@@ -160,7 +160,7 @@ class ReactorModel(Model):
         output: annotate it with an `Output` class to narrow the model's tracks to that one.
         input: annotate it, or an attribute of any name, with an `Input` class to receive that one's tracks.
 
-    Source: mission page 002.
+    Source: Reactor's documentation, `advanced/run-loop`.
     """
 
     __reactor_kind__: ClassVar[ModelKind] = "run_loop"
@@ -243,7 +243,7 @@ class ReactorPipeline(ReactorModel):
     returns a list with one output for each, in the same order: what `inference()` may yield, or an Exception instance,
     which ends that session alone. What it raises ends all of them. An async one is cancelled when all have left.
 
-    Source: mission pages 000, 001 and 003.
+    Source: Reactor's documentation, `tutorial/inference`, `tutorial/bring-your-model` and `tutorial/model-anatomy`.
     """
 
     __reactor_kind__: ClassVar[ModelKind] = "pipeline"

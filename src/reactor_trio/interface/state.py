@@ -20,7 +20,7 @@ class InputState:
     default that can change (a list, a dict, an array) is copied for each session, and a factory, the `default_factory` of
     `dataclasses.field`, runs for each. That of a public field runs once more when the class is made, for the schema.
 
-    Source: mission pages 000, 001 and 003.
+    Source: Reactor's documentation, `tutorial/inference`, `tutorial/bring-your-model` and `tutorial/model-anatomy`.
     """
 
     __reactor_arguments__: ClassVar[dict[str, Arguments]] = {}

@@ -77,7 +77,7 @@ class _Tracks:
 class Output(_Tracks):
     """Base of what a model yields or emits: each annotated field is a track sent to the clients, named by the field.
 
-    `@dataclass` on the subclass is optional. Source: mission page 003.
+    `@dataclass` on the subclass is optional. Source: Reactor's documentation, `tutorial/model-anatomy`.
     """
 
     _direction: ClassVar[Literal["out", "in"]] = "out"

@@ -1,4 +1,6 @@
-"""The blocking generation of the author API: `VideoModel`, `@model`, `@command`. Source: mission page 004.
+"""The blocking generation of the author API: `VideoModel`, `@model`, `@command`.
+
+Source: Reactor's documentation, `runtime/guide/emission`.
 
 `start_session()` is a plain function that runs on a thread of its own from the client's coming to its going, and pushes
 frames through `get_ctx()`. It is driven by the same session as the other kinds of model.
