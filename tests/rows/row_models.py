@@ -1,4 +1,4 @@
-"""What the row tests share: an output class, pictures of one value, and a client that says whatever it is told."""
+"""What the behaviour tests share: an output class, pictures of one value, and a client that says whatever it is told."""
 
 from __future__ import annotations
 
