@@ -1,8 +1,8 @@
-"""Crafter, the open-world survival game, as a real-time model: a world each session, played with the keyboard.
+"""Crafter, the open-world survival game, as a real-time model: each session plays a world of its own with the keyboard.
 
-A world model takes actions and gives pictures, and so does a game; what holds for this one holds for a network in its
-place. A pressed key acts at once, a held one again at every tick of the world. Between two ticks there is nothing to
-show, so the generator idles, and the runtime wakes it for the next command.
+A game takes actions and gives pictures, like a world model, so a network could take its place. A pressed key acts at
+once; a held key acts again at every tick of the world. Between two ticks there is nothing to show, so the generator
+idles, and the runtime wakes it for the next command.
 """
 
 import random
@@ -72,14 +72,14 @@ class Play(InputState):
 
 
 class Env(crafter.Env):
-    """Crafter's own world, the same again for the same seed: it draws creatures from a set, whose order is by address."""
+    """Crafter's world, made reproducible: Crafter draws creatures from a set, whose order depends on memory addresses."""
 
     def _balance_chunk(self, chunk, objs):
         super()._balance_chunk(chunk, sorted(objs, key=lambda creature: tuple(creature.pos)))
 
 
 def tapped(key: str, action: str, description: str):
-    """An event that does one action."""
+    """Make an event that does one action."""
 
     async def press(self):
         await self.act(action)
@@ -88,7 +88,7 @@ def tapped(key: str, action: str, description: str):
 
 
 def held(key: str, action: str, description: str):
-    """An event that does an action now and at each tick until the key comes up."""
+    """Make an event that does an action now, and at each tick until the key comes up."""
 
     async def press(self, down: bool):
         if down:
@@ -147,7 +147,7 @@ class Crafter(ReactorPipeline):
                 yield Idle
 
     def next_action(self) -> str | None:
-        """What to do now: a key just pressed, at a tick also a held key or nothing; None until then."""
+        """The action to do now: that of a pressed key at once; at a tick that of a held key, or "noop". None: wait."""
         state, now = self.state, trio.current_time()
         if state._over:
             return None
@@ -165,11 +165,11 @@ class Crafter(ReactorPipeline):
         return action
 
     async def act(self, action: str) -> None:
-        """Do this next; in a world that is over, any key begins another."""
+        """Queue the action; in a world that is over, begin another instead."""
         if self.state._over:
             await self.new_world()
         else:
-            self.state._pressed = [*self.state._pressed, action][-3:]  # who hammers the keys is not followed for ever
+            self.state._pressed = [*self.state._pressed, action][-3:]  # so that the world does not lag behind fast typing
 
     async def new_world(self) -> None:
         state = self.state
@@ -182,7 +182,7 @@ class Crafter(ReactorPipeline):
         await self.send(World(seed=seed))
 
     async def step(self, action: str):
-        """Move the world on by one tick and tell what came of it."""
+        """Move the world on by one tick, send messages about the changes, and return the picture."""
         state = self.state
         picture, _, dead, info = state._env.step(ACTIONS.index(action))
         state._steps += 1

@@ -1,4 +1,4 @@
-"""Prints how fast this machine plays: world generation, and a tick with its 512 x 512 picture."""
+"""Print how long this machine takes to make a world, and for a tick with its 512 x 512 picture."""
 
 import timeit
 

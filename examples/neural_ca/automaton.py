@@ -1,6 +1,6 @@
-"""The automaton: every cell holds the same 16 numbers and follows the same small learned rule.
+"""The automaton: every cell has 16 numbers and follows the same small learned rule.
 
-Channels 0 to 3 are red, green, blue (premultiplied by alpha) and alpha; the other twelve mean what training made of them.
+Channels 0 to 3 are red, green, blue (premultiplied by alpha) and alpha. Training gives the other twelve their meaning.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ SENSES = torch.stack([SELF, SOBEL, SOBEL.T])
 
 
 class Automaton(torch.nn.Module):
-    """One step of the rule; a state is float32 (N, 16, H, W), a state outside of the grid is zero."""
+    """The learned rule. A state is float32 (N, 16, H, W); cells outside the grid count as zero."""
 
     def __init__(self, hidden: int = 64):
         super().__init__()
@@ -50,7 +50,7 @@ class Automaton(torch.nn.Module):
 
 
 def living(state: torch.Tensor) -> torch.Tensor:
-    """Which cells live, bool (N, 1, H, W)."""
+    """The cells that live, as bool (N, 1, H, W)."""
     return F.max_pool2d(state[:, ALPHA : ALPHA + 1], 3, stride=1, padding=1) > ALIVE
 
 
@@ -59,13 +59,13 @@ def empty(height: int, width: int) -> torch.Tensor:
 
 
 def sow(state: torch.Tensor, row: int, column: int) -> None:
-    """Puts a seed, in place: one cell of alpha and hidden channels 1, colours 0."""
+    """Put a seed, in place: one cell whose alpha and hidden channels are 1 and whose colours are 0."""
     state[:, :, row, column] = 0
     state[:, ALPHA:, row, column] = 1
 
 
 def cut(state: torch.Tensor, start: tuple[float, float], end: tuple[float, float], radius: float) -> None:
-    """Erases, in place, all that is nearer than `radius` to the line between two places; row and column, in cells."""
+    """Erase, in place, every cell nearer than `radius` to the line between two places (row and column, in cells)."""
     height, width = state.shape[2:]
     way = np.subtract(end, start)
     cells = np.stack(np.mgrid[0:height, 0:width], axis=-1) - start

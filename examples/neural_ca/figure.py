@@ -1,25 +1,25 @@
-"""What the automaton learns to grow: a flower with a face, in a pot, drawn from a few shapes."""
+"""The figure that the automaton learns to grow: a flower with a face, in a pot, drawn from a few shapes."""
 
 import numpy as np
 
 HEIGHT, WIDTH = 40, 32  # cells
-SCALE = 0.88  # leaves four empty cells and more on all sides: a rule that leans on the grid's edge fails in a wider one
+SCALE = 0.88  # leaves at least four empty cells on all sides: a rule that uses the grid's edge fails in a wider grid
 FINE = 8  # points along a cell's edge, averaged
 
 
 def draw() -> np.ndarray:
-    """Float32 (4, HEIGHT, WIDTH): red, green, blue premultiplied by alpha, and alpha; all 0 to 1."""
+    """The figure, float32 (4, HEIGHT, WIDTH): red, green, blue premultiplied by alpha, and alpha; all 0 to 1."""
     y, x = (np.mgrid[0 : HEIGHT * FINE, 0 : WIDTH * FINE] + 0.5) / FINE
     y, x = (y - 20) / SCALE + 20, (x - 16) / SCALE + 16
     picture = np.zeros((*x.shape, 4))
 
     def paint(shape, *colour):
-        """Colours are numbers or arrays of 0 to 1."""
+        """Paint a shape; its colours are numbers or arrays of 0 to 1."""
         for channel, value in enumerate((*colour, 1.0)):
             picture[..., channel] = np.where(shape, value, picture[..., channel])
 
     def ellipse(cx, cy, rx, ry, turn=0.0):
-        """Below 1 inside."""
+        """The distance from the middle of an ellipse: below 1 inside."""
         dx, dy = x - cx, y - cy
         along, across = dx * np.cos(turn) + dy * np.sin(turn), dy * np.cos(turn) - dx * np.sin(turn)
         return np.hypot(along / rx, across / ry)

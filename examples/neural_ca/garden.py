@@ -1,6 +1,6 @@
 """A neural cellular automaton as a real-time model: a flower that grows from one cell, and grows back where it is cut.
 
-No cell knows the picture. Each sees its eight neighbours and follows the same learned rule, a few times a frame.
+No cell knows the picture. Each cell reads its eight neighbours and follows the same learned rule, a few times a frame.
 """
 
 from pathlib import Path
@@ -72,7 +72,7 @@ class NeuralCA(ReactorPipeline):
 
     @event(description="Cut on", dedupe=True)
     def pointer_move(self, x: float = InputField(ge=0, le=1), y: float = InputField(ge=0, le=1)) -> None:
-        """A fast pointer leaves no gaps: the cut goes from where it was to where it is."""
+        """Cut along the line from the last position to this one, so that a fast pointer leaves no gaps."""
         state = self.state
         start, state._touched = state._touched, self.place(x, y)
         if state.pointer == "cut":
@@ -86,12 +86,12 @@ class NeuralCA(ReactorPipeline):
             yield render(state._cells, BACKGROUNDS[state.background], state.smooth, self.size)
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """Row and column, counted from the middle of the first cell."""
+        """The place as row and column, counted from the middle of the first cell."""
         return y * self.cells - 0.5, x * self.cells - 0.5
 
 
 def render(cells: torch.Tensor, background: tuple[float, float, float], smooth: bool, size: int) -> np.ndarray:
-    """uint8 (size, size, 3)."""
+    """The garden as a picture, uint8 (size, size, 3)."""
     colours, alpha = cells[:, :ALPHA], cells[:, ALPHA : ALPHA + 1].clamp(0, 1)
     seen = (colours + (1 - alpha) * torch.tensor(background)[:, None, None]).clamp(0, 1) * 255
     if smooth:

@@ -1,4 +1,4 @@
-"""Prints how fast this machine grows on one core: a step of the rule in a garden of 48 x 48, and a 528 x 528 picture."""
+"""Print the time on one core for a step of the rule in a garden of 48 x 48, and for a 528 x 528 picture."""
 
 import timeit
 

@@ -1,7 +1,7 @@
 """Trains the rule on one core and writes `weights.npz`: python train.py
 
-What it learns from is a pool of states: what grew in one round goes back into the pool and goes on growing in a later one,
-so that the rule must also hold the figure that it has made, and some are cut, so that it must mend it.
+The rule learns from a pool of states. A state that grew in one round goes back into the pool and grows on in a later one,
+so the rule must also keep the figure that it has made. The training cuts some states, so the rule must mend them.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def error(states: torch.Tensor, figure: torch.Tensor) -> torch.Tensor:
 
 
 def cosine(optimizer: torch.optim.Optimizer, rounds: int) -> torch.optim.lr_scheduler.LRScheduler:
-    """Up in the first twentieth, then down to a hundredth."""
+    """A learning rate that rises in the first twentieth of the rounds, then falls to a hundredth."""
     peak = optimizer.defaults["lr"]
     return torch.optim.lr_scheduler.OneCycleLR(
         optimizer, peak, rounds, pct_start=0.05, final_div_factor=4, cycle_momentum=False
@@ -59,19 +59,19 @@ def train(rounds: int, seed: int, out: Path) -> Automaton:
         batch = pool[drawn]
         errors = error(batch, figure)
         best, worst = int(errors.argmin()), int(errors.argmax())
-        if done > rounds / 8:  # until then the rule shall only grow the figure
+        if done > rounds / 8:  # until then the rule need only grow the figure
             place = dice.uniform(6, HEIGHT - 6), dice.uniform(8, WIDTH - 8)
             cut(batch[best : best + 1], place, place, dice.uniform(3, 8))
-        # A seed in each round at first; later in each fourth, so that the others grow old before their turn comes.
+        # At first each round has a seed; later each fourth round, so that the other states grow old first.
         if done < 0.4 * rounds or done % 4 == 0 or errors[worst] > LOST:
             batch[worst] = seeds(1)[0]
 
         grown = rule(batch.contiguous(memory_format=torch.channels_last), int(dice.integers(*STEPS)))
         loss = error(grown, figure).mean()
-        stray = (grown - grown.clamp(-2, 2)).abs().mean()  # hidden channels have no target: they shall not run away
+        stray = (grown - grown.clamp(-2, 2)).abs().mean()  # hidden channels have no target: this keeps them in bounds
         rule.zero_grad()
         (loss + stray).backward()
-        for parameter in rule.parameters():  # through so many steps a gradient's length says little, its direction does
+        for parameter in rule.parameters():  # after so many steps only a gradient's direction is useful, not its length
             parameter.grad /= parameter.grad.norm() + 1e-8
         for part in (*optimizers, *schedules):
             part.step()
@@ -86,7 +86,7 @@ def train(rounds: int, seed: int, out: Path) -> Automaton:
 
 
 def report(rule: Automaton) -> None:
-    """Prints the root of the mean squared error as the figure grows, stays, is cut and mends, in a garden of 48 x 48."""
+    """Print the root of the mean squared error as the figure grows, stays, is cut and mends, in a garden of 48 x 48."""
     down, right = (48 - HEIGHT) // 2, (48 - WIDTH) // 2
     figure = F.pad(torch.from_numpy(draw()), (right, right, down, down))
     state = empty(48, 48)

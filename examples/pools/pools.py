@@ -1,4 +1,4 @@
-"""A pool of water for everybody: several sessions on one model, stepped together."""
+"""A pool of water for each client: several sessions on one model, computed together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pools(ReactorPipeline):
     max_sessions = 8
 
     def load(self, config: dict[str, Any]) -> None:
-        """Everything made here is shared by all sessions: the palette stands for a model's weights."""
+        """Make the objects that all sessions share: the palette stands for a model's weights."""
         self.size = config.get("height", 120), config.get("width", 160)
         self.scale, self.rounds = config.get("scale", 4), config.get("rounds", 3)
         light = np.linspace(0, 1, 256)[:, None]
@@ -35,7 +35,7 @@ class Pools(ReactorPipeline):
 
     @connected
     def fill(self) -> None:
-        """Everything made here belongs to the session: it is put on this session's copy of the model."""
+        """Make the objects that belong to one session: `self` is this session's copy of the model."""
         self.water = np.zeros(self.size, np.float32)
         self.before = np.zeros(self.size, np.float32)
         self.dice = np.random.default_rng()
@@ -60,11 +60,11 @@ class Pools(ReactorPipeline):
 
     @event(dedupe=True)
     def pointer_move(self, x: float = InputField(ge=0, le=1), y: float = InputField(ge=0, le=1)) -> None:
-        """Drops fall along its way."""
+        """Drops fall along the pointer's way."""
         self.drop(x, y, RADIUS)
 
     def batch_inference(self, sessions: list[Pools]) -> list[NDArray[np.uint8]]:
-        """One step of all the pools that are due, in one stack of arrays."""
+        """Compute one step of all pools that are due, in one stack of arrays."""
         for pool in sessions:
             if pool.state.rain and pool.dice.random() < 0.1:
                 pool.drop(*pool.dice.random(2))

@@ -1,7 +1,7 @@
 """Two chemicals that feed on each other (Gray-Scott): patterns grow, divide and die while you stir them.
 
-A model with a loop of its own. Unlike a pipeline it goes on between clients: the dish is one for all who come, one after
-the other, and whoever connects finds what the one before left behind.
+This is a model with a loop of its own. Unlike a pipeline it keeps its dish between clients: a client finds the dish as the
+one before left it.
 """
 
 import time
@@ -27,7 +27,7 @@ class Dish(Output):
 
 
 class Now(ModelMessage):
-    """Told to whoever connects, and again at each change."""
+    """Sent to each client that connects, and again at each change."""
 
     pattern: str
     speed: int
@@ -57,7 +57,7 @@ class Reaction(ReactorModel):
         while True:
             await self.connected.wait()
             while self.connected.is_set():
-                # Handlers run at the awaits below, never inside what stands between them.
+                # Handlers run at the awaits below, and never between them.
                 began = time.perf_counter()
                 feed, kill = RATES[self.pattern]
                 for _ in range(self.rounds * self.speed):
@@ -72,7 +72,7 @@ class Reaction(ReactorModel):
     async def tell(self) -> None:
         await self.send(Now(pattern=self.pattern, speed=self.speed))
 
-    # A slider or a moving finger sends more than one picture can show: of those that wait, only the newest counts.
+    # A slider or a moving finger sends more values than pictures can show: of the waiting ones only the newest counts.
     @event(dedupe=True, description="Rounds for each picture, in multiples")
     async def set_speed(self, speed: int = InputField(default=1, ge=1, le=8)) -> None:
         self.speed = speed
@@ -115,14 +115,14 @@ class Reaction(ReactorModel):
 
 
 def react(a: np.ndarray, b: np.ndarray, feed: float, kill: float) -> None:
-    """One round, in place: both spread, `b` turns `a` into more of itself, `a` is fed and `b` is taken away."""
+    """Compute one round, in place: both spread, `b` turns `a` into more `b`, `a` is added and `b` is removed."""
     reaction = a * b * b
     a += 0.2097 * spread(a) - reaction + feed * (1 - a)
     b += 0.105 * spread(b) + reaction - (feed + kill) * b
 
 
 def spread(cells: np.ndarray) -> np.ndarray:
-    """What flows into each cell from its four neighbours; the dish has no edge."""
+    """The flow into each cell from its four neighbours; the dish has no edge."""
     around = np.roll(cells, 1, 0) + np.roll(cells, -1, 0) + np.roll(cells, 1, 1) + np.roll(cells, -1, 1)
     return around - 4 * cells
 

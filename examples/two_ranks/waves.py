@@ -1,4 +1,4 @@
-"""Waves on a lake whose upper half one process computes, and the lower half another."""
+"""Waves on a lake: one process computes the upper half, another the lower half."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Waves(DistributedPipeline):
     ranks = 2
 
     def load(self, config):
-        """Each rank takes as many rows; two more, one above and one below, are its neighbours'."""
+        """Give each rank the same number of rows. Two more, one above and one below, are copies of its neighbours' rows."""
         self.width, height = config["width"], config["height"]
         if height % self.world_size:
             raise ValueError(f"height: {height} rows cannot be shared out evenly among {self.world_size} ranks")
@@ -35,13 +35,13 @@ class Waves(DistributedPipeline):
 
     @connected
     def fill(self):
-        """A still lake for each client."""
+        """Make a still lake for each client."""
         self.now = torch.zeros(self.rows + 2, self.width)
         self.before = torch.zeros(self.rows + 2, self.width)
 
     @event(description="Drop something in")
     def pointer_down(self, x: float = InputField(ge=0, le=1), y: float = InputField(ge=0, le=1)) -> None:
-        """Each rank is told, and the drop falls where its rows are."""
+        """Drop something in. Each rank gets the call, and adds the part that falls on its own rows."""
         rows = torch.arange(self.rows)[:, None] + self.first - y * self.height
         columns = torch.arange(self.width)[None] - x * self.width
         self.now[1:-1] += torch.exp(-(rows**2 + columns**2) / 18)
@@ -57,7 +57,7 @@ class Waves(DistributedPipeline):
             yield Picture(main_video=self.whole(self.colours()))
 
     def step(self):
-        """The wave equation on the rows of this rank."""
+        """Compute a step of the wave equation on the rows of this rank."""
         self.meet()
         now, inner = self.now, self.now[1:-1]
         left, right = inner.roll(1, 1), inner.roll(-1, 1)
@@ -67,7 +67,7 @@ class Waves(DistributedPipeline):
         self.before, self.now = now, after
 
     def meet(self):
-        """Take the rows beside ours from the ranks beside us; at the shore the water stands as high as ours."""
+        """Copy the border rows of the neighbour ranks; at the shore, copy our own row."""
         own = torch.stack([self.now[1], self.now[-2]])
         edges = [torch.empty_like(own) for _ in range(self.world_size)]
         if self.world_size == 1:
@@ -87,7 +87,7 @@ class Waves(DistributedPipeline):
         return picture.clamp(0, 255).to(torch.uint8)
 
     def whole(self, rows):
-        """The picture of all ranks, on rank 0; what the others yield nobody sees."""
+        """The picture of all ranks, on rank 0. The runtime ignores what the other ranks yield."""
         if self.world_size == 1:
             return rows
         parts = [torch.empty_like(rows) for _ in range(self.world_size)] if self.rank == 0 else None

@@ -1,6 +1,6 @@
-"""Your camera, repainted while you look: a small convolution network between video in and video out.
+"""Repaints your camera while you look: a small convolution network between video in and video out.
 
-A stand-in for a video-to-video model: what holds for these few layers holds for a diffusion model in their place.
+It stands for a video-to-video model: a diffusion model could take the place of these few layers.
 """
 
 import math
@@ -39,7 +39,7 @@ class WebcamStyle(ReactorPipeline):
         self.height = config.get("height", 360)
         self.device = torch.device(config.get("device") or ("cuda" if torch.cuda.is_available() else "cpu"))
         torch.set_num_threads(config.get("threads", 1))
-        for style in ("paint", "neon", "dream"):  # the first call of an operation is slow: here nobody waits for it
+        for style in ("paint", "neon", "dream"):  # the first call of an operation is slow: here no client waits for it
             self.stylize(torch.zeros(self.height, self.height * 16 // 9, 3, dtype=torch.uint8).numpy(), Look(style=style))
 
     def inference(self):
@@ -70,7 +70,7 @@ class WebcamStyle(ReactorPipeline):
 
 
 def paint(video: torch.Tensor, look: Look) -> torch.Tensor:
-    """Brush strokes (Kuwahara): of the four squares that meet at a pixel, mostly the mean of the one that varies least."""
+    """Brush strokes (Kuwahara): a pixel takes mostly the mean of that square, of the four around it, that varies least."""
     size, (height, width) = look.detail, video.shape[-2:]
     around = functional.pad(video, (size, size, size, size), mode="replicate")
     both = functional.avg_pool2d(torch.cat((around, around.square()), dim=1), size + 1, stride=1)
@@ -101,7 +101,7 @@ def neon(video: torch.Tensor, look: Look) -> torch.Tensor:
 
 
 def dream(video: torch.Tensor, look: Look) -> torch.Tensor:
-    """Three convolutions whose weights are drawn by the seed: the camera's shapes in colours of nobody's choice."""
+    """Three convolutions with random weights from the seed: the camera's shapes in random colours."""
     random = torch.Generator().manual_seed(look.seed)
 
     def layer(values: torch.Tensor, channels: int, size: int, stride: int = 1) -> torch.Tensor:
