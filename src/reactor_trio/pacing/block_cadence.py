@@ -1,8 +1,8 @@
 """The frame rate of a blocking model, measured from the blocks that it pushes.
 
-The model says nothing of its compute time, so the rate is that of the pushes: frames of this block over the time since the
-block before. If more than two frames still wait, they count too, so that a queue that grows is worked off. A time in which
-monitoring was disabled is not known and changes nothing. Source: the 1.x runtime.
+A blocking model does not report its compute time. The rate is therefore the number of frames in a block divided by the time
+since the previous block. If more than `BACKLOG` frames are still queued, they are added to the count, so that a growing
+queue is drained. Time during which monitoring was disabled is not counted. Source: the 1.x runtime.
 """
 
 from __future__ import annotations
