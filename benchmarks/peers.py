@@ -9,11 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests" / name) for name in ("faults", "soak", "replicas")]
-
-from cycling import cycle  # noqa: E402
-from fault_peers import (  # noqa: E402
+from tests.soak.cycling import cycle
+from tests.support.fault_peers import (
     PONG,
     SOURCE,
     Gone,
@@ -25,7 +22,9 @@ from fault_peers import (  # noqa: E402
     opening,
     reactor_run,
 )
-from replica_kit import Application, descendants, running, title  # noqa: E402
+from tests.support.replica_kit import Application, descendants, running, title
+
+ROOT = Path(__file__).parents[1]
 
 __all__ = [
     "PONG", "Application", "Gone", "RawClient", "ReactorProcess", "ask", "bare_server", "cpu_seconds", "cycle",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from cli_doubles import reactor
+from tests.support.cli_doubles import reactor
 
 NEEDED = [
     "--image", "registry.example/sky:1", "--redis", "redis:6379", "--domain", "play.example.org", "--pods", "10.244.0.0/16",

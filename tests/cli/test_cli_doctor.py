@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from cli_doubles import ON_A_TERMINAL, SOURCE, reactor
+from tests.support.cli_doubles import ON_A_TERMINAL, SOURCE, reactor
 
 from reactor_trio.cli.doctor.installation import check_codecs, check_gpu, check_packages, check_python, our_metadata
 from reactor_trio.cli.doctor.machine import check_clock, check_folder, check_port, check_reach, check_secrets

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_doubles import reactor
+from tests.support.cli_doubles import reactor
 
 from reactor_trio.cli import main
 from reactor_trio.cli.init_command import PLACEHOLDER, template_names

@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
-from cli_doubles import ON_A_TERMINAL, SOURCE, reactor
 from rich.console import Console
+from tests.support.cli_doubles import ON_A_TERMINAL, SOURCE, reactor
 from websockets.sync.client import connect
 
 from reactor_trio.cli.key_input import KeyLine

@@ -7,8 +7,8 @@ import re
 import signal
 
 import pytest
-from cli_doubles import reactor
 from test_cli_serving import project, running, started
+from tests.support.cli_doubles import reactor
 
 from reactor_trio.edge.address_limits import _WORDS
 from reactor_trio.loadtest.summary import LIMITS

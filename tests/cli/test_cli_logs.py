@@ -11,7 +11,7 @@ import sys
 
 import pytest
 import trio
-from cli_doubles import ON_A_TERMINAL
+from tests.support.cli_doubles import ON_A_TERMINAL
 
 from reactor_trio.client import connect
 

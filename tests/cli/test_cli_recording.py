@@ -14,7 +14,7 @@ from pathlib import Path
 
 import av
 import numpy as np
-from cli_doubles import SOURCE, reactor
+from tests.support.cli_doubles import SOURCE, reactor
 
 GRADIENT = Path(__file__).parents[2] / "examples" / "gradient"
 

@@ -9,8 +9,8 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from cli_doubles import SOURCE, reactor
-from cli_doubles import __file__ as program
+from tests.support.cli_doubles import SOURCE, reactor
+from tests.support.cli_doubles import __file__ as program
 
 READY = "my-model is ready: http://127.0.0.1:4321/\n"
 ENCODERS = "encoders: "  # the last line of a start

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 import websockets
-from cli_doubles import SOURCE, reactor
+from tests.support.cli_doubles import SOURCE, reactor
 from websockets.sync.client import connect
 
 

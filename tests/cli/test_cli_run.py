@@ -9,7 +9,7 @@ import signal
 import sys
 
 import pytest
-from cli_doubles import reactor
+from tests.support.cli_doubles import reactor
 
 from reactor_trio.cli import main
 from reactor_trio.cli.log_output import LineFormatter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli_doubles import reactor
+from tests.support.cli_doubles import reactor
 
 MODEL = """\
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
-from cli_doubles import SOURCE, reactor
+from tests.support.cli_doubles import SOURCE, reactor
 
 
 @pytest.fixture

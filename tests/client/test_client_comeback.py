@@ -8,11 +8,11 @@ import anyio
 import numpy as np
 import pytest
 import trio
-from client_doubles import BACKENDS, CAMERA, VIDEO, welcome
-from encoded_streams import encoded, number_of, numbered
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kept_session import KeptSession, other_transport
+from tests.support.client_doubles import BACKENDS, CAMERA, VIDEO, welcome
+from tests.support.encoded_streams import encoded, number_of, numbered
+from tests.support.kept_session import KeptSession, other_transport
 from trio.testing import MockClock
 
 from reactor_trio.client import TransportClosed, running

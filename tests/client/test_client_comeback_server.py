@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 import trio
+from tests.support.adder import Adder
 
 from reactor_trio.errors import SessionEnded
 from reactor_trio.testing import open_server
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
-from adder import Adder
 
 
 @pytest.mark.parametrize("websocket", [False, True])

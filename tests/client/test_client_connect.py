@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import anyio
 import pytest
 import trio
-from client_doubles import BACKENDS, VIDEO, ScriptedTransport, packet, welcome
+from tests.support.client_doubles import BACKENDS, VIDEO, ScriptedTransport, packet, welcome
 from trio.testing import MockClock
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve

@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from client_doubles import SOUND, VIDEO, packet, welcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.client_doubles import SOUND, VIDEO, packet, welcome
 
 from reactor_trio.client.session_protocol import (
     MOST_SETS,

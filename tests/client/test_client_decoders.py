@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import simplejpeg
-from encoded_streams import encoded, number_of, numbered, opus, striped
+from tests.support.encoded_streams import encoded, number_of, numbered, opus, striped
 
 from reactor_trio.client import decoders
 from reactor_trio.decoding import DecodeError, VideoDecoder, colour

@@ -10,8 +10,8 @@ import anyio
 import numpy as np
 import pytest
 import trio
-from client_doubles import BACKENDS, ScriptedTransport
-from stand_in_gate import KEY, Place, StandInGate, gate_in_a_thread
+from tests.support.client_doubles import BACKENDS, ScriptedTransport
+from tests.support.stand_in_gate import KEY, Place, StandInGate, gate_in_a_thread
 
 from reactor_trio import RuntimeHost
 from reactor_trio.client import Client, connect, handshake, running, uploads

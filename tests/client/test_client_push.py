@@ -4,7 +4,7 @@ import anyio
 import numpy as np
 import pytest
 import simplejpeg
-from client_doubles import BACKENDS, CAMERA, SOUND, VIDEO, ScriptedTransport
+from tests.support.client_doubles import BACKENDS, CAMERA, SOUND, VIDEO, ScriptedTransport
 
 from reactor_trio.client import Client, running
 from reactor_trio.errors import SessionEnded

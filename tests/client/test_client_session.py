@@ -6,7 +6,7 @@ import math
 import anyio
 import numpy as np
 import pytest
-from client_doubles import BACKENDS, CAMERA, SOUND, VIDEO, ScriptedTransport
+from tests.support.client_doubles import BACKENDS, CAMERA, SOUND, VIDEO, ScriptedTransport
 
 from reactor_trio.client import Client, running
 from reactor_trio.errors import CommandError, ProtocolError, SessionEnded

@@ -9,8 +9,8 @@ import functools
 import anyio
 import numpy as np
 import pytest
-from client_doubles import BACKENDS, SOUND, VIDEO, ScriptedTransport
-from encoded_streams import encoded, number_of, numbered, opus
+from tests.support.client_doubles import BACKENDS, SOUND, VIDEO, ScriptedTransport
+from tests.support.encoded_streams import encoded, number_of, numbered, opus
 
 from reactor_trio.client import Client, running
 from reactor_trio.errors import ProtocolError

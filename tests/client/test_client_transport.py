@@ -3,7 +3,7 @@ from __future__ import annotations
 import anyio
 import pytest
 import trio
-from client_doubles import BACKENDS, WsServer, memory_pipe
+from tests.support.client_doubles import BACKENDS, WsServer, memory_pipe
 from trio.testing import MockClock
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, RejectConnection, RejectData, TextMessage
 

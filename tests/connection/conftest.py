@@ -1,6 +1,6 @@
 import pytest
 import trio
-from tier_stage import Stage
+from tests.support.rendition_stage import Stage
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
-from tier_stage import FULL, Stage
+from tests.support.rendition_stage import FULL, Stage
 
 from reactor_trio.connection import connect_request as request
 from reactor_trio.connection import rendition

@@ -12,7 +12,7 @@ import pytest
 import simplejpeg
 import trio
 import trio.testing
-from tier_stage import ChainEncoder, Stage
+from tests.support.rendition_stage import ChainEncoder, Stage
 
 from reactor_trio.connection import MediaReceiver
 from reactor_trio.connection import sound_tracks as sound

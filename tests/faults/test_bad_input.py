@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pytest
 import trio
-from fault_peers import BINARY, PATIENCE, PING, TEXT, Gone, RawClient, ask, frame, opening
+from tests.support.fault_peers import BINARY, PATIENCE, PING, TEXT, Gone, RawClient, ask, frame, opening
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.sync.client import connect as connect_third_party
 

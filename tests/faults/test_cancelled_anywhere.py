@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
-from cancelling import Injector, everywhere, never_waited, tasks
-from fault_peers import CLOSE, TEXT, frame, opening
+from tests.support.cancelling import Injector, everywhere, never_waited, tasks
+from tests.support.fault_peers import CLOSE, TEXT, frame, opening
 
 import reactor_trio.testing.memory_server as kit
 from reactor_trio.configuration.settings import LimitSettings

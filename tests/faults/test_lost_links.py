@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
+from tests.support.adder import Adder
+from tests.support.cut_link import cut_link, port_of
+from tests.support.link_drops import drive
 
 from reactor_trio.client import connect
 from reactor_trio.client.watch import watch
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.server.runtime_host import RuntimeHost
-
-sys.path.insert(0, str(Path(__file__).parent))
-from adder import Adder
-from cut_link import cut_link, port_of
-from link_drops import drive
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -64,6 +60,6 @@ def test_the_headless_client_tells_of_it():
 
 @pytest.mark.soak
 def test_a_link_that_drops_for_5_s_a_hundred_times():
-    from link_drops import main
+    from tests.support.link_drops import main
 
     assert main(["--drops", "100"]) == 0

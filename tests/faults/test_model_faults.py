@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
-from fault_peers import PATIENCE, Gone, RawClient, ask, frame, health, opening, reactor_run
+from tests.support.fault_peers import PATIENCE, Gone, RawClient, ask, frame, health, opening, reactor_run
 
 PRELUDE = '''
 import threading

@@ -20,8 +20,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from fault_checks import MODEL, Witness, after, entries, wait_for, wait_for_rest
-from fault_peers import Gone, RawClient, ask, health, reactor_run
+from tests.support.fault_checks import MODEL, Witness, after, entries, wait_for, wait_for_rest
+from tests.support.fault_peers import Gone, RawClient, ask, health, reactor_run
 
 LIMITS = {"handshake": 2.0, "ping_interval": 0.5, "silence": 2.0, "stall": 2.0}
 

@@ -12,8 +12,8 @@ import threading
 import time
 
 import pytest
-from fault_checks import MODEL, Witness, after, wait_for, wait_for_rest
-from fault_peers import CLOSE, PONG, SOURCE, TEXT, RawClient, frame, opening, reactor_run
+from tests.support.fault_checks import MODEL, Witness, after, wait_for, wait_for_rest
+from tests.support.fault_peers import CLOSE, PONG, SOURCE, TEXT, RawClient, frame, opening, reactor_run
 
 LIMITS = {"handshake": 2.0, "ping_interval": 0.5, "silence": 2.0, "stall": 2.0}
 #: seconds that a polite close waits for the other side

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from fault_checks import wait_for_encoders
-from fault_peers import PATIENCE, SOURCE, RawClient, ask, health, reactor_run
+from tests.support.fault_checks import wait_for_encoders
+from tests.support.fault_peers import PATIENCE, SOURCE, RawClient, ask, health, reactor_run
 
 from reactor_trio.client import connect
 from reactor_trio.errors import CommandError, UploadRefused

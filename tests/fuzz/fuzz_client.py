@@ -17,8 +17,6 @@ import anyio.abc
 import msgspec
 import numpy as np
 import simplejpeg
-from fuzz_server import PICTURE, VECTORS, WORDS_OF_PACKETS, WORDS_OF_TEXT, frame
-from fuzzing import Run, Target, kind_of, mutated
 
 from reactor_trio.client.client import Client
 from reactor_trio.client.client_transport import TransportClosed
@@ -31,6 +29,8 @@ from reactor_trio.errors import ConnectionRefused, ManifestError, ProtocolError,
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Undecodable
 from reactor_trio.pacing import CongestionWindow
+from tests.fuzz.fuzz_server import PICTURE, VECTORS, WORDS_OF_PACKETS, WORDS_OF_TEXT, frame
+from tests.fuzz.fuzzing import Run, Target, kind_of, mutated
 
 TRACK = {
     "index": 0,

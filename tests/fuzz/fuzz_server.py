@@ -19,8 +19,6 @@ import numpy as np
 import simplejpeg
 import trio
 import trio.testing
-from fuzz_tickets import JsonWebTokens
-from fuzzing import LONGEST, Run, Target, kind_of, mutated
 
 from reactor_trio.connection.client_connection import _ClientConnection
 from reactor_trio.connection.client_sender import ClientSender
@@ -50,6 +48,8 @@ from reactor_trio.testing.memory_server import TestServer
 from reactor_trio.transport import Refused, Response, serve_http
 from reactor_trio.transport.http import _parse
 from reactor_trio.transport.upgrade import check_handshake
+from tests.fuzz.fuzz_tickets import JsonWebTokens
+from tests.fuzz.fuzzing import LONGEST, Run, Target, kind_of, mutated
 
 VECTORS = json.loads((Path(__file__).parents[2] / "docs" / "protocol-vectors.json").read_text())
 PICTURE = np.random.default_rng(1).integers(0, 255, (8, 8, 3), np.uint8)

@@ -6,10 +6,10 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from fuzzing import LONGEST, Run, Target, kind_of, mutated
 from jwt import PyJWS
 
 from reactor_trio.edge.tickets import TicketRefused, Tickets
+from tests.fuzz.fuzzing import LONGEST, Run, Target, kind_of, mutated
 
 KEY = b"k" * 32
 NOW = 1_800_000_000.0

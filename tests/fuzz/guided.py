@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fuzzing import Judge, Result, Target
+from tests.fuzz.fuzzing import Judge, Result, Target
 
 _INSTRUMENTED = ["reactor_trio", "h11", "wsproto", "trio_websocket"]
 

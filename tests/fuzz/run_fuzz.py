@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fuzzing import LONGEST, Crash, Judge, Result, Target, fuzz, table
+from tests.fuzz.fuzzing import LONGEST, Crash, Judge, Result, Target, fuzz, table
 
 #: seconds without an input done after which a target counts as hung
 HUNG = 120.0
@@ -26,8 +26,8 @@ _HEAD = 16
 
 def targets() -> dict[str, Target]:
     """All targets by name. A new one is a class in one of the lists."""
-    from fuzz_client import CLIENT_TARGETS
-    from fuzz_server import SERVER_TARGETS
+    from tests.fuzz.fuzz_client import CLIENT_TARGETS
+    from tests.fuzz.fuzz_server import SERVER_TARGETS
 
     return {target.name: target for target in (make() for make in (*SERVER_TARGETS, *CLIENT_TARGETS))}
 
@@ -92,7 +92,7 @@ class _Run:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `result`
         self._began = self._moved = time.monotonic()
         self._number = -1
-        command = [sys.executable, __file__, target.name, "--inputs", str(inputs), "--seed", str(seed)]
+        command = [sys.executable, "-m", "tests.fuzz.run_fuzz", target.name, "--inputs", str(inputs), "--seed", str(seed)]
         self.process = subprocess.Popen(
             [*command, "--child", str(self._file), *(["--guided"] if guided else [])],
             stdout=self._log,
@@ -141,7 +141,7 @@ def _child(target: Target, inputs: int, seed: int, file: Path, guided: bool) -> 
         now[:8] = number.to_bytes(8, "little")
 
     if guided:
-        from guided import fuzz_guided
+        from tests.fuzz.guided import fuzz_guided
 
         fuzz_guided(target, inputs, seed, before, lambda result: _write(file, result))  # ends the process
     _write(file, fuzz(target, inputs, seed, before))

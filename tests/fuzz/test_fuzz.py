@@ -7,9 +7,10 @@ import random
 from contextlib import asynccontextmanager
 
 import pytest
-from fuzz_client import CLIENT_TARGETS
-from fuzz_server import SERVER_TARGETS
-from fuzzing import Target, fuzz, plain
+
+from tests.fuzz.fuzz_client import CLIENT_TARGETS
+from tests.fuzz.fuzz_server import SERVER_TARGETS
+from tests.fuzz.fuzzing import Target, fuzz, plain
 
 TARGETS = {target.name: target for target in (make() for make in (*SERVER_TARGETS, *CLIENT_TARGETS))}
 #: inputs in every run of the tests, under a second each

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import simplejpeg
 import trio
-from fuzz_client import ACCEPTED, _Stream
-from fuzz_server import GET, OPENING, Fuzzed, _Desk, exchange, frame, said
 
 from reactor_trio.client.client_transport import MAX_FRAGMENTS, TransportClosed
 from reactor_trio.client.decoders import make_decoder
@@ -28,6 +26,8 @@ from reactor_trio.pacing import CongestionWindow
 from reactor_trio.protocol import Packet, ServerText, TrackInfo, encode_server_text
 from reactor_trio.protocol.text import MAX_LINE
 from reactor_trio.testing import open_server, open_session
+from tests.fuzz.fuzz_client import ACCEPTED, _Stream
+from tests.fuzz.fuzz_server import GET, OPENING, Fuzzed, _Desk, exchange, frame, said
 
 
 def answered(text: str) -> list[object]:

@@ -21,9 +21,7 @@ import hypothesis
 import pytest
 import trio
 import trio.testing
-from fuzzing import unwrapped
 from hypothesis import strategies as st
-from script_models import AsyncPipeline, Blocking, Pipeline, RunLoop
 
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.errors import ConnectionRefused
@@ -31,6 +29,8 @@ from reactor_trio.protocol import decode_packet
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.testing.memory_server import TestServer
+from tests.fuzz.fuzzing import unwrapped
+from tests.fuzz.script_models import AsyncPipeline, Blocking, Pipeline, RunLoop
 
 RATE, PENDING, UNANSWERED = 20, 4, 12
 LIMITS = {"commands_per_second": RATE, "pending_commands": PENDING, "unanswered_commands": UNANSWERED}

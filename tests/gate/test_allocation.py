@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from gate_kit import Caller, decoded, open_gate, place_of
+from tests.support.gate_kit import Caller, decoded, open_gate, place_of
 
 from reactor_trio import ConnectionRefused, SessionEnded
 from reactor_trio.admission import Claims

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 import trio
-from gate_kit import HOST, open_gate
+from tests.support.gate_kit import HOST, open_gate
 
 from reactor_trio.client import connect, handshake
 

@@ -1,10 +1,10 @@
-"""By which names a gate may be called; `tests/server/test_host_names.py` says the same of a server."""
+"""By which names a gate may be called; `tests/edge/test_host_names.py` says the same of a server."""
 
 from __future__ import annotations
 
 import socket
 
-from gate_kit import open_gate
+from tests.support.gate_kit import open_gate
 
 from reactor_trio.configuration.settings import Settings
 

@@ -1,6 +1,6 @@
 """What others see of this project, each thing as a text: files beside this module hold them, and a test compares.
 
-    python tests/golden/surface.py      writes them again: look at the difference before you commit it
+    python -m tests.golden.surface      writes them again: look at the difference before you commit it
 
 Others are clients, scrapers of metrics, readers of logs and timelines, deployed configurations and scripts. What stands here
 may grow; what changes or goes breaks somebody.
@@ -23,12 +23,12 @@ from typing import Any
 
 import msgspec
 import trio.testing
-from golden_model import Golden
 
 from reactor_trio.cli.command_parser import build_parser
 from reactor_trio.errors import CommandError
 from reactor_trio.protocol import asyncapi_document
 from reactor_trio.testing import open_server
+from tests.golden.golden_model import Golden
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"

@@ -1,12 +1,13 @@
 """What others see stays as it is: schema, AsyncAPI, metrics, health, loggers, timelines, options, public names, wire tags.
 
-`tests/golden/files` holds it. After a change that is meant run `python tests/golden/surface.py`, and read the diff.
+`tests/golden/files` holds it. After a change that is meant run `python -m tests.golden.surface`, and read the diff.
 """
 
 from __future__ import annotations
 
 import pytest
-from surface import FILES, surface
+
+from tests.golden.surface import FILES, surface
 
 
 @pytest.fixture(scope="module")

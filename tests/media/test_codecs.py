@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from codec_clips import VIDEO, colour_bars, grainy, opened, psnr
 from simplejpeg import decode_jpeg
+from tests.support.codec_clips import VIDEO, colour_bars, grainy, opened, psnr
 
 from reactor_trio.connection.connect_request import ConnectRequestRefused, parse_connect_request
 from reactor_trio.media import CodecSettings, Target, encoders, open_encoder, video_codecs

@@ -11,7 +11,7 @@ import av
 import numpy as np
 import pytest
 import torch
-from codec_clips import VIDEO, Decoder, colour_bars, opened, psnr
+from tests.support.codec_clips import VIDEO, Decoder, colour_bars, opened, psnr
 
 from reactor_trio.errors import ManifestError
 from reactor_trio.media import CodecSettings, Target, encoders, nvenc, open_encoder

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from codec_clips import VIDEO, Decoder, colour_bars, grainy, opened, psnr, rgb_of
+from tests.support.codec_clips import VIDEO, Decoder, colour_bars, grainy, opened, psnr, rgb_of
 
 from reactor_trio.media import CodecSettings, Target
 from reactor_trio.media.vpx_av1 import Vp8Encoder

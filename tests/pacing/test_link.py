@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated_path import Path, Simulation, Source
+from tests.support.simulated_path import Path, Simulation, Source
 
 from reactor_trio.pacing import CongestionWindow
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from recording_streams import STEP, lines, look, opus, sound, video
+from tests.support.recording_streams import STEP, lines, look, opus, sound, video
 
 import reactor_trio
 from reactor_trio.errors import ReactorError
@@ -255,11 +255,11 @@ def in_a_process(tmp_path, code, **options):
     """Run `code`, with the names of this module imported, in a process of its own."""
     head = (
         "import sys, os, signal, logging; from pathlib import Path\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from recording_streams import *; from reactor_trio.recording import Recorder\n"
+        "from tests.support.recording_streams import *; from reactor_trio.recording import Recorder\n"
         f"folder = Path({str(tmp_path)!r})\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path(reactor_trio.__file__).parents[1])}
+    roots = (Path(reactor_trio.__file__).parents[1], Path(__file__).parents[2])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, roots))}
     return subprocess.run(
         [sys.executable, "-c", head + code], env=environment, capture_output=True, text=True, timeout=120, check=False,
         **options,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import trio
-from recording_streams import lines, look
+from tests.support.recording_streams import lines, look
 
 from reactor_trio.errors import CommandError, ManifestError
 from reactor_trio.interface import (

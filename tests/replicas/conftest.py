@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-from replica_kit import PATIENCE, Application, running
+from tests.support.replica_kit import PATIENCE, Application, running
 
 with warnings.catch_warnings():  # Ray's own, about pydantic; an import starts nothing
     warnings.simplefilter("ignore", DeprecationWarning)

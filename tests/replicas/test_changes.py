@@ -13,9 +13,9 @@ from functools import partial
 
 import pytest
 import trio
-from replica_kit import (
-    HERE,
+from tests.support.replica_kit import (
     PATIENCE,
+    REPLICAS,
     Application,
     alive,
     descendants,
@@ -89,7 +89,7 @@ async def test_replicas_follow_the_sessions_and_nobody_is_cut_off(application: A
 
 def test_the_command_line_drains_and_leaves_nothing() -> None:
     port = free_port()
-    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(HERE / "model"), "--replicas", "2"]
+    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(REPLICAS / "model"), "--replicas", "2"]
     command += ["--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
@@ -131,8 +131,8 @@ AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
 @pytest.mark.parametrize("besides", [AGENTS, ()], ids=["at-once", "all"])
 def test_a_launcher_that_is_killed_takes_its_ray_along(besides: tuple[str, ...]) -> None:
     port = free_port()
-    values = {"path": str(HERE / "model"), "gate_port": port}
-    command = [sys.executable, str(HERE / "launcher.py"), json.dumps(values)]
+    values = {"path": str(REPLICAS / "model"), "gate_port": port}
+    command = [sys.executable, str(REPLICAS / "launcher.py"), json.dumps(values)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as launcher:
         try:
             until_line(launcher, "ready")
@@ -163,7 +163,7 @@ def test_on_a_cluster_that_runs_already() -> None:
     folder = tempfile.mkdtemp(dir="/tmp")  # the path of a socket is short
     ray = [sys.executable, "-m", "ray.scripts.scripts"]
     start = [*ray, "start", "--head", "--block", f"--port={head}", "--num-cpus=2", "--include-dashboard=false"]
-    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(HERE / "model"), "--replicas", "2"]
+    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(REPLICAS / "model"), "--replicas", "2"]
     command += ["--port", str(port), "--ray-address", f"127.0.0.1:{head}"]
     with subprocess.Popen([*start, f"--temp-dir={folder}"], env=environment, stdout=subprocess.PIPE, text=True) as cluster:
         try:
@@ -197,7 +197,7 @@ async def play_and_stop(application: Application, process: subprocess.Popen[str]
 
 
 def test_where_no_cluster_is() -> None:
-    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(HERE / "model"), "--replicas", "2"]
+    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(REPLICAS / "model"), "--replicas", "2"]
     command += ["--port", "0", "--ray-address", f"127.0.0.1:{free_port()}"]
     told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert told.returncode == 70

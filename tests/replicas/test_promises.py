@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 import trio
-from replica_kit import Application, alive, ended, pictures, until
+from tests.support.replica_kit import Application, alive, ended, pictures, until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect as connect_plainly
 
@@ -92,7 +92,7 @@ async def test_without_the_controller_nothing_is_noticed(application: Applicatio
 
 
 async def test_no_proxy_of_serve_runs_that_could_fail(application: Application) -> None:
-    from replica_kit import descendants, title
+    from tests.support.replica_kit import descendants, title
 
     assert not [process for process in descendants(application.launcher.pid) if "Proxy" in title(process)]
 

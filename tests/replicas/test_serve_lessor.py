@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
-from replica_kit import PATIENCE
+from tests.support.replica_kit import PATIENCE
 
 from reactor_trio.gate.lessor import Granted, LeaseLost, Word
 from reactor_trio.replicas import serve_lessor

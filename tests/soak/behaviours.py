@@ -16,13 +16,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-import secret_model
-from cycling import before_welcome, in_mid_forward, with_commands_in_flight
-from fault_peers import BINARY, TEXT, Gone, RawClient, frame
-from ledger import Ledger
-from visits import Refused, Visit
-
 from reactor_trio.protocol import Packet, encode_packet
+from tests.soak import secret_model
+from tests.soak.cycling import before_welcome, in_mid_forward, with_commands_in_flight
+from tests.soak.ledger import Ledger
+from tests.soak.visits import Refused, Visit
+from tests.support.fault_peers import BINARY, TEXT, Gone, RawClient, frame
 
 #: codecs, and how often each is asked for
 CODECS = {"raw": 34, "jpeg": 34, "h264": 16, "vp8": 6, "vp9": 5, "lossless": 3, "av1": 2}

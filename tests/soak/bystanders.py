@@ -10,9 +10,9 @@ import socket
 import time
 from collections import deque
 
-from behaviours import Door
-from fault_peers import Gone, RawClient, opening
-from visits import Refused
+from tests.soak.behaviours import Door
+from tests.soak.visits import Refused
+from tests.support.fault_peers import Gone, RawClient, opening
 
 #: what is asked, and the status that is due
 POLLS = {

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fault_peers import PATIENCE, TEXT, RawClient, ReactorProcess, frame, opening, reactor_run
+from tests.support.fault_peers import PATIENCE, TEXT, RawClient, ReactorProcess, frame, opening, reactor_run
 
 MODEL = '''
 import contextlib

@@ -10,7 +10,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from fault_peers import ReactorProcess
+
+from tests.support.fault_peers import ReactorProcess
 
 #: share of a run that is left out of the slope, in which caches and the allocator's pools fill
 FILLING = 0.2

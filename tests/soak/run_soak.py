@@ -7,10 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
-
-from figures import Sample, table
-from soaking import soak
+from tests.soak.figures import Sample, table
+from tests.soak.soaking import soak
 
 
 def main() -> int:

@@ -23,13 +23,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import secret_model
-from behaviours import VISITS, Door
-from bystanders import Lorises, has_no_manners, looks_in, polls
-from cycling import Holding, settled, wait_for_rest
-from fault_peers import Gone, RawClient, ReactorProcess, ask, health, reactor_run
-from figures import PER, Figure, Sample, Slope
-from ledger import Ledger
+from tests.soak import secret_model
+from tests.soak.behaviours import VISITS, Door
+from tests.soak.bystanders import Lorises, has_no_manners, looks_in, polls
+from tests.soak.cycling import Holding, settled, wait_for_rest
+from tests.soak.figures import PER, Figure, Sample, Slope
+from tests.soak.ledger import Ledger
+from tests.support.fault_peers import Gone, RawClient, ReactorProcess, ask, health, reactor_run
 
 #: controlling clients at a time: one has the session, the others wait, come or go
 CONTROL = 10

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cycling import Cycled, cycle
+
+from tests.soak.cycling import Cycled, cycle
 
 MAY_GROW = 5 * 2**20
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import behaviours
 import numpy as np
 import pytest
-import secret_model
 import simplejpeg
-import soaking
-from figures import Figure, Slope, table
-from soaking import Soaked, soak
+
+from tests.soak import behaviours, secret_model, soaking
+from tests.soak.figures import Figure, Slope, table
+from tests.soak.soaking import Soaked, soak
 
 SOURCE = Path(secret_model.__file__).read_text()
 

@@ -11,12 +11,12 @@ from random import Random
 from typing import Any
 
 import msgspec
-import secret_model
-from fault_peers import BINARY, CLOSE, PATIENCE, PING, PONG, TEXT, Gone, RawClient, frame, opening
-from ledger import Ledger
 
 from reactor_trio.client.decoders import Decoder, make_decoder
 from reactor_trio.protocol import Packet, TrackInfo, decode_packet
+from tests.soak import secret_model
+from tests.soak.ledger import Ledger
+from tests.support.fault_peers import BINARY, CLOSE, PATIENCE, PING, PONG, TEXT, Gone, RawClient, frame, opening
 
 NONE = secret_model.NONE
 _RECEIVE_BUFFER = (socket.SOL_SOCKET, socket.SO_RCVBUF)

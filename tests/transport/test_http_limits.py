@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from transport_peers import answers, read_all, serving
+from tests.support.transport_peers import answers, read_all, serving
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 

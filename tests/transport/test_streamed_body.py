@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 import trio
-from transport_peers import Answer, TinySite, answers, read_all, serving
+from tests.support.transport_peers import Answer, TinySite, answers, read_all, serving
 
 from reactor_trio.transport import Limits, serve_http
 

@@ -16,7 +16,7 @@ import pytest
 import trio
 import trio.testing
 import trustme
-from transport_peers import PAGE, TinySite, answers
+from tests.support.transport_peers import PAGE, TinySite, answers
 
 from reactor_trio.transport import Limits, StreamStalled, WireStream, secured, serve_http, turn_away
 

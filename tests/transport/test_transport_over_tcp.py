@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 import trio
-from transport_peers import PAGE, TinySite, answers, frame, opening, read_all, until_gone
+from tests.support.transport_peers import PAGE, TinySite, answers, frame, opening, read_all, until_gone
 from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 

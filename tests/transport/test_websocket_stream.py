@@ -7,7 +7,7 @@ import math
 import pytest
 import trio
 import trio.testing
-from transport_peers import (
+from tests.support.transport_peers import (
     Peer,
     TinySite,
     conversing,

@@ -1,0 +1,1 @@
+"""Tests. `tests.support` has what several of them use."""

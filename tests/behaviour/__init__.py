@@ -1,0 +1,1 @@
+"""Promises of the runtime, tested through the test kit; docs/behaviour.md lists them."""

@@ -1,0 +1,197 @@
+"""Text that a hook may refuse: what is checked, what the client is told, and that commands keep their order."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+
+import pytest
+import trio
+import trio.lowlevel
+
+from reactor_trio.errors import CommandError, SessionEnded
+from reactor_trio.interface import InputField, InputState, ReactorPipeline, event
+from reactor_trio.server.moderation_hook import UNCHECKED, check_in_thread
+from reactor_trio.testing import open_server, open_session
+from tests.support.behaviour_models import Picture, in_all_placements, picture
+
+
+class Words(InputState):
+    prompt: str = InputField(default="", moderate=True)
+    tags: list[str] = InputField(default=[], moderate=True)
+    title: str = ""
+    level: int = 0
+
+
+class Painter(ReactorPipeline):
+    state: Words
+    output: Picture
+
+    def load(self, config):
+        self.log = []
+
+    @event
+    def say(self, text: str = InputField(moderate=True), aside: str = ""):
+        self.log.append(("say", text, self.state.level))
+
+    @event
+    def mark(self, number: int):
+        self.log.append(("mark", number))
+
+    def inference(self):
+        while True:
+            yield picture(1)
+
+
+def no_cats(text, *, command, field):
+    return f"no cats in {command}.{field}" if "cat" in text else None
+
+
+async def no_cats_slowly(text, *, command, field):
+    await trio.sleep(1)
+    return no_cats(text, command=command, field=field)
+
+
+@in_all_placements
+@pytest.mark.parametrize("hook", [no_cats, no_cats_slowly])
+async def test_a_refused_text_changes_nothing_and_the_reason_is_told(autojump_clock, placement, hook):
+    async with open_server(Painter, moderate=hook, step_cost=0.1, **placement) as server:
+        async with server.connect() as client:
+            await client.command("set_prompt", prompt="a dog")
+            await client.command("set_title", title="cat")  # not moderated
+            for command, arguments in [
+                ("set_prompt", {"prompt": "a cat"}), ("set_tags", {"tags": ["dog", "cat"]}), ("say", {"text": "cat!"}),
+            ]:  # fmt: skip
+                with pytest.raises(CommandError, match=rf"no cats in {command}\.{next(iter(arguments))}") as refused:
+                    await client.command(command, **arguments)
+                assert refused.value.code == "moderated"
+            await client.command("say", text="a dog", aside="cat")
+            state = server.model.state
+            assert (state.prompt, state.tags, state.title) == ("a dog", [], "cat")
+            assert server.model.log == [("say", "a dog", 0)]
+
+
+async def test_commands_keep_their_order_while_one_is_checked(autojump_clock):
+    async with open_server(Painter, moderate=no_cats_slowly, step_cost=0.1) as server:
+        async with server.connect() as client, trio.open_nursery() as nursery:
+            answers = []
+
+            async def send(label, name, **arguments):
+                try:
+                    await client.command(name, **arguments)
+                    answers.append(label)
+                except CommandError as error:
+                    answers.append((label, error.code))
+
+            for number, (name, arguments) in enumerate(
+                [
+                    ("mark", {"number": 1}), ("say", {"text": "one"}), ("mark", {"number": 2}), ("say", {"text": "cat"}),
+                    ("set_level", {"level": 3}), ("say", {"text": "two"}), ("mark", {"number": 3}),
+                ]
+            ):  # fmt: skip
+                nursery.start_soon(lambda number=number, name=name, arguments=arguments: send(number, name, **arguments))
+                await trio.testing.wait_all_tasks_blocked()
+            await trio.sleep(0.5)
+            assert answers == [0], "what came before the first check did not wait"
+            await trio.sleep(10)
+            assert server.model.log == [("mark", 1), ("say", "one", 0), ("mark", 2), ("say", "two", 3), ("mark", 3)]
+            assert answers == [0, 1, 2, (3, "moderated"), 4, 5, 6]
+
+
+async def test_what_waits_for_a_check_counts_as_pending(autojump_clock):
+    limits = {"pending_commands": 3}
+    async with open_session(Painter, moderate=no_cats_slowly, limits=limits, step_cost=0.1) as client:
+        async with trio.open_nursery() as nursery:
+            refused = []
+
+            async def send(number):
+                try:
+                    await client.command("say", text=str(number))
+                except CommandError as error:
+                    refused.append((number, error.code))
+
+            for number in range(5):
+                nursery.start_soon(send, number)
+                await trio.testing.wait_all_tasks_blocked()
+        assert refused == [(3, "busy"), (4, "busy")]
+
+
+async def test_without_a_hook_nothing_is_checked(autojump_clock):
+    async with open_session(Painter, step_cost=0.1) as client:
+        await client.command("set_prompt", prompt="a cat")
+
+
+@pytest.mark.parametrize("answer", [ValueError("no network"), "", 1])
+async def test_a_hook_that_fails_refuses_and_is_logged(autojump_clock, caplog, answer):
+    def broken(text, *, command, field):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async with open_session(Painter, moderate=broken, step_cost=0.1) as client:
+        with pytest.raises(CommandError, match=UNCHECKED) as refused:
+            await client.command("set_prompt", prompt="a dog")
+        assert refused.value.code == "moderated"
+        await client.take(2)
+    (record,) = [record for record in caplog.records if record.name == "reactor_trio.moderation"]
+    assert record.levelno == logging.ERROR
+    assert record.getMessage() == "the moderation hook failed on set_prompt.prompt, which is refused"
+
+
+async def test_a_hook_that_takes_too_long_refuses(autojump_clock, caplog):
+    async def asleep(text, *, command, field):
+        await trio.sleep_forever()
+
+    async with open_session(Painter, moderate=asleep, moderate_timeout=2, step_cost=0.1) as client:
+        begin = trio.current_time()
+        with pytest.raises(CommandError, match=UNCHECKED):
+            await client.command("say", text="dog")
+        assert trio.current_time() - begin < 2.3
+    assert "took over 2 s" in caplog.text
+
+
+async def test_a_session_ends_in_the_middle_of_a_check(autojump_clock):
+    async with open_server(Painter, moderate=no_cats_slowly, step_cost=0.1) as server:
+        async with server.connect() as client, trio.open_nursery() as nursery:
+            nursery.start_soon(_ignoring, client)
+            await trio.testing.wait_all_tasks_blocked()
+            await client.vanish()
+        async with server.connect() as client:
+            await trio.sleep(5)
+            assert server.model.log == []
+            await client.command("say", text="dog")
+
+
+async def _ignoring(client):
+    with contextlib.suppress(SessionEnded):
+        await client.command("say", text="dog")
+
+
+async def test_in_a_thread_of_its_own():
+    seen = []
+
+    def plain(text, *, command, field):
+        seen.append((threading.current_thread() is threading.main_thread(), text, command, field))
+        return "no"
+
+    async def asynchronous(text, *, command, field):
+        await trio.lowlevel.checkpoint()
+        return plain(text, command=command, field=field)
+
+    for hook in (plain, asynchronous):
+        assert await check_in_thread(hook, 5.0)("cat", "set_prompt", "prompt") == "no"
+    assert seen == [(False, "cat", "set_prompt", "prompt")] * 2
+
+
+async def test_a_thread_that_hangs_is_left_behind(caplog):
+    release = threading.Event()
+
+    def hangs(text, *, command, field):
+        release.wait(120)
+
+    try:
+        assert await check_in_thread(hangs, 0.05)("cat", "say", "text") == UNCHECKED
+    finally:
+        release.set()
+    assert "took over 0.05 s for say.text" in caplog.text

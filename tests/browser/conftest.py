@@ -1,0 +1,59 @@
+"""A browser for the tests of the page, and the conversation partners that they need."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from tests.support.fake_page_server import FakeServer, fake_server
+from tests.support.page_scripts import READ_BACK
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+    "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",  # a camera and a microphone, both allowed
+    "--host-resolver-rules=MAP lan.test 127.0.0.1",  # a name that is not localhost: no secure context
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, one for all tests of a module."""
+    path = CHROMIUM if Path(CHROMIUM).exists() else shutil.which("chromium")
+    if path is None:
+        pytest.fail("the tests of the page need Chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def troubles() -> list[str]:
+    """What the browser complained of on its console; a test that provokes it empties this."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
+    """A desktop page in a context of its own. A script error or a breach of the content policy fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    context.add_init_script(READ_BACK)
+    page.set_default_timeout(90_000)  # a machine may be slow
+    page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    yield page
+    context.close()
+    assert troubles == []
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    """A server played by the test."""
+    with fake_server() as server:
+        yield server

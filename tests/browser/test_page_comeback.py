@@ -1,0 +1,72 @@
+"""The viewer page over a link that drops, and loaded anew, with a true server: the same world goes on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.support import adder
+from tests.support.cut_link import CutLink, cut_link, port_of
+from tests.support.real_server import real_server
+
+
+@pytest.fixture(scope="module")
+def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CutLink]:
+    """The way to `reactor run`, which drains and exits with 0 when the tests are done."""
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copy(adder.__file__, folder)
+    (folder / "reactor.yaml").write_text("model: adder:Adder\nname: adder\nruntime:\n  resume_window: 20\n")
+    with real_server(folder) as url, cut_link(port_of(url)) as link:
+        yield link
+
+
+def counts(page: Page) -> list[int]:
+    """What the model said, oldest first."""
+    lines = page.locator("#log-list li", has_text="counted").all_text_contents()
+    return [int(re.search(r'"count":(\d+)', line)[1]) for line in reversed(lines)]
+
+
+def shown(page: Page, total: int) -> None:
+    """Wait until the picture is that of this total."""
+    page.wait_for_function(
+        """(grey) => {
+            const canvas = document.querySelector("canvas");
+            const [red] = canvas.getContext("2d").getImageData(32, 32, 1, 1).data;
+            return Math.abs(red - grey) < 8;
+        }""",
+        arg=40 + 30 * total,
+    )
+
+
+def test_the_page_goes_on_after_a_lost_link_and_a_reload(link: CutLink, page: Page, troubles: list[str]) -> None:
+    page.goto(f"http://127.0.0.1:{link.port}/")
+    body = page.locator("body")
+    expect(body).to_have_attribute("data-state", "live")
+    add = page.get_by_role("button", name="Add")
+    add.click()
+    shown(page, 1)
+
+    link.drop()
+    expect(body).to_have_attribute("data-state", "resuming")
+    expect(page.locator("#veil-text")).to_have_text("Reconnecting …")
+    shown(page, 1)  # held
+    add.click()  # given while there is no link
+    link.restore()
+    expect(body).to_have_attribute("data-state", "live")
+    shown(page, 2)
+    add.click()
+    shown(page, 3)
+    expect(page.locator("#log-list li", has_text="counted")).to_have_count(3)
+    assert counts(page) == [1, 2, 3]
+
+    page.reload()
+    expect(body).to_have_attribute("data-state", "live")
+    shown(page, 3)
+    page.get_by_role("button", name="Add").click()
+    shown(page, 4)
+    assert counts(page) == [4]
+    assert all("WebSocket" in trouble for trouble in troubles)  # the browser tells of each try that is refused
+    troubles.clear()

@@ -1,0 +1,156 @@
+"""`runtime.isolation: process` with real processes: what crosses, and what is left when one of them dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from tests.support.fault_peers import PATIENCE, RawClient, reactor_run
+from tests.support.isolated_models import MODEL
+from tests.support.model_processes import is_gone, nothing_more_is_open, until_served, without_frames
+
+from reactor_trio import ReactorPipeline
+from reactor_trio.client import connect
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.server.serve import serve
+
+
+@pytest.fixture
+def served(tmp_path):
+    with reactor_run(tmp_path, MODEL, isolation="process", step_timeout=1.5) as server:
+        yield server
+        print(server.log)  # shown if the test fails
+
+
+def process_of(client):
+    client.say("process", 1)
+    return client.answer(1)["data"]["reply"]
+
+
+def test_frames_replies_messages_and_log_lines_cross(served):
+    with RawClient(served.port) as client:
+        welcome = client.text("reactor.welcome")
+        assert process_of(client)["pid"] != served.process.pid
+        client.say("set_level", 2, level=9)
+        assert client.answer(2)["type"] == "reactor.ack"
+        while client.picture().command != 2:
+            pass
+        pictures = [client.picture() for _ in range(30)]
+        assert [packet.seq for packet in pictures] == list(range(pictures[0].seq, pictures[0].seq + 30))
+        for packet in pictures:
+            shown = np.frombuffer(packet.payload, np.uint8).reshape(240, 320, 3)
+            assert (shown[0, 0] == packet.step % 256).all()
+            assert (shown[1:] == 9).all()
+        client.say("note", 3, text="a\u00e9")
+        assert client.text("note")["data"] == {"text": "a\u00e9"}
+        client.say("raises", 4)
+        assert client.answer(4)["data"]["code"] == "internal_error"
+        sid = welcome["data"]["session_id"]
+    served.wait_log(f"about aé.*session={sid}")
+    served.wait_log("handler of raises raised.*raise ValueError")
+
+
+def test_a_crash_is_told_and_mended_and_nothing_is_left(served):
+    with RawClient(served.port) as client:
+        first = process_of(client)
+        descriptors, threads = without_frames(served), served.threads()
+    for kill in ("segfault", "exit", "kill"):
+        with until_served(served) as client:
+            now = process_of(client)
+            client.picture()
+            if kill == "kill":
+                os.kill(now["pid"], signal.SIGKILL)
+            else:
+                client.say(kill)
+            bye = client.text("reactor.bye")
+            assert bye["data"]["reason"] == "model_restarting"
+            assert client.gone().code == 1011
+            assert is_gone(now["pid"])
+    with until_served(served) as client:
+        last = process_of(client)
+        assert last["descriptors"] == first["descriptors"]
+        assert last["threads"] == first["threads"]
+        assert nothing_more_is_open(served, descriptors)
+        assert served.threads() <= threads + 2  # Trio keeps worker threads for a while
+    assert served.log.count("the model is gone: its process was ended by SIGSEGV") == 1
+    assert served.log.count("the model is gone: its process ended with exit code 7") == 1
+    assert served.log.count("the model is gone: its process was ended by SIGKILL") == 1
+
+
+def test_a_model_that_holds_the_interpreter_is_killed(served):
+    with RawClient(served.port) as client:
+        client.picture()
+        client.say("hang")
+        assert client.text("reactor.bye")["data"]["reason"] == "model_restarting"
+    with until_served(served) as client:
+        client.picture()
+    assert served.log.count("computed for more than 1.5 s in one step (runtime.step_timeout)") == 1
+
+
+def test_the_model_goes_with_its_server(tmp_path):
+    last = 'import atexit, sys; atexit.register(sys.stderr.write, "the last line\\n")'
+    model = MODEL.replace("self.buffer = np", f"{last}\n        self.buffer = np", 1)
+    for end in (signal.SIGTERM, signal.SIGKILL):
+        with reactor_run(tmp_path, model, isolation="process") as server:
+            with RawClient(server.port) as client:
+                pid = process_of(client)["pid"]
+                os.kill(server.process.pid, end)
+                if end != signal.SIGKILL:
+                    assert client.text("reactor.bye")["data"]["reason"] == "draining"
+            code = server.process.wait(PATIENCE)
+            assert code == (-signal.SIGKILL if end == signal.SIGKILL else 0)
+            assert is_gone(pid)
+            assert server.log.count("the last line") == (end == signal.SIGTERM)  # it is told, and ends by itself
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [("raise OSError('no weights here')", "OSError: no weights here"), ("os._exit(3)", "ended with exit code 3")],
+)
+def test_a_model_that_cannot_be_loaded_is_exit_1_with_one_line(tmp_path, load, said):
+    model = MODEL.replace("self.buffer = np.zeros((240, 320, 3), np.uint8)", load)
+    with reactor_run(tmp_path, model, isolation="process", ready=False) as server:
+        assert server.process.wait(PATIENCE) == 1
+        (line,) = server.log.splitlines()
+        assert line.startswith("reactor: ")
+        assert said in line
+
+
+RUN_ENDS = MODEL[: MODEL.index("class Model(")] + '''
+class Model(ReactorModel):
+    async def run(self):
+        await self.connected.wait()
+        await self.emit(np.zeros((8, 8, 3), np.uint8))
+        raise OSError("the device is lost")
+'''
+
+
+@pytest.mark.soak  # CI has the same in virtual time
+def test_a_run_that_ends_is_exit_1_in_this_placement_too(tmp_path):
+    with reactor_run(tmp_path, RUN_ENDS, isolation="process") as server, RawClient(server.port) as client:
+        assert client.text("reactor.bye")["data"]["reason"] == "model_error"
+        assert server.process.wait(PATIENCE) == 1
+        assert server.log.count("run() raised OSError: the device is lost") == 1
+
+
+async def test_files_and_input_frames_cross(served):
+    async with connect(f"ws://127.0.0.1:{served.port}/ws", video=["raw"]) as client:
+        file = await client.upload(b"x" * 5_000_000)
+        await client.command("set_file", file=file)
+        assert await client.command("file_size") == 5_000_000
+        await client.push_video("webcam", np.full((240, 320, 3), 77, np.uint8))
+        async for frame in client.frames("main_video"):
+            if abs(int(frame.data[100, 100, 0]) - 77) < 4:
+                break
+
+
+
+async def test_a_class_that_cannot_be_imported_is_refused():
+    class Hidden(ReactorPipeline):
+        def inference(self):
+            yield None
+
+    with pytest.raises(Exception, match="put the class into a module"):
+        await serve(Hidden, port=0, settings=Settings(isolation="process"))

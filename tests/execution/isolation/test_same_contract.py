@@ -1,0 +1,38 @@
+"""What holds for a model in the server's process holds for one in another: the same tests, over the words between the two.
+
+Left out is what cannot be the same: an exception of author code arrives as one of another type with the same words.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.behaviour.test_driver_matrix import *  # noqa: F403
+from tests.behaviour.test_generator_lifecycle import *  # noqa: F403
+from tests.behaviour.test_several_clients import *  # noqa: F403
+from tests.behaviour.test_told_values import *  # noqa: F403
+from tests.behaviour.test_upload_behaviour import *  # noqa: F403
+
+import reactor_trio.testing.memory_server as kit
+
+for left_out in [
+    "test_a_model_that_raises_ends_its_session_and_serves_the_next",
+    "test_an_exception_ends_its_session_and_not_the_server",
+    "test_an_exception_between_two_awaits_of_a_step_ends_its_session",
+    "test_a_finally_that_raises_does_not_mask_the_earlier_error",
+    "test_a_child_of_the_author_s_nursery_that_fails_ends_the_session_with_its_error",
+    "test_file_uploaded_runs_before_a_command_that_names_the_file",  # it asks for one object in both, which are now two
+    "test_a_file_is_in_memory_once_however_many_commands_name_it",
+]:
+    del globals()[left_out]
+
+
+@pytest.fixture(autouse=True)
+def isolated(monkeypatch):
+    placement = kit._placement
+
+    def in_a_process(model, name, moderate, settings, host, nursery):
+        isolated = msgspec.structs.replace(settings, isolation="process")
+        return placement(model, name, moderate, isolated, host, nursery)
+
+    monkeypatch.setattr(kit, "_placement", in_a_process)

@@ -1,0 +1,488 @@
+"""Ranks in one loop, in virtual time: each makes the same calls in the same order, and what happens when one does not."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import trio
+
+from reactor_trio import (
+    BufferClosed,
+    ClientInfo,
+    CommandError,
+    DistributedPipeline,
+    Idle,
+    Input,
+    InputState,
+    Output,
+    UploadedFile,
+    Video,
+    connected,
+    disconnected,
+    event,
+    file_uploaded,
+)
+from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, SessionEnded
+from reactor_trio.execution.ranks.leader import GRACE
+from reactor_trio.interface import ReactorPipeline
+from reactor_trio.testing import open_server
+
+
+class Picture(Output):
+    main_video: Video
+
+
+class Camera(Input):
+    webcam: Video
+
+
+class State(InputState):
+    level: int = 0
+    file: UploadedFile | None = None
+
+
+class World(DistributedPipeline):
+    """Writes down what it is called for."""
+
+    state: State
+    output: Picture
+    camera: Camera
+    fps = 10
+    ranks = 3
+
+    def load(self, config):
+        self.calls = [("load", self.rank, self.world_size)]
+        self.config = config
+        config.setdefault("models", []).append(self)
+
+    def did(self, *what):
+        self.calls.append(what)
+
+    @connected
+    def request(self, client: ClientInfo):
+        self.did("connected", client.id, client.joined_at, self.connected.is_set(), self.state.level)
+
+    @disconnected
+    def goodbye(self):
+        self.did("disconnected", self.connected.is_set(), self.state.level)
+
+    @file_uploaded
+    def got(self, file: UploadedFile):
+        self.did("file", file.name, file.data)
+
+    @event
+    def double(self, of: int) -> int:
+        self.did("double", of)
+        return 2 * of
+
+    @event
+    def refuse(self):
+        raise CommandError("no", f"rank {self.rank} says no")
+
+    @event
+    async def rests(self, seconds: float):
+        await trio.sleep(seconds)
+        self.did("rested")
+
+    @event
+    def act(self, what: str, rank: int = -1):
+        self.acts = what if rank in (-1, self.rank) else ""
+
+    def inference(self):
+        try:
+            for step in range(10**9):
+                match vars(self).pop("acts", ""):
+                    case "raise":
+                        raise ValueError(f"on rank {self.rank}")
+                    case "other":
+                        raise (ValueError if self.rank else KeyError)("differs")
+                    case "end":
+                        return
+                    case "exit":
+                        raise SystemExit(3)
+                    case "ask":
+                        self.cancelled()
+                self.did("step", step, self.state.level, self.state.file and self.state.file.data)
+                yield np.full((4, 6, 3), self.state.level + 100 * (self.rank > 0), np.uint8)
+        finally:
+            self.did("closed")
+
+
+def models(server):
+    """Those of all ranks that are loaded now."""
+    found = [process.loaded for process in server.runtime.placement.process.ranks]
+    assert [model.rank for model in found] == list(range(len(found)))
+    return found
+
+
+async def the_same(server):
+    """What all ranks were called for, which must be one."""
+    await trio.sleep(3)  # a client that left is let go, and the other ranks, which here come after rank 0, have done all
+    first, *others = [model.calls[1:] for model in models(server)]
+    for other in others:
+        assert other == first
+    return first
+
+
+async def test_every_rank_is_called_for_the_same_in_the_same_order(autojump_clock):
+    async with open_server(World) as server:
+        assert [model.calls for model in models(server)] == [[("load", rank, 3)] for rank in range(3)]
+        async with server.connect() as client:
+            assert (await client.take(1))[0].data[0, 0, 0] == 0
+            await client.command("set_level", level=7)
+            frames = await client.take(5)
+            assert {int(frame.data[0, 0, 0]) for frame in frames} <= {0, 7}  # rank 0's, never another's
+            assert await client.command("double", of=21) == 42
+            with pytest.raises(CommandError, match="rank 0 says no"):
+                await client.command("refuse")
+            file = await client.upload(b"words", name="a.txt")
+            await client.command("set_file", file=file)
+            await client.take(2)
+        async with server.connect() as client:
+            await client.take(2)
+        calls = await the_same(server)
+        assert [call for call in calls if call[0] not in ("step",)] == [
+            ("connected", 1, joined(calls, 1), True, 0), ("double", 21), ("file", "a.txt", b"words"),
+            ("disconnected", False, 7), ("closed",),
+            ("connected", 2, joined(calls, 2), True, 0), ("disconnected", False, 0), ("closed",),
+        ]  # fmt: skip
+        steps = [call for call in calls if call[0] == "step"]
+        assert steps[0] == ("step", 0, 0, None)
+        assert ("step", 0, 0, None) in steps[1:]  # the second session's
+        assert any(call[2:] == (7, b"words") for call in steps)
+
+
+def joined(calls, client):
+    """When a client joined."""
+    return next(call[2] for call in calls if call[:2] == ("connected", client))
+
+
+async def test_a_command_is_seen_by_the_same_step_on_every_rank(autojump_clock):
+    async with open_server(World, step_cost=0.03) as server:
+        async with server.connect() as client:
+            await client.take(1)
+            for level in range(1, 30):
+                await client.command("set_level", level=level)
+                await trio.sleep(0.017 * level)
+        calls = await the_same(server)
+        levels = [call[2] for call in calls if call[0] == "step"]
+        assert levels == sorted(levels)
+        assert len(set(levels)) > 20
+
+
+@pytest.mark.parametrize("what", ["raise", "end"])
+async def test_what_all_ranks_do_is_as_with_one(autojump_clock, what, caplog):
+    async with open_server(World) as server:
+        before = models(server)
+        async with server.connect() as client:
+            await client.take(1)
+            await client.command("act", what=what)
+            if what == "end":
+                await client.take(20)
+                assert (await the_same(server)).count(("step", 0, 0, None)) == 2  # a new generator
+            else:
+                with pytest.raises(Exception, match="on rank 0"):
+                    await client.take(100)
+        async with server.connect() as client:
+            await client.take(1)
+        assert models(server) == before
+        await the_same(server)
+    assert [record.levelno for record in caplog.records].count(logging.ERROR) == (what == "raise")
+
+
+@pytest.mark.parametrize(
+    ("what", "rank", "told"),
+    [
+        ("raise", 1, "in step N rank 1 raised ValueError: on rank 1, and rank 0 returned"),
+        ("raise", 0, "in step N rank 1 returned, and rank 0 raised ValueError: on rank 0"),
+        ("other", -1, "in step N rank 1 raised ValueError: differs, and rank 0 raised KeyError: 'differs'"),
+        ("end", 2, "in step N rank 2 ended its generator, and rank 0 returned"),
+        ("ask", 2, "in step N rank 2 raised OutOfStep: it asked for cancelled more often than rank 0, and rank 0 returned"),
+    ],
+)
+async def test_ranks_that_are_apart_are_loaded_again(autojump_clock, what, rank, told, caplog):
+    async with open_server(World) as server:
+        async with server.connect() as client:
+            before = models(server)
+            await client.take(1)
+            await client.command("act", what=what, rank=rank)
+            with pytest.raises(SessionEnded) as ended:
+                await client.take(100)
+            assert ended.value.reason == "model_restarting"
+        await trio.sleep(1)
+        async with server.connect() as client:
+            await client.take(3)
+        assert not set(models(server)) & set(before)
+        await the_same(server)
+    lines = [record.getMessage() for record in caplog.records if "is gone" in record.getMessage()]
+    (line,) = lines
+    words = line.partition("its process group is out of step: ")[2].partition(";")[0]
+    assert words.split(" rank ")[1:] == told.split(" rank ")[1:]
+    assert "on rank 1" not in told or "raised alone" in caplog.text
+
+
+async def test_a_rank_that_ends_alone_takes_all_with_it(autojump_clock, caplog):
+    async with open_server(World) as server:
+        async with server.connect() as client:
+            await client.take(1)
+            at = trio.current_time()
+            server.runtime.placement.process.ranks[2].kill()
+            with pytest.raises(SessionEnded) as ended:
+                await client.take(100)
+            assert ended.value.reason == "model_restarting"
+            assert trio.current_time() == at  # told at once
+        await trio.sleep(1)
+        async with server.connect() as client:
+            await client.take(1)
+    assert "the model is gone: its process of rank 2 was killed" in caplog.text
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+async def test_what_no_process_survives_is_not_compared(autojump_clock, rank, caplog):
+    async with open_server(World) as server:
+        async with server.connect() as client:
+            await client.take(1)
+            at = trio.current_time()
+            await client.command("act", what="exit", rank=rank)
+            with pytest.raises(SessionEnded) as ended:
+                await client.take(100)
+            assert ended.value.reason == "model_restarting"
+            assert trio.current_time() - at < GRACE
+    assert "the model is gone: its code raised SystemExit: 3" in caplog.text
+
+
+async def test_a_load_that_fails_on_one_rank_is_that_of_all(autojump_clock):
+    class Broken(World):
+        def load(self, config):
+            if self.rank == 1:
+                raise OSError("no second device")
+
+    with pytest.raises(ModelFailed, match="no second device"):
+        async with open_server(Broken):
+            raise AssertionError("it was served")
+
+
+class Watching(DistributedPipeline):
+    """Shows what it reads, awaiting it or not."""
+
+    output: Picture
+    camera: Camera
+    fps = 10
+    ranks = 2
+    waits = True
+
+    def load(self, config):
+        self.read = []
+
+    @disconnected
+    def goodbye(self):
+        self.read.append("disconnected")
+
+    async def inference(self):
+        while True:
+            try:
+                if self.waits:
+                    frames = await self.camera.webcam.read(timeout=0.5)
+                else:
+                    frames = self.camera.webcam.try_read() or []
+            except TimeoutError:
+                frames = []
+            except BufferClosed:
+                self.read.append("closed")
+                raise
+            self.read.append((self.camera.webcam.total_received, self.camera.webcam.available, self.output_buffer.fps))
+            for frame in frames:
+                self.read.append((frame.pts, int(frame.data[0, 0, 0])))
+                frame.data[:] = 0  # which is the author's
+                yield frame.data
+            if not frames:
+                yield Idle
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_every_rank_reads_the_frames_that_rank_0_reads(autojump_clock, waits):
+    class Reads(Watching):
+        pass
+
+    Reads.waits = waits
+    async with open_server(Reads, step_cost=0.05) as server:
+        async with server.connect() as client:
+            for level in range(0, 200, 10):
+                await client.push_video("webcam", np.full((16, 16, 3), level, np.uint8))
+                await trio.sleep(0.013 * (level % 70))
+            await trio.sleep(1.2)  # in the middle of a read
+        await trio.sleep(1)
+        read, other = [model.read for model in models(server)]
+        assert read == other
+        assert len({entry for entry in read if len(entry) == 2}) > 10
+        if waits:
+            assert read[-2:] == ["closed", "disconnected"]
+
+
+class Awaiting(DistributedPipeline):
+    output: Picture
+    fps = 10
+    ranks = 2
+
+    def load(self, config):
+        self.seen = []
+
+    @disconnected
+    def goodbye(self):
+        self.seen.append("disconnected")
+
+    async def inference(self):
+        try:
+            yield np.zeros((4, 6, 3), np.uint8)
+            self.seen.append("waits")
+            await trio.sleep_forever()
+        finally:
+            self.seen.append("closed")
+
+
+async def test_a_step_that_awaits_for_ever_is_cancelled_on_every_rank(autojump_clock):
+    async with open_server(Awaiting) as server:
+        for session in (1, 2):
+            async with server.connect() as client:
+                await client.take(1)
+                await trio.sleep(1)
+            await trio.sleep(3)
+            for model in models(server):
+                assert sorted(model.seen) == sorted(["waits", "closed", "disconnected"] * session)
+
+
+async def test_a_handler_that_waits_is_waited_for_on_every_rank(autojump_clock):
+    async with open_server(World) as server:
+        async with server.connect() as client:
+            began = trio.current_time()
+            await client.command("rests", seconds=1.5)
+            assert trio.current_time() - began == pytest.approx(1.5, abs=0.2)
+        assert ("rested",) in await the_same(server)
+
+
+class Greets(Awaiting):
+    @connected
+    async def request(self):
+        self.seen.append("connected")
+        await trio.sleep(1)
+        self.seen.append("greeted")
+
+
+@pytest.mark.parametrize("stays", [0.0, 0.5])
+async def test_a_client_that_leaves_while_it_is_greeted(autojump_clock, stays):
+    async with open_server(Greets) as server:
+        async with server.connect() as client:
+            await trio.sleep(stays)
+            await client.vanish()
+        await trio.sleep(2)
+        for model in models(server):
+            assert model.seen == (["connected"] if stays else []) + ["disconnected"]
+        async with server.connect() as client:
+            await client.take(1)
+        assert server.runtime.metrics.exposition().count(b"reactor_model_restarts_total 0.0") == 1
+
+
+async def test_one_rank_is_a_model_like_any_other(autojump_clock):
+    async with open_server(World, ranks=1) as server:
+        assert (server.model.rank, server.model.world_size) == (0, 1)
+        assert server.runtime.placement.process is None
+        async with server.connect() as client:
+            await client.take(1)
+
+
+async def test_the_manifest_lays_over_the_class(autojump_clock):
+    async with open_server(World, ranks=2) as server:
+        assert [model.world_size for model in models(server)] == [2, 2]
+
+
+class Fragile(State):
+    broken = False
+
+    def __post_init__(self):
+        if Fragile.broken:
+            raise ValueError("no state")
+
+
+class Restarting(World):
+    state: Fragile
+
+    @event
+    def restart(self, level: int):
+        self.state = Fragile(level=level)
+
+
+async def test_a_state_that_a_handler_assigns_is_that_of_every_rank(autojump_clock):
+    async with open_server(Restarting) as server:
+        async with server.connect() as client:
+            await client.command("restart", level=5)
+            await client.take(4)
+        assert [call[2] for call in await the_same(server) if call[0] == "step"][-1] == 5
+
+
+async def test_a_state_that_cannot_be_made_ends_the_session_alone(autojump_clock, monkeypatch):
+    async with open_server(Restarting) as server:
+        with monkeypatch.context() as broken:
+            broken.setattr(Fragile, "broken", True)
+            async with server.connect() as client:
+                with pytest.raises(Exception, match=r"^no state$"):
+                    await client.take(1)
+                assert client.ended == "model_error"
+        async with server.connect() as client:
+            await client.take(2)
+        assert [call[0] for call in await the_same(server)][:2] == ["connected", "step"]
+
+
+class Plain(ReactorPipeline):
+    output: Picture
+
+    def inference(self):
+        yield np.zeros((4, 6, 3), np.uint8)
+
+
+class Batched(DistributedPipeline):
+    output: Picture
+    ranks = 2
+
+    def batch_inference(self, sessions):
+        return [None for _ in sessions]
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "error", "told"),
+    [
+        (Plain, {"ranks": 2}, ManifestError, "Plain runs in one process"),
+        (World, {"max_sessions": 2}, Exception, "serves one session at a time, max_sessions asks for 2"),
+        (Batched, {}, Exception, "ranks step one session at a time"),
+    ],
+)
+async def test_what_ranks_cannot_be_is_said_in_one_line(autojump_clock, model, settings, error, told):
+    with pytest.raises((error, DeclarationError, ModelFailed), match=told) as raised:
+        async with open_server(model, **settings):
+            raise AssertionError("it was served")
+    assert "\n" not in str(raised.value)
+
+
+async def test_clients_are_told_the_values_of_rank_0(autojump_clock):
+    class Rising(World):
+        @event
+        def rise(self):
+            self.state.level = 7 + self.rank
+
+        def inference(self):
+            while True:
+                if self.state.level == 1:
+                    self.state.level = 2 + self.rank
+                yield Idle
+
+    async with open_server(Rising) as server, server.connect() as client:
+        assert client.state == {"level": 0, "file": None}
+        await client.command("set_level", level=1)
+        assert client.state["level"] == 1
+        await trio.sleep(1)
+        assert client.state["level"] == 2
+        assert [model.state.level for model in models(server)] == [2, 3, 4]
+        await client.command("rise")
+        await trio.sleep(1)
+        assert client.state == {"level": 7, "file": None}

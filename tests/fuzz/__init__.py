@@ -1,0 +1,1 @@
+"""Fuzz targets, and the tests that run them for a short time."""

@@ -1,0 +1,1 @@
+"""Hours of mixed clients against one server."""
