@@ -1,4 +1,4 @@
-"""Who may have a session: a pure state machine of slots and queue, what a client may do, and the server's phases."""
+"""Admission without I/O: the state machine of slots and queue, a client's rights, and the journal of a server's phases."""
 
 from reactor_trio.admission.claims import Claims as Claims
 from reactor_trio.admission.phase_journal import Journal as Journal

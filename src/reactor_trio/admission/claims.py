@@ -1,4 +1,4 @@
-"""What a client has shown of itself: the word between who checks tokens and who gives sessions."""
+"""`Claims`: a client's rights, as the check of its token found them. Authentication makes it; admission reads it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a client may do. The default is a client of a server that asks nobody who they are.
+    """A client's rights. The default is a client of a server without authentication.
 
     Attributes:
-        role: the most that it may be; who may control may also watch.
-        subject: who it is, the same for each of its connections; None if nobody said.
-        session_length: seconds after which its session ends, if that is sooner than the server's own limit.
-        session_id: of the session that a gate has reserved for it; None if it has to ask for a place.
+        role: the client's highest role. A client with the role "control" may also watch.
+        subject: the user's name, the same for all of its connections, or None if the token names none.
+        session_length: seconds after which the client's session ends, if that is sooner than the server's own limit.
+        session_id: the session that a gate has reserved for the client, or None if the client must ask for a place.
     """
 
     role: Literal["control", "viewer"] = "control"

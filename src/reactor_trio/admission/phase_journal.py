@@ -1,4 +1,4 @@
-"""Phases of a server as an ordered journal, which a supervisor can read on from where it stopped."""
+"""`Journal`: the numbered list of a server's phases. A supervisor can go on reading at the entry where it stopped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEXT: dict[Phase, tuple[Phase, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class PhaseEntry:
-    """One entry: its number from 1, the phase entered, `trio.current_time()` in seconds, and why."""
+    """One entry: its number from 1, the new phase, its time as `trio.current_time()` in seconds, and the reason."""
 
     seq: int
     phase: Phase
@@ -29,23 +29,23 @@ class PhaseEntry:
 
 
 class Journal:
-    """The phases of one server, newest last; keeps the last `limit`."""
+    """The latest `limit` phases of one server, the newest last."""
 
     def __init__(self, now: float, limit: int = 256) -> None:
         self._entries: deque[PhaseEntry] = deque([PhaseEntry(1, "loading", now)], maxlen=limit)
 
     @property
     def phase(self) -> Phase:
-        """The phase the server is in."""
+        """The current phase."""
         return self._entries[-1].phase
 
     @property
     def reason(self) -> str:
-        """Why it is in that phase."""
+        """The reason for the current phase."""
         return self._entries[-1].reason
 
     def enter(self, phase: Phase, now: float, reason: str = "") -> bool:
-        """Note that the server entered `phase`; False if it is there already. Raises ValueError for a step back."""
+        """Enter `phase`. Return False if it is the current phase. Raises ValueError if the transition is not allowed."""
         if phase == self.phase:
             return False
         if phase not in _NEXT[self.phase]:
@@ -54,5 +54,5 @@ class Journal:
         return True
 
     def after(self, seq: int) -> list[PhaseEntry]:
-        """The entries with a number above `seq`."""
+        """Return the entries with a number above `seq`."""
         return [entry for entry in self._entries if entry.seq > seq]

@@ -1,13 +1,18 @@
-"""Slots and queue as a state machine: no loop, no socket, no clock.
+"""`Admission`: a server's slots and queue as a state machine, without loop, socket or clock.
 
-A client asks with `reserve`. If a slot is free it is reserved at once, and counts from that moment: the only way to two
-clients in one slot would be to ask for load first and count later. If none is free the client waits, first come first
-served, up to `queue_limit`. `claim` turns a reservation into a live session before its deadline; `release` ends whatever
-the client has, and lets the next one in. Each call returns the changes it made for others, for the caller to tell them.
+    nothing --reserve--> waiting --a slot is free--> reserved --claim--> live
+                                                     any of them --release--> nothing
 
-`take_over` is for a newcomer that gets what another has: its place in the queue, or the first one if it holds the slot,
-which is free when that one's session has unwound. It needs no room in the queue: whoever takes over from one who plays is
-the next to be taken over from, so there is one such place for each slot at most.
+* `reserve` asks for a slot. A free slot is reserved at once and counts as taken from that moment, so no two clients can get
+  the same slot. If no slot is free, the client waits, first come, first served, up to `queue_limit` clients.
+* `claim` turns a reservation into a live session, before the reservation's deadline.
+* `release` ends whatever the client has, and admits the next client.
+
+Each call returns the `Change`s that it made, and the caller reports them to the clients.
+
+`take_over` gives a new client what another client has: its position in the queue, or, if the other one has a slot, the first
+position in the queue until the other's session has ended. It needs no room in the queue. The next client that takes over
+replaces the one that waits for a slot in this way, so at most one such client waits for each slot.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ RefusalReason = Literal["full", "address_full", "draining", "not_ready", "unclai
 
 
 class Refused(Exception):
-    """No room, no room for one more of this address, not now, or what was reserved has not been claimed in time."""
+    """Raised when a client gets no slot and no position in the queue; `reason` says why."""
 
     def __init__(self, reason: RefusalReason) -> None:
         super().__init__(reason)
@@ -29,7 +34,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of a client that waits or holds a reservation; `position` counts from 1, `total` all who wait."""
+    """A change for a client that waits or has a reservation. `position` counts from 1; `total` is the queue's length."""
 
     sid: str
     kind: Literal["admitted", "moved", "unclaimed", "draining", "taken_over"]
@@ -38,12 +43,12 @@ class Change:
 
 
 class Admission:
-    """Slots of one server.
+    """The slots and the queue of one server.
 
     Args:
-        slots: sessions at the same time.
-        queue_limit: clients that may wait; 0: none.
-        claim_ttl: seconds in which a reservation must be claimed.
+        slots: the most sessions at the same time.
+        queue_limit: the most clients that may wait; 0 means none.
+        claim_ttl: seconds within which a reservation must be claimed.
     """
 
     def __init__(self, slots: int, queue_limit: int, claim_ttl: float = 10.0) -> None:
@@ -51,27 +56,27 @@ class Admission:
         self.queue_limit = queue_limit
         self.claim_ttl = claim_ttl
         self.open: Literal["not_ready", "open", "draining"] = "not_ready"
-        self._waiting: dict[str, tuple[int, int]] = {}  # in order of arrival, with what each was told last
+        self._waiting: dict[str, tuple[int, int]] = {}  # in order, with the last position and total reported to each
         self._reserved: dict[str, float] = {}
         self._live: set[str] = set()
 
     @property
     def waiting(self) -> int:
-        """Clients in the queue."""
+        """How many clients wait in the queue."""
         return len(self._waiting)
 
     @property
     def reserved(self) -> int:
-        """Slots reserved and not claimed."""
+        """How many slots are reserved and not claimed."""
         return len(self._reserved)
 
     @property
     def live(self) -> int:
-        """Sessions that run."""
+        """How many sessions run."""
         return len(self._live)
 
     def room(self) -> RefusalReason | None:
-        """Why a client that asked now would be refused; None if it would get a slot or a place in the queue."""
+        """Return why a new client would be refused now, or None if it would get a slot or a position in the queue."""
         if self.open != "open":
             return "draining" if self.open == "draining" else "not_ready"
         if self.free <= 0 and len(self._waiting) >= self.queue_limit:
@@ -79,7 +84,7 @@ class Admission:
         return None
 
     def reserve(self, sid: str, now: float, *, wait: bool = True) -> list[Change]:
-        """Ask for a slot: `sid` is admitted, or given a place in the queue if it would `wait`. Raises Refused."""
+        """Admit `sid`, or put it into the queue if it may `wait`. Raises Refused."""
         self._check_new(sid)
         if (reason := self.room()) is not None:
             raise Refused(reason)
@@ -89,7 +94,7 @@ class Admission:
         return self._advance(now)
 
     def take_over(self, sid: str, other: str, now: float) -> list[Change]:
-        """Ask for what `other` has; a session of it goes on until `release`. Raises Refused."""
+        """Give `sid` what `other` has. If `other` has a session, it goes on until `release`. Raises Refused."""
         self._check_new(sid)
         if self.open != "open":
             raise Refused("draining" if self.open == "draining" else "not_ready")
@@ -104,7 +109,7 @@ class Admission:
         return [Change(other, "taken_over"), *self._advance(now)]
 
     def has(self, sid: str) -> Literal["waiting", "reserved", "live"] | None:
-        """What `sid` has."""
+        """Return the state of `sid`, or None if it has nothing."""
         if sid in self._waiting:
             return "waiting"
         if sid in self._reserved:
@@ -113,16 +118,16 @@ class Admission:
 
     @property
     def free(self) -> int:
-        """Slots that nobody has."""
+        """How many slots are free; negative if there are fewer slots than sessions and reservations."""
         return self.slots - len(self._live) - len(self._reserved)
 
     @property
     def next_deadline(self) -> float:
-        """When the next reservation runs out, for `expire`; infinity if there is none."""
+        """The time at which the next reservation expires; infinity if there is none."""
         return min(self._reserved.values(), default=math.inf)
 
     def claim(self, sid: str, now: float) -> None:
-        """Turn a reservation into a live session. Raises Refused if there is none, or it ran out."""
+        """Turn a reservation into a live session. Raises Refused if `sid` has no reservation, or it has expired."""
         deadline = self._reserved.get(sid)
         if deadline is None or now >= deadline:
             raise Refused("draining" if self.open == "draining" else "not_ready")
@@ -130,35 +135,35 @@ class Admission:
         self._live.add(sid)
 
     def release(self, sid: str, now: float) -> list[Change]:
-        """End what `sid` has, whatever that is; a second call does nothing."""
+        """End what `sid` has. A second call does nothing."""
         self._live.discard(sid)
         self._reserved.pop(sid, None)
         self._waiting.pop(sid, None)
         return self._advance(now)
 
     def expire(self, now: float) -> list[Change]:
-        """End reservations that were not claimed in time."""
+        """End the reservations that were not claimed in time."""
         late = [sid for sid, deadline in self._reserved.items() if now >= deadline]
         for sid in late:
             del self._reserved[sid]
         return [Change(sid, "unclaimed") for sid in late] + self._advance(now)
 
     def open_doors(self, now: float) -> list[Change]:
-        """The model is loaded: clients may come."""
+        """Admit clients: the model is loaded."""
         self.open = "open"
         return self._advance(now)
 
     def resize(self, slots: int, now: float) -> list[Change]:
-        """There are so many slots from now on; who has one keeps it."""
+        """Change the number of slots. A client that has a slot keeps it."""
         self.slots = slots
         return self._advance(now)
 
     def close_doors(self) -> None:
-        """The model is gone for a while: who waits keeps the place, nobody new comes."""
+        """Admit no new clients while the model is gone. Waiting clients keep their position."""
         self.open = "not_ready"
 
     def drain(self) -> list[Change]:
-        """Refuse from now on; those who wait or have not claimed are told."""
+        """Refuse all clients from now on. Return a change for each client that waits or has not claimed its slot."""
         self.open = "draining"
         told = [Change(sid, "draining") for sid in (*self._reserved, *self._waiting)]
         self._reserved.clear()
@@ -166,7 +171,7 @@ class Admission:
         return told
 
     def tell_again(self) -> list[Change]:
-        """Why they wait has changed: each is told its place anew."""
+        """Return each waiting client's position once more, because the reason why it waits has changed."""
         total = len(self._waiting)
         return [Change(sid, "moved", position, total) for position, sid in enumerate(self._waiting, 1)]
 
@@ -175,7 +180,7 @@ class Admission:
             raise ValueError(f"{sid} has asked already")
 
     def _advance(self, now: float) -> list[Change]:
-        """Let in whom there is room for; tell those who still wait what has changed for them."""
+        """Admit as many clients as there are free slots. Return these changes, and the new positions of the others."""
         changes: list[Change] = []
         while self.open == "open" and self._waiting and self.free > 0:
             sid = next(iter(self._waiting))

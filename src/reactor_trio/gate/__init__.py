@@ -1,1 +1,1 @@
-"""Gives each client a place at one of several servers, and never carries a frame (`docs/protocol.md`, A gate)."""
+"""The gate: it gives each client a place at one of several servers. No frame passes it (`docs/protocol.md`, A gate)."""

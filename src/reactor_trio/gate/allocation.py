@@ -1,15 +1,15 @@
-"""Who gets which lease: clients in a line, leases as servers grant them.
+"""`Allocation`: the queue of waiting clients, and the leases that servers grant for them.
 
-    a client asks   -> it stands in line, and a lease is asked for: one for each client that waits
-    a lease comes   -> the first in line has it, whichever client it was asked for
-    a client leaves -> the lease that was asked for last is not needed any more
+    a client asks       -> it joins the queue, and the gate requests one lease for it
+    a lease is granted  -> the first client in the queue gets it, whichever client it was requested for
+    a client leaves     -> the newest lease request is cancelled
 
-So the engine sees how many clients wait, which is what it scales by, and the order is the line's whatever the engine does.
-The line is an `Admission` whose slots are the leases that are granted; a lease that nobody wants any more is given back.
+So the engine that runs the servers sees as many requests as clients wait, and scales by that number. The queue alone decides
+the order. The queue is an `Admission` whose slots are the granted leases. A lease that no client needs is given back.
 
-A lease ends with its session, by the server's word. What happens to the gate, or to the socket on which a client waited,
-does not end it. A server that says nothing for three beats counts as lost: its slot is not counted any more, which lets
-nobody in twice, since the server itself counts whom it has.
+A lease ends with its session, when the server reports that. A failure of the gate, or of the socket on which the client
+waited, does not end it. If a server sends no message for three beats, the gate counts it as lost and frees its slot in the
+queue. No slot is given twice by that, since the server itself counts its sessions.
 """
 
 from __future__ import annotations
@@ -31,22 +31,26 @@ from reactor_trio.server.leases import BEAT, Beat, Claimed, Ended
 
 log = logging.getLogger("reactor_trio.gate")
 
-#: Beats without a word after which a server counts as lost.
+#: Beats without a message after which a server counts as lost.
 MISSED_BEATS = 3
-#: Seconds between two tries to have a lease, at first and at most.
+#: Seconds between two attempts to get a lease: the first pause, and the longest.
 FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
 
 
 @dataclass(eq=False)
 class Asking:
-    """A client that asks for a place; whoever asked leaves, whatever became of it.
+    """One client's request for a place. The caller of `Allocation.ask` must end it with `Allocation.leave`.
 
     Attributes:
-        address: of the client, None if it has no limits.
-        position, total: its place in the line, from 1; 0 once it has a lease.
+        sid: the gate's own id of this request.
+        claims: what the client may do.
+        asked_at: `trio.current_time()` of the request.
+        address: the client's address, or None if limits by address do not apply to it.
+        position, total: the client's position in the queue, from 1, and the queue's length; 0 once it has a lease.
+        place: where the client's session is, or None.
+        refused: why the client gets no place, or None.
         decided: set when `place` or `refused` is known.
-        place: where its session is.
-        refused: why it gets none.
+        changed: rung at each change of the attributes above.
     """
 
     sid: str
@@ -62,13 +66,13 @@ class Asking:
 
 
 class Allocation:
-    """The line of one gate and the leases that it holds.
+    """The queue of one gate, and the gate's leases.
 
     Args:
-        lessor: gives leases.
-        most: clients that may stand in line.
-        metrics: told of what happens.
-        per_address: clients of one address that may stand in line; 0: as many as there is room for.
+        lessor: grants leases.
+        most: the most clients that may wait in the queue.
+        metrics: the gate's counters, updated here.
+        per_address: the most clients of one address that may wait; 0 means no limit by address.
     """
 
     def __init__(self, lessor: Lessor, most: int, metrics: GateMetrics, per_address: int = 0) -> None:
@@ -77,13 +81,13 @@ class Allocation:
         self._metrics = metrics
         self._line = Admission(slots=0, queue_limit=most, claim_ttl=math.inf)
         self._askings: dict[str, Asking] = {}
-        self._wanted: list[_Lease] = []  # asked for and not granted, the oldest first
-        self._free: list[_Lease] = []  # granted, for whoever is next
-        self._held: dict[str, _Lease] = {}  # by the client that has it
+        self._wanted: list[_Lease] = []  # requested and not yet granted, the oldest first
+        self._free: list[_Lease] = []  # granted, for the next client
+        self._held: dict[str, _Lease] = {}  # by the client's `Asking.sid`
         self._nursery: trio.Nursery | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Task: the scope of all leases; cancelled, those that are not claimed are given back."""
+        """Task: run all leases. When cancelled, give back the leases whose clients have not come."""
         async with trio.open_nursery() as self._nursery:
             self._line.open_doors(trio.current_time())
             task_status.started()
@@ -91,28 +95,28 @@ class Allocation:
 
     @property
     def waiting(self) -> int:
-        """Clients in the line."""
+        """How many clients wait in the queue."""
         return self._line.waiting
 
     @property
     def places(self) -> int:
-        """Leases that clients have."""
+        """How many clients have a lease."""
         return len(self._held)
 
     def granted(self, session_id: str) -> Granted | None:
-        """The lease of this session, if a client of this gate has it."""
+        """Return the lease of this session, or None if no client of this gate has it."""
         granted = (lease.granted for lease in self._held.values())
         return next((lease for lease in granted if lease is not None and lease.session_id == session_id), None)
 
     def address_full(self, address: str | None) -> bool:
-        """Return whether as many clients of this address stand in line as may."""
+        """Return whether the limit of waiting clients for this address is reached."""
         if not self._per_address or address is None:
             return False
         waiting = (self._line.has(asking.sid) == "waiting" for asking in self._askings.values() if asking.address == address)
         return sum(waiting) >= self._per_address
 
     def ask(self, claims: Claims, address: str | None = None) -> Asking:
-        """Stand in line for a place. Raises Refused if it is full, for all or for this address, or the gate goes down."""
+        """Join the queue for a place. Raises Refused if the queue or the address's share is full, or the gate drains."""
         if self.address_full(address):
             raise Refused("address_full")
         asking = Asking(secrets.token_hex(8), claims, trio.current_time(), address)
@@ -129,7 +133,7 @@ class Allocation:
         return asking
 
     def leave(self, asking: Asking, *, told: bool) -> None:
-        """The client is gone; `told`: it knows its place, and may be on its way there."""
+        """End a request. `told` says that the client knows its place and may be on its way there: it keeps the lease."""
         self._askings.pop(asking.sid, None)
         if self._line.has(asking.sid) == "waiting":
             self._tell(self._line.release(asking.sid, trio.current_time()))
@@ -140,11 +144,11 @@ class Allocation:
         self._count()
 
     def resize(self, most: int) -> None:
-        """So many clients may stand in line from now on; who does may stay."""
+        """Change the most clients that may wait. Clients that wait already may stay."""
         self._line.queue_limit = most
 
     def drain(self) -> None:
-        """Nobody gets a place any more; who waits is sent away, sessions go on."""
+        """Give no more places, and refuse all waiting clients. Sessions go on."""
         self._tell(self._line.drain())
         for lease in (*self._wanted, *self._free):
             lease.scope.cancel()
@@ -159,7 +163,7 @@ class Allocation:
         self._nursery.start_soon(self._hold, lease)
 
     async def _hold(self, lease: _Lease) -> None:
-        """One lease, from asking for it until its slot is free; tried again until it is granted or not wanted any more."""
+        """Task: one lease, from its request until its slot is free. Requests again until it is granted or cancelled."""
         wait = FIRST_WAIT
         with lease.scope:
             while True:
@@ -175,7 +179,7 @@ class Allocation:
         self._give_up(lease)
         if lease.granted is not None and lease.silent:
             self._metrics.lost()
-            log.warning("a lease was lost%s: it has said nothing for %g s", _at(lease), MISSED_BEATS * BEAT)
+            log.warning("a lease was lost%s: no message for %g s", _at(lease), MISSED_BEATS * BEAT)
             await self._lessor.silent(lease.granted)
 
     def _hear(self, lease: _Lease, word: Word) -> None:
@@ -194,7 +198,7 @@ class Allocation:
         lease.granted = granted
         if lease in self._wanted:
             self._wanted.remove(lease)
-        # One that was given up in this very moment still says that it is granted; whoever took its place would lose it.
+        # A lease that was cancelled a moment ago may still be granted. A client that got it would lose it at once.
         if lease.scope.cancel_called or self._line.open != "open" or self._line.waiting == 0:
             lease.scope.cancel()
             return
@@ -203,7 +207,7 @@ class Allocation:
         self._count()
 
     def _give_up(self, lease: _Lease) -> None:
-        """A lease is over, or will never be."""
+        """Forget a lease that has ended, or that is not requested any more."""
         for leases in (self._wanted, self._free):
             if lease in leases:
                 leases.remove(lease)
@@ -250,14 +254,17 @@ class Allocation:
 
 @dataclass(eq=False)
 class _Lease:
-    """One lease; its scope ends it, by a deadline if its server is silent, and gives it back if it is not claimed."""
+    """One lease. Cancelling its scope ends it, and gives it back if no client has come.
+
+    The scope's deadline, which each message of the server moves, ends the lease of a silent server.
+    """
 
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     granted: Granted | None = None
 
     @property
     def silent(self) -> bool:
-        """Whether the server said nothing for so long that it counts as lost."""
+        """Whether the lease ended because its server sent no message before the deadline."""
         return self.scope.cancelled_caught and trio.current_time() >= self.scope.deadline
 
 

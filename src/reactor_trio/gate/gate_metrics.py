@@ -1,4 +1,4 @@
-"""What a gate counts, in Prometheus' exposition format."""
+"""The metrics of a gate, in Prometheus' exposition format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GateMetrics(RequestMetrics):
     """The counters of one gate.
 
     Attributes:
-        waiting, places: clients in the line, and those who have a place at a server, now.
+        waiting, places: current number of clients in the queue, and of clients that have a place at a server.
     """
 
     def __init__(self) -> None:
@@ -30,19 +30,19 @@ class GateMetrics(RequestMetrics):
         self._allocation = Buckets(_ALLOCATION)
 
     def allocated(self, seconds: float) -> None:
-        """A client was given a place, so many seconds after it asked."""
+        """Count a client that got a place `seconds` after it asked."""
         self._allocation.add(seconds)
 
     def ended(self, reason: EndReason) -> None:
-        """A slot is free again."""
+        """Count a slot that is free again, and why its session ended."""
         self._ended[reason] += 1
 
     def lost(self) -> None:
-        """A server was gone while it had a lease, or could give none."""
+        """Count a lease that ended with its server, or that no server could grant."""
         self._lost += 1
 
     def collect(self) -> Iterator[Metric]:
-        """All of it as metric families, for the registry."""
+        """Yield all metric families, for the registry."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         yield from self.families()

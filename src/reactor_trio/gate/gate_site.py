@@ -1,4 +1,4 @@
-"""What a gate answers at its port: the page, allocation by HTTP or a WebSocket, and how it is."""
+"""`GateSite`: the HTTP routes and WebSockets of a gate: the page, places by HTTP or WebSocket, health and metrics."""
 
 from __future__ import annotations
 
@@ -23,21 +23,24 @@ from reactor_trio.server.readiness import not_ready
 from reactor_trio.transport import BodyTaker, Conversation, MessageStream, Refused, Request, Response
 
 QUEUE_PATH = "/v1/queue"
-#: Seconds in which a place must come for who does not wait.
+#: Seconds within which a place must come for a client that does not wait in the queue.
 PATIENCE = 1.0
 
-#: The close code for a ticket that was used at another socket meanwhile: policy violation (RFC 6455 §7.4.1).
+#: The close code for a ticket that another socket has used meanwhile: policy violation (RFC 6455, section 7.4.1).
 _DENIED = 1008
 _GOING_DOWN = "the gate is going down"
 
 
 class GateSite(AccessSite):
-    """A `transport.Site` that gives places away.
+    """The `transport.Site` of a gate.
 
     Args:
-        schema: what `GET /schema` of a server answers.
-        draining: set when the gate goes down.
-        bound: the addresses where it listens, if they are known.
+        allocation: the queue and the leases.
+        settings: the gate's settings.
+        schema: the schema of the model, as a server answers it at `GET /schema`.
+        metrics: the gate's counters.
+        draining: set when the gate drains.
+        bound: the addresses at which the gate listens, if they are known.
     """
 
     websockets: Sequence[str] = ("/ws", QUEUE_PATH)
@@ -71,11 +74,11 @@ class GateSite(AccessSite):
         return Response.plain(404, f"not found; a gate has {known} and the WebSockets /ws and {QUEUE_PATH}")
 
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
-        """What the client may do; share links lead to replicas. Raises Denied."""
+        """Return what the client may do. Share links do not count here: they lead to replicas. Raises Denied."""
         return self._access.check(shown_token(request))
 
     def _health(self, request: Request) -> Response:
-        """200 or 503 for everybody; how the gate is only for who may come in."""
+        """Answer 200 or 503. Only authenticated requests see the model and the counts."""
         going = self._draining.is_set()
         body: dict[str, Any] = {"status": "draining" if going else "ok", "phase": "draining" if going else "ready"}
         if self._known(request) is not None:
@@ -89,7 +92,7 @@ class GateSite(AccessSite):
         return json_response(200, {"status": "ready"})
 
     def _take_post(self, request: Request) -> BodyTaker:
-        """`POST /v1/sessions`; what its body says is not read, its query is that of a session."""
+        """Return the handler of `POST /v1/sessions`. It ignores the body; the query is that of a session."""
         if request.path != SESSIONS_PATH:
             raise Refused.because(405, f"{request.method} is for {SESSIONS_PATH} only", {"allow": "GET, HEAD"})
 
@@ -100,7 +103,7 @@ class GateSite(AccessSite):
         return allocate
 
     def _end_session(self, session_id: str) -> Response | None:
-        """Its replica ends it: whoever asks is sent there, with a ticket for that."""
+        """Redirect the client to the session's replica, which ends the session, with a ticket for it."""
         granted = self._allocation.granted(session_id)
         if granted is None:
             return None
@@ -111,7 +114,7 @@ class GateSite(AccessSite):
     # ---- places -------------------------------------------------------------------------------------------------------
 
     async def admit(self, request: Request) -> Response | Conversation:
-        """To the line, for a client that follows; else away to its place at once."""
+        """Let a client wait in the queue if it understands the gate's messages; else redirect it to a place at once."""
         if request.path == QUEUE_PATH or request.query.get("follow") == "1":
             answer = self._let_in(request)
             return answer if isinstance(answer, Response) else partial(self._wait, request, answer)
@@ -119,7 +122,7 @@ class GateSite(AccessSite):
         return place if isinstance(place, Response) else _away(request, place)
 
     def _let_in(self, request: Request) -> Response | Grant:
-        """Return what the client may do, or why it may not ask for a place. Its ticket is not used yet."""
+        """Return what the client may do, or the response that refuses it. This does not use up its ticket."""
         if (too_much := self.addresses.refusal(request)) is not None:
             return too_much
         if self._draining.is_set():
@@ -152,7 +155,7 @@ class GateSite(AccessSite):
                 return
             waiting = Waiting(asking, messages)
             try:
-                # A client in line has used its ticket; one that was refused until here may come back with it.
+                # A client in the queue has used up its ticket. A client that was refused before may come back with it.
                 with self._access.holding(grant):
                     self._access.use(grant)
                 await waiting.run()
@@ -165,18 +168,18 @@ class GateSite(AccessSite):
             await messages.aclose(_DENIED, refusal.message)
 
     async def _place_at_once(self, request: Request) -> Response | Admitted:
-        """A place for who does not wait."""
+        """Return a place for a client that does not wait, or the response that refuses it."""
         grant = self._let_in(request)
         if isinstance(grant, Response):
             return grant
         try:
-            with self._access.holding(grant):  # one ticket stands in line once
+            with self._access.holding(grant):  # a ticket is good for one place in the queue
                 return await self._place_in_time(request, grant)
         except Denied as denied:
             return self._deny(request, denied)
 
     async def _place_in_time(self, request: Request, grant: Grant) -> Response | Admitted:
-        """A place that comes within PATIENCE, or why there is none. Raises Denied if the ticket was used meanwhile."""
+        """Return a place that comes within PATIENCE, or a refusal. Raises Denied if the ticket was used meanwhile."""
         if self._allocation.waiting:
             return busy("others wait for a place already; wait with them, at the WebSocket /v1/queue")
         try:
@@ -189,7 +192,7 @@ class GateSite(AccessSite):
                 await asking.decided.wait()
             if asking.place is None:
                 return busy("no place is free; to wait for one, use the WebSocket /v1/queue")
-            self._access.use(grant)  # last: a client that is refused keeps its ticket
+            self._access.use(grant)  # last, so that a client that is refused keeps its ticket
             told = True
             return asking.place
         finally:
@@ -197,7 +200,7 @@ class GateSite(AccessSite):
 
 
 def _away(request: Request, place: Admitted) -> Response:
-    """To the replica, for a client that knows nothing of gates but follows a redirect."""
+    """Redirect a client that does not know gates to its replica."""
     query = {key: value for key, value in request.query.items() if key not in ("token", "follow")}
     return _sent_to(f"{place.url}?{urlencode(query | {'token': place.ticket})}")
 

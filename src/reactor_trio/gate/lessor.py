@@ -1,4 +1,4 @@
-"""Who has the servers: what a gate asks of the engine that starts and watches them, whichever that is."""
+"""`Lessor`: the gate's interface to the engine that starts and watches the servers, and the messages of a lease."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from reactor_trio.server.leases import Beat, Claimed, Ended
 
 
 class Granted(msgspec.Struct, frozen=True, tag=True):
-    """A server has promised a slot.
+    """The first message of a lease: a server has reserved a slot.
 
     Attributes:
-        session_id: of the session that is reserved.
-        url: where its client connects.
-        key: signs tickets for that server; a secret.
-        claim_within: seconds in which the client must have come.
-        replica: which server, for logs and for `Lessor.silent`.
+        session_id: the id of the reserved session.
+        url: the address to which the client connects.
+        key: the secret that signs tickets for that server.
+        claim_within: seconds within which the client must come.
+        replica: the server's name, for logs and for `Lessor.silent`.
     """
 
     session_id: str
@@ -31,21 +31,24 @@ class Granted(msgspec.Struct, frozen=True, tag=True):
         return f"Granted({self.session_id} at {self.replica})"
 
 
+#: A message of a lease.
 Word = Granted | Claimed | Beat | Ended
 
+
 class LeaseLost(Exception):
-    """The server that gave it is gone, or there is none that could."""
+    """Raised when the server of a lease is gone, or when no server could grant the lease."""
 
 
 class Lessor(Protocol):
-    """Gives leases at whichever server has a slot."""
+    """Grants leases at any server that has a free slot."""
 
     async def lease(self, session_id: str, tell: Callable[[Word], None]) -> None:
-        """Have a slot for a session of this id, wait for one if none is free, and return when the slot is free again.
+        """Reserve a slot for a session of this id, waiting for a free one. Return when the slot is free again.
 
-        `tell` is called on the gate's loop: `Granted`, then `Claimed`, `Beat` each second, and last `Ended`. Cancelled
-        before `Claimed`, the slot is given back; afterwards the session goes on. Raises LeaseLost.
+        This method calls `tell` on the gate's loop with each message of the lease: `Granted`, then `Claimed`, `Beat` each
+        second, and last `Ended`. Cancelling it before `Claimed` gives the slot back; after `Claimed` the session goes on.
+        Raises LeaseLost.
         """
 
     async def silent(self, granted: Granted) -> None:
-        """The server of this lease has said nothing for long: see whether it must be ended. Never raises."""
+        """Check the server of this lease, which has been silent for long, and end it if it is stopped. Never raises."""

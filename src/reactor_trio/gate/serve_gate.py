@@ -1,4 +1,4 @@
-"""`serve_gate`: a gate on a port, as an async function for Trio programs."""
+"""`serve_gate`: serves a gate on a port. For Trio programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reactor_trio.gate.lessor import Lessor
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """A gate that listens; `host` and `port` are where."""
+    """A gate that listens at `host` and `port`."""
 
     host: str
     port: int
@@ -37,17 +37,17 @@ async def serve_gate(
     drain: trio.Event | None = None,
     task_status: trio.TaskStatus[Gate] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Give places away until `drain` is set, or until cancelled. While no server is there, clients wait in the line.
+    """Give clients places until `drain` is set, or until cancelled. While no server is up, clients wait in the queue.
 
     Args:
-        lessor: has the servers.
-        settings: of them `host`, `port`, `auth`, `tls`, `limits`, `origins`, `hosts` and `proxies` hold for the gate.
-        schema: what `GET /schema` of a server answers.
-        most: clients that may wait.
-        listeners: sockets that listen already, instead of host and port; closed in the end.
-        drain: set it to send away who waits, and return. Sessions go on, at their servers.
+        lessor: grants leases at the servers.
+        settings: the gate uses `host`, `port`, `auth`, `tls`, `limits`, `origins`, `hosts`, `proxies` and `drain_grace`.
+        schema: the schema of the model, as a server answers it at `GET /schema`.
+        most: the most clients that may wait.
+        listeners: sockets that listen already, used instead of host and port. The gate closes them at its end.
+        drain: set it to refuse all waiting clients and return. Sessions go on at their servers.
 
-    Raises OSError if the address cannot be bound, ManifestError for a secret or a certificate that cannot be used.
+    Raises OSError if the address cannot be bound, ManifestError if a secret or a certificate cannot be used.
     """
     certificates = None if settings.tls is None else Certificates(settings.tls)
     drain = trio.Event() if drain is None else drain

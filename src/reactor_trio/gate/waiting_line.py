@@ -1,7 +1,9 @@
-"""One client's WebSocket at the gate: it hears its place in the line, then where its session is, and the socket closes.
+"""`Waiting`: one client's WebSocket at the gate, while the client waits in the queue.
 
-    nursery -+- hear   notices that the client leaves; answers what it says too early
-             '- tell   positions, answers, and last `reactor.admitted` or `reactor.bye`; the only writer
+Two tasks serve it:
+
+    nursery -+- receiver   notices that the client leaves; answers commands, which come too early
+             '- sender     the only writer: positions, answers, and last `reactor.admitted` or `reactor.bye`
 """
 
 from __future__ import annotations
@@ -16,19 +18,19 @@ from reactor_trio.gate.allocation import Asking
 from reactor_trio.protocol import EndReason, NotFiniteError, ServerText, close_code, decode_client_text, encode_server_text
 from reactor_trio.transport import MessageStream, PeerGone
 
-#: Seconds in which a place that is free comes without a word about the line.
+#: If a place comes within this time in seconds, the client gets no message about its position.
 AT_ONCE = 0.1
-#: Messages that a client may send while it waits; more is a flood.
+#: The most messages that a client may send while it waits; more is a flood.
 MOST_SAID = 256
 
 _TOO_EARLY = "this client waits for its place; commands are taken after the welcome"
 
 
 class Waiting:
-    """A client that waits at its socket.
+    """Serves one waiting client at its WebSocket, from the handshake to the close.
 
     Attributes:
-        told: whether it may know its place.
+        told: whether the client may know its place.
     """
 
     def __init__(self, asking: Asking, messages: MessageStream) -> None:
@@ -40,7 +42,7 @@ class Waiting:
         self._flood = False
 
     async def run(self) -> None:
-        """Until it is told its place or why there is none, or has left. Raises nothing of the client's."""
+        """Send positions until the client has its place, is refused or has left. Client errors are never raised."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._hear, nursery.cancel_scope)
             with suppress(PeerGone):
@@ -90,7 +92,7 @@ class Waiting:
 
 
 def _answer(message: str) -> ServerText:
-    """To what a client says before it has a session."""
+    """Return the error that answers a message of a client without a session."""
     try:
         text = decode_client_text(message)
     except NotFiniteError as error:

@@ -1,13 +1,17 @@
 """Several servers of one model on Ray Serve, behind a gate (`docs/scaling.md`). Needs the extra `reactor-trio[ray]`.
 
-    reactor run --replicas N     cluster.py: starts Ray, or joins it, and the application; watches; ends it
-    application.py               the deployments: what Serve is told of them
-    replica.py                   a server in a Serve replica: leases in, load out; frames leave by its own port
-    gate_server.py               the gate in a Serve replica of its own
-    serve_lessor.py              the gate's `Lessor`: leases as streaming calls
-    notice.py                    how a replica learns that Serve will stop it
-    node_helper.py               ends a process that is stopped and cannot end itself
+    cluster.py         starts or joins Ray for `reactor run --replicas N`, deploys the application, ends what it started
+    application.py     the Serve application: the deployments and their options
+    options.py         the application's arguments
+    facts.py           the model's schema and slots, read before any replica has loaded the model
+    replica.py         a server in a Serve replica; its clients connect to the server's own port
+    gate_server.py     the gate in a Serve replica of its own
+    serve_lessor.py    the gate's `Lessor`: each lease is a streaming call
+    crossing.py        streams between Ray's asyncio loop and a Trio loop
+    notice.py          detects that Serve will stop a replica
+    node_helper.py     kills a replica's process that is stopped and cannot end itself
+    place.py           address and name of this process in the cluster
+    loopback.py        keeps Serve's internal port on loopback
 
-Ray runs asyncio, the servers run Trio, each on a thread of its own; `crossing.py` is the one place where they meet. Nothing
-that is not in this package imports ray.
+Ray runs asyncio and the servers run Trio, each on a thread of its own. Only this package imports ray.
 """

@@ -1,7 +1,6 @@
 """The Serve application: replicas of the server, and the gate in front of them.
 
-`build` is what a Serve configuration file names: `import_path: reactor_trio.replicas.application:build`, with `args` as
-`Options` says.
+A Serve configuration file names `build` (`import_path: reactor_trio.replicas.application:build`); its `args` are `Options`.
 """
 
 from __future__ import annotations
@@ -18,25 +17,24 @@ from reactor_trio.replicas.model_facts import facts_of
 from reactor_trio.replicas.options import Options, parse_options
 from reactor_trio.replicas.replica import Replica
 
-#: Seconds beyond the longest session after which Serve kills a replica that it stops.
+#: Serve kills a replica that it stops this many seconds after the longest session must have ended.
 GRACE = 60.0
-#: Seconds between two health checks, and for each; after three that fail a replica is replaced.
+#: Seconds between two health checks, and the limit of each. After three failed checks Serve replaces the replica.
 HEALTH_PERIOD, HEALTH_TIMEOUT = 1.0, 3.0
-#: Share of the slots that is meant to be taken: who comes finds a free one while the next replica starts.
+#: Share of the slots that should be taken. New clients then find a free slot while the next replica starts.
 HEADROOM = 0.75
-#: Seconds over which Serve takes the mean of sessions and waiting clients.
+#: Seconds over which Serve averages sessions and waiting clients.
 LOOK_BACK = 2.0
-
-
-#: What Serve itself logs.
+#: The logging configuration of Serve itself.
 QUIET = {"log_level": "WARNING", "enable_access_log": False}
 
 
 def build(values: Mapping[str, Any]) -> Any:
-    """The application of the options in `values`. Raises ManifestError for what is wrong with them, or with the project."""
+    """Build the application from the options in `values`. Raises ManifestError if the options or the project are invalid."""
     options = parse_options(values)
     facts = facts_of(options)
-    # What Serve is told of a class is its version: where that changes, all its replicas are replaced.
+    # Serve takes a class's arguments as its version, and replaces all replicas when they change. So the number of replicas
+    # must not be among them.
     plain = msgspec.to_builtins(replace(options, replicas=1, autoscaling=None))
     most = facts.slots * (options.autoscaling.max if options.autoscaling else options.replicas)
     replicas = serve.deployment(Replica, name="replica", **_replica_options(options, facts.slots)).bind(plain)
@@ -44,7 +42,7 @@ def build(values: Mapping[str, Any]) -> Any:
 
 
 def _replica_options(options: Options, slots: int) -> dict[str, Any]:
-    """A call is a session, so the calls at a time are the slots; who waits for one waits at the gate."""
+    """Return the options of the replicas' deployment. One call is one session, so the concurrent calls are the slots."""
     how_many: dict[str, Any] = {"num_replicas": options.replicas}
     if (scaling := options.autoscaling) is not None:
         how_many = {"autoscaling_config": {

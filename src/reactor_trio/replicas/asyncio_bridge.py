@@ -1,7 +1,6 @@
-"""Between Ray's asyncio loop and a Trio loop on another thread: the one module that knows both.
+"""Streams between Ray's asyncio loop and a Trio loop on another thread, each item a call on the other loop, in order.
 
-A stream crosses as calls on the other loop, in order. Cancelling the Trio side cancels the asyncio task, and whatever the
-task raises comes out on the Trio side.
+If the Trio side is cancelled, the asyncio task is cancelled. If the asyncio task raises, the Trio side raises the same.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ T = TypeVar("T")
 
 
 class Words(AsyncIterator[T]):
-    """What is said on another thread, to be heard on the asyncio loop that runs now. It has no bound; little is said."""
+    """A queue from any thread to the asyncio loop that runs now. It has no bound, since a lease has few messages."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[T] = asyncio.Queue()
 
     def say(self, word: T) -> None:
-        """From any thread. What is said when the loop is gone is heard by nobody."""
+        """Append `word`, from any thread. If the loop is closed, `word` is dropped."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._queue.put_nowait, word)
 
@@ -35,9 +34,9 @@ class Words(AsyncIterator[T]):
 async def hear_all(
     loop: asyncio.AbstractEventLoop, stream: Callable[[], AsyncIterator[T]], tell: Callable[[T], None]
 ) -> None:
-    """On a Trio loop: run `stream()` on `loop` and call `tell` here with each item; returns when it has ended.
+    """Run `stream()` on the asyncio `loop`, call `tell` on this Trio loop with each item, and return when the stream ends.
 
-    Raises what it raised. Cancelled, it cancels the stream, and waits until that has ended.
+    Raises the stream's exception. When cancelled, it cancels the stream and waits for its end.
     """
     token, over = trio.lowlevel.current_trio_token(), trio.Event()
     result: outcome.Maybe[None] | None = None

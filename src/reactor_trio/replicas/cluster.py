@@ -1,6 +1,6 @@
-"""Starting Ray for one application on this machine, or joining a cluster, and ending what was started.
+"""Starts Ray on this machine for one application, or joins a cluster, and ends what it started.
 
-Ray reads its environment when it is imported, so nothing here imports it before it is set.
+Ray reads its environment variables when it is imported, so this module imports ray only after it has set them.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from reactor_trio.errors import ModelFailed, ReactorError
 from reactor_trio.execution.processors import usable_processors
 from reactor_trio.replicas.options import Options
 
-#: Seconds in which a cluster's head must take a connection.
+#: Seconds within which a cluster's head must accept a connection.
 CONNECT = 5.0
 
-#: Ray tells nobody that it runs, and ends a replica that hangs at once instead of draining it.
+#: Ray's environment: no usage statistics are sent, and Serve kills a replica that hangs instead of draining it.
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_SERVE_FORCE_STOP_UNHEALTHY_REPLICAS": "1",
     "RAY_SERVE_LOG_TO_STDERR": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-#: And where it runs for us alone: it takes 127.0.0.1 for this node's address, as on systems where it knows no clusters, and
-#: its servers want a token, and end soon after the one that started them. Its workers, which serve, give way to nobody: by
-#: itself it makes them 15 nicer than the rest of the machine, and frames are late wherever anything else is busy.
+#: More variables for a Ray that we start on this machine. The node's address is 127.0.0.1, as on systems where Ray supports
+#: no clusters. Ray's servers require a token, and end soon after the process that started them. The workers, which serve the
+#: sessions, get niceness 0: Ray's default of 15 makes frames late whenever another process is busy.
 LOCAL = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
     "RAY_worker_niceness": "0",
@@ -45,11 +45,11 @@ LOCAL = {
 
 @contextmanager
 def local_cluster(gpus: float) -> Iterator[str | None]:
-    """Ray on this machine, on loopback alone, while the block lasts; no process of it is left. Blocks for seconds."""
+    """Run Ray on this machine, on loopback only, while the block runs, and leave no process behind. Blocks for seconds."""
     os.environ.update(ENVIRONMENT, **LOCAL, RAY_AUTH_TOKEN=secrets.token_hex(32))
     import ray
 
-    # Its sockets need a short path.
+    # Ray's Unix sockets need a short path.
     folder = tempfile.mkdtemp(prefix="reactor-ray-", dir="/tmp")  # nosec B108
     try:
         ray.init(
@@ -65,16 +65,16 @@ def local_cluster(gpus: float) -> Iterator[str | None]:
 
 @contextmanager
 def joined_cluster(address: str) -> Iterator[str]:
-    """The cluster at `address` for as long as the block lasts; gives the resource that this node alone has.
+    """Join the cluster at `address` while the block runs. Yields the name of the resource that only this node has.
 
-    Raises ReactorError if there is none.
+    Raises ReactorError if no cluster answers.
     """
     os.environ.update(ENVIRONMENT)
     import ray
 
     host, colon, port = address.rpartition(":")
     try:
-        if colon and port.isdecimal():  # Ray itself tries for minutes
+        if colon and port.isdecimal():  # Ray itself would retry for minutes
             socket.create_connection((host.rpartition("/")[2], int(port)), CONNECT).close()
         ray.init(address=address, logging_level=logging.WARNING, log_to_driver=True)
     except Exception as error:
@@ -86,19 +86,19 @@ def joined_cluster(address: str) -> Iterator[str]:
 
 
 class Application:
-    """One application on the Ray that this process is part of; what it does blocks.
+    """One Serve application on the Ray cluster of this process. All methods block.
 
     Args:
-        name: of the project; each name is one application.
+        name: the project's name. Each name is one application.
     """
 
     def __init__(self, name: str) -> None:
         self._name = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
 
     def deploy(self, options: Options) -> None:
-        """Start it, or bring the one that runs up to date; returns when all of it is there.
+        """Start or update the application, and return when all of it runs.
 
-        Raises ManifestError for what is wrong with the project, ModelFailed if the replicas cannot be started.
+        Raises ManifestError if the project is invalid, ModelFailed if the replicas cannot be started.
         """
         from ray import serve
 
@@ -113,20 +113,20 @@ class Application:
             raise ModelFailed(f"the replicas cannot be started: {self._why(error)}") from None
 
     def urls(self, settings: Settings) -> list[str]:
-        """Where clients call the gate, which is on this machine: the page, and what `connect` takes."""
+        """Return the addresses of the gate on this machine: of the page, and for `connect`."""
         from ray import serve
 
         host, port = serve.get_app_handle(self._name).address.remote().result()
         return page_urls(host, port, secure=settings.tls is not None)
 
     def take_down(self) -> None:
-        """End it; replicas drain first. Returns when they have."""
+        """End the application, and return when its replicas have drained."""
         from ray import serve
 
         serve.delete(self._name)
 
     def _why(self, error: Exception) -> str:
-        """The last line of what a deployment says of itself, which is a traceback's; else the first of what Serve says."""
+        """Return the exception's line of a deployment's traceback; if there is none, the first line of Serve's error."""
         from ray import serve
 
         application = serve.status().applications.get(self._name)

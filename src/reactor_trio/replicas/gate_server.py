@@ -1,4 +1,4 @@
-"""The gate in a Serve replica of its own: its sockets on a Trio thread, its leases on Serve's asyncio loop."""
+"""`GateServer`: the gate in a Serve replica of its own. Its sockets are on a Trio thread, its leases on Serve's loop."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from reactor_trio.replicas.removal_notice import wait_for_notice
 from reactor_trio.replicas.serve_lessor import ServeLessor
 from reactor_trio.server.watchdog import Watchdog, end_process
 
-#: Seconds without a beat of its loop after which the gate's process ends itself.
+#: If the gate's loop does not run for this many seconds, the process ends itself.
 WATCHDOG = 5.0
 
 
 class GateServer:
-    """The gate of one application; Serve makes it, and again if it is gone. Sessions do not notice.
+    """The gate of one application. Serve makes it, and replaces it after a failure; sessions are not affected.
 
     Args:
         values: the application's options.
-        schema: of the model.
-        replicas: the deployment that gives leases.
+        schema: the model's schema.
+        replicas: the handle of the deployment that grants leases.
     """
 
     async def __init__(self, values: Mapping[str, Any], schema: dict[str, Any], replicas: Any) -> None:  # type: ignore[misc]
@@ -37,7 +37,7 @@ class GateServer:
         options = parse_options(values)
         settings = manifest_of(options, port=options.gate_port, host=options.gate_host).settings
         lessor = ServeLessor(replicas, asyncio.get_running_loop())
-        self._expected = True  # what goes wrong before it serves, its maker is told
+        self._expected = True  # an error before the gate serves is raised here, and must not end the process
         self._queue = settings.queue
         self._drain = trio.Event()
         started = threading.Event()
@@ -75,7 +75,7 @@ class GateServer:
         self._notice = asyncio.create_task(self._drain_on_notice())
 
     def reconfigure(self, config: Mapping[str, int]) -> None:
-        """There are so many `places` in all from now on; the line holds so many and the manifest's `queue` more."""
+        """Set the queue's limit to `places`, the slots of all replicas together, plus the manifest's `queue`."""
         self._token.run_sync_soon(self._gate.allocation.resize, config["places"] + self._queue)
 
     async def _drain_on_notice(self) -> None:
@@ -84,12 +84,12 @@ class GateServer:
         self._token.run_sync_soon(self._drain.set)
 
     def address(self) -> tuple[str, int]:
-        """Host and port where it listens."""
+        """Return the host and port at which the gate listens."""
         return self._gate.host, self._gate.port
 
 
 def _listen(host: str, port: int) -> trio.SocketListener:
-    """A socket that another gate of the same user may share: in an update the next one is there before this one goes."""
+    """Return a listener that another gate of the same user may share: in an update the next gate starts before this ends."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

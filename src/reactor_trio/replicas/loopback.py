@@ -1,9 +1,9 @@
-"""Keeps a Ray that serves one machine on loopback, where Ray itself would listen on all interfaces.
+"""`narrow`: keeps Serve's internal port on loopback when Ray serves one machine only.
 
-Ray's own servers listen on loopback if the node's address is a loopback one, which `cluster.LOCAL` makes it. Serve opens one
-more port in each replica, for calls between deployments over gRPC, which are not used here, always on all interfaces:
-`narrow` makes that loopback, too, in the process that calls it. It is not public in Ray; what is used of it stands here
-alone.
+Ray's own servers listen on loopback if the node's address is a loopback address, as `cluster.LOCAL` makes it. Serve opens
+one more port in each replica, for gRPC calls between deployments, which this package does not use. That port always listens
+on all interfaces. `narrow` moves it to loopback, in the process that calls `narrow`. The function that it replaces is
+private to Ray; only this module touches it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reactor_trio.edge.address_limits import is_loopback
 
 
 def narrow() -> None:
-    """In a replica whose node is on loopback, before Serve opens its port; elsewhere nothing."""
+    """Move Serve's port to loopback if the node's address is on loopback. Call this before Serve opens the port."""
     address = str(ray.util.get_node_ip_address())
     if not is_loopback(address):
         return

@@ -1,7 +1,7 @@
-"""What the application must know of the model before any replica has loaded it: its schema, and sessions at a time.
+"""`facts_of`: the model's schema and slots, which the application needs before any replica has loaded the model.
 
-Printed by a process of its own, so that whoever builds the application does not import the author's code:
-`python -m reactor_trio.replicas.model_facts` with the options as JSON on standard input.
+A subprocess reads them, so that the process that builds the application does not import the author's code:
+`python -m reactor_trio.replicas.model_facts`, with the options as JSON on standard input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reactor_trio.replicas.options import Options, manifest_of, parse_options
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """Of one project."""
+    """A project's name, its model's slots in each replica, and the schema as `GET /schema` answers it."""
 
     name: str
     slots: int
@@ -28,7 +28,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def facts_of(options: Options) -> Facts:
-    """Asks a process of its own. Raises ManifestError with what it said."""
+    """Read the facts of a project in a subprocess. Raises ManifestError with the last line of its error output."""
     asked = subprocess.run(
         [sys.executable, "-m", __spec__.name if __spec__ else __name__],
         input=msgspec.json.encode(options), capture_output=True, check=False,
@@ -40,7 +40,7 @@ def facts_of(options: Options) -> Facts:
 
 
 def main() -> None:
-    """Print the facts, or one line that says what is wrong."""
+    """Print the facts as JSON, or exit with one line about the error."""
     try:
         manifest = manifest_of(parse_options(msgspec.json.decode(sys.stdin.buffer.read())))
         with contextlib.redirect_stdout(sys.stderr):

@@ -1,4 +1,4 @@
-"""Where a process of ours runs in the cluster, and how it is named there."""
+"""Address and name of this process in the cluster, and its log."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _ANY = ("0.0.0.0", "::", "")  # nosec B104
 
 
 def own_address(host: str) -> str:
-    """The address by which others reach what listens at `host` here."""
+    """Return the address by which other nodes reach a socket that listens at `host` on this node."""
     return str(ray.util.get_node_ip_address()) if host in _ANY else host
 
 
 def own_name() -> str:
-    """This process in the cluster, for logs and for the node helper: `process@node`."""
+    """Return this process's name in the cluster, `process@node`, for logs and for the node helper."""
     return f"{os.getpid()}@{ray.get_runtime_context().get_node_id()}"
 
 
 def parse_name(name: str) -> tuple[int, str]:
-    """Process and node of `own_name`."""
+    """Return the process id and the node id of a name that `own_name` made."""
     process, _, node = name.partition("@")
     return int(process), node
 
 
 def log_to_stderr() -> None:
-    """Send what the package logs to stderr, which Ray collects with the name of the process."""
+    """Send the package's log to stderr, where Ray collects it with the name of the process."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     ours = logging.getLogger("reactor_trio")

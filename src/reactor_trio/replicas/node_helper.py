@@ -1,6 +1,7 @@
-"""Ends a replica that is stopped (SIGSTOP, a debugger, a frozen container): no watchdog inside it can.
+"""`end_if_stopped`: kills a replica's process that is stopped (SIGSTOP, a debugger, a frozen container).
 
-Runs as a Ray task at the replica's own node. A process that is not stopped is left to its own watchdog, however silent.
+A stopped process cannot run a watchdog of its own, so a Ray task on the same node checks it. A silent process that is not
+stopped is left to its own watchdog.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ log = logging.getLogger("reactor_trio.replicas")
 
 
 async def end_if_stopped(name: str) -> AsyncIterator[str]:
-    """Look at the process of this name (`place.own_name`), at its node, and say what became of it. Never raises."""
+    """Kill the process `name` (`place.own_name`), on its node, if it is stopped, and yield the result. Never raises."""
     process, node = parse_name(name)
     task = ray.remote(num_cpus=0)(_end_if_stopped)
     strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
     try:
         state = await task.options(scheduling_strategy=strategy).remote(process)
-    except Exception as error:  # the node is gone, and the replica with it
+    except Exception as error:  # the node is gone, and so is the replica
         state = f"its node cannot be asked: {error}"
     log.warning("replica %s is silent: %s", name, state)
     yield state

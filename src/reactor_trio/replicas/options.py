@@ -1,4 +1,4 @@
-"""What an application of replicas is made of: plain values, as they stand in a Serve configuration file."""
+"""`Options`: the arguments of the Serve application, plain values as in a Serve configuration file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SessionBinding = Annotated[int, Meta(ge=0, le=65_535)]
 
 
 class Autoscaling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many replicas: by the sessions that run and the clients that wait.
+    """The rule by which Serve chooses the number of replicas from running sessions and waiting clients.
 
     Attributes:
-        min, max: replicas.
-        target: sessions, and clients that wait, for each replica; None: three quarters of its slots (`docs/scaling.md`).
-        upscale_delay, downscale_delay: seconds for which the wish must last.
+        min, max: fewest and most replicas.
+        target: sessions and waiting clients for each replica. None means three quarters of its slots (`docs/scaling.md`).
+        upscale_delay, downscale_delay: seconds for which the need must last before Serve acts.
     """
 
     min: Annotated[int, Meta(ge=0)] = 1
@@ -36,16 +36,19 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """The arguments of the application.
 
     Attributes:
-        path: the project's folder, the same at every node.
-        overrides: `key=value`, laid over its `config.yml`.
-        runtime: laid over the manifest's `runtime:` section, for replicas and gate.
-        replicas, autoscaling: how many; one or the other.
-        gpus_per_replica: reserved for each; a part of one reserves only, it does not hold anybody back.
-        host, ports: where replicas listen; ports as `20000-20999`, None: any that is free.
-        advertise: where clients reach them (`runtime.advertise`).
-        gate_host, gate_port: where the gate listens.
-        gate_resource: a resource that only the gate's nodes have.
-        max_session: seconds that a session may go on when its replica is to go.
+        path: the project's folder, at the same path on every node.
+        overrides: values `key=value` that replace those of the project's `config.yml`.
+        runtime: values that replace those of the manifest's `runtime:` section, for replicas and gate.
+        replicas: a fixed number of replicas.
+        autoscaling: the rule for a variable number, used instead of `replicas`.
+        gpus_per_replica: GPUs that Ray reserves for each replica. Of a part of a GPU Ray only keeps account; it does not
+            limit its use.
+        host: the address at which replicas listen.
+        ports: the ports of replicas, as `20000-20999`. None means any free port.
+        advertise: the address by which clients reach replicas (`runtime.advertise`).
+        gate_host, gate_port: the address at which the gate listens.
+        gate_resource: a Ray resource that only the gate's nodes have.
+        max_session: seconds that a session may go on after Serve has begun to stop its replica.
     """
 
     path: str
@@ -64,7 +67,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def port_range(self) -> range:
-        """The ports that replicas may take; 0 is any."""
+        """The ports that replicas may use; 0 means any free port."""
         if self.ports is None:
             return range(1)
         first, last = map(int, self.ports.split("-"))
@@ -72,7 +75,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 def parse_options(values: object) -> Options:
-    """Raises ManifestError naming the first value that cannot be used."""
+    """Check and convert `values`. Raises ManifestError that names the first invalid value."""
     options = parse_struct(values, Options, "args")
     ports, scaling = options.port_range, options.autoscaling
     if options.ports is not None and not 1 <= ports.start < ports.stop <= 65_536:
@@ -83,7 +86,7 @@ def parse_options(values: object) -> Options:
 
 
 def manifest_of(options: Options, **runtime: Any) -> Manifest:
-    """The project's manifest as the application wants it. Raises ManifestError."""
+    """Load the project's manifest with the application's settings. Raises ManifestError."""
     given = {
         "host": options.host, "port": 0, "advertise": options.advertise, "drain_notice": options.max_session,
         **options.runtime, **runtime,

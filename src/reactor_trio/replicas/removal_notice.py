@@ -1,9 +1,9 @@
-"""How a replica learns that Serve will stop it, which Serve does not tell: it leaves the list of those that take requests.
+"""`wait_for_notice`: detects that Serve will stop this replica. Serve has no public notification for that.
 
-Serve's controller publishes the running replicas of each deployment to whoever routes requests (`listen_for_change`, a call
-that returns when the list changes, or after half a minute). A replica that was in the list and is not any more is to go: for
-an update, because fewer are needed, or because its health checks fail. The interface is not public in Ray; what is used of
-it stands here alone, and the extra `ray` pins the versions with which it was tried.
+Serve's controller publishes the list of a deployment's running replicas to its routers (`listen_for_change`, a call that
+returns when the list changes, or after half a minute). Serve takes a replica off the list when it is about to stop it: for
+an update, because fewer replicas are needed, or because health checks fail. This interface is private to Ray. Only this
+module uses it, and the extra `ray` pins the versions with which it was tested.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ray.serve._private.long_poll import LongPollNamespace, LongPollState
 
 log = logging.getLogger("reactor_trio.replicas")
 
-#: Seconds between two tries to reach a controller that is gone; it is started again.
+#: Seconds between two attempts to reach the controller while Ray restarts it.
 TRY_AGAIN = 1.0
 
 
 async def wait_for_notice() -> None:
-    """Return when Serve has taken the replica that this process is off its list."""
+    """Return when Serve has taken this process's replica off its list."""
     own = serve.get_replica_context().replica_id
     key = (LongPollNamespace.DEPLOYMENT_TARGETS, own.deployment_id)
     seen, known = -1, False
@@ -32,7 +32,7 @@ async def wait_for_notice() -> None:
         try:
             controller = ray.get_actor(SERVE_CONTROLLER_NAME, namespace=SERVE_NAMESPACE)
             updates = await controller.listen_for_change.remote({key: seen})
-        except Exception as error:  # the controller restarts by itself, and there is nobody to tell
+        except Exception as error:  # Ray restarts the controller
             log.debug("the controller of Serve cannot be asked: %s", error)
             await asyncio.sleep(TRY_AGAIN)
             seen = -1

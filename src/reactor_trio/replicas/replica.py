@@ -1,14 +1,14 @@
-"""A server of the model in a Ray Serve replica.
+"""`Replica`: a server of the model in a Ray Serve replica.
 
     Serve's asyncio loop                      the server's own thread, Trio
     lease()    one call for each session  ->  Leases.open
-               words of it                <-  Granted, Claimed, Beat, Ended
+               its messages               <-  Granted, Claimed, Beat, Ended
     notice     Serve will stop us         ->  drain
 
-No frame passes through Ray: clients come to the server's own port. A lease that is claimed is held until its session ends,
-so Serve counts sessions; that is what it scales and drains by. Sessions whose gate is gone it counts no longer: the server
-counts them still, and lets them end before the process does (`__del__`). Whatever ends the server ends the process (exit
-code 70), and so does a watchdog if its loop hangs: Serve starts another.
+No frame passes through Ray: clients connect to the server's own port. A call of `lease` lasts until its session ends, so
+Serve's count of calls is the number of sessions, and Serve scales and drains by it. When a gate is lost, Serve stops
+counting its sessions. The server still counts them, and lets them end before the process does (`__del__`). If the server
+ends for any reason, or its loop hangs, the process ends (exit code 70), and Serve starts another replica.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from reactor_trio.server.leases import Claimed, Ended, leased
 from reactor_trio.server.runtime_host import RuntimeHost
 from reactor_trio.server.watchdog import Watchdog, end_process
 
-#: Seconds without a beat of the I/O loop after which the process ends itself, at most.
+#: If the server's I/O loop does not run for this many seconds, the process ends itself. The manifest may set less.
 WATCHDOG = 5.0
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Unavailable(msgspec.Struct, frozen=True, tag=True):
-    """There is no slot after all."""
+    """The only message of a lease that the server could not grant."""
 
     reason: str
 
 
 class Replica:
-    """One server; Serve makes it and calls its methods on its asyncio loop."""
+    """One server. Serve makes it, and calls its methods on Serve's asyncio loop."""
 
     async def __init__(self, values: Mapping[str, Any]) -> None:  # type: ignore[misc]
         log_to_stderr()
@@ -57,7 +57,7 @@ class Replica:
         self._address = own_address(options.host)
         manifest, self._key = _leased(manifest_of(options), self._address)
         self._claim_within = manifest.settings.claim_within
-        self._expected = True  # what goes wrong before it serves, its maker is told
+        self._expected = True  # an error before the server serves is raised here, and must not end the process
         watchdog = Watchdog(min(manifest.settings.watchdog or WATCHDOG, WATCHDOG))
         self._host = RuntimeHost(manifest, listeners=[_listen(options)], ended=self._gone, beside=[watchdog.run])
         await asyncio.to_thread(self._host.start)
@@ -65,7 +65,7 @@ class Replica:
         self._notice = asyncio.create_task(self._drain_on_notice())
 
     async def lease(self, session_id: str) -> AsyncIterator[bytes]:
-        """The life of a slot, from its reservation until it is free, as JSON of the words of `gate.lessor`."""
+        """Reserve a slot and yield its lease's messages as JSON (`gate.lessor.Word`), until the slot is free again."""
         words: Words[Word | Unavailable] = Words()
         self._host.post(self._open, session_id, words.say)
         claimed = False
@@ -104,9 +104,9 @@ class Replica:
     # ---- its end -------------------------------------------------------------------------------------------------------
 
     async def __del__(self) -> None:
-        """Serve awaits this before it ends the process: return when the last session is over, or has had its time.
+        """Return when the last session has ended, or its time is over. Serve awaits this before it ends the process.
 
-        Serve itself forgets sessions whose gate goes: it stops counting a call when its caller does, not when it has ended.
+        Serve's own count does not suffice: when a gate is lost, Serve stops counting its calls although the sessions go on.
         """
         if hasattr(self, "_host"):
             self._expected = True
@@ -120,7 +120,7 @@ class Replica:
 
 
 def _leased(manifest: Manifest, address: str) -> tuple[Manifest, str]:
-    """The manifest of a server whose places a gate gives away, also at its own address, and the key for its tickets."""
+    """Return the manifest for a server behind a gate, which also answers for `address`, and the key of its tickets."""
     settings, key = leased(manifest.settings)
     settings = replace(settings, hosts=(*settings.hosts, address))
     return Manifest(
@@ -129,7 +129,7 @@ def _leased(manifest: Manifest, address: str) -> tuple[Manifest, str]:
 
 
 def _listen(options: Options) -> trio.SocketListener:
-    """A socket at the first port of the range that is free. Raises OSError."""
+    """Return a listener at the first free port of the range. Raises OSError."""
     failure: OSError | None = None
     for port in options.port_range:
         listening = socket.socket(socket.AF_INET6 if ":" in options.host else socket.AF_INET)

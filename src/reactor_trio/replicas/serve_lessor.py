@@ -1,4 +1,4 @@
-"""The gate's `Lessor` over a Serve deployment: a lease is one streaming call, open for the whole session."""
+"""`ServeLessor`: the gate's `Lessor` for a Serve deployment. Each lease is one streaming call that lasts for the session."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _words = msgspec.json.Decoder(Granted | Claimed | Beat | Ended | Unavailable)
 
 
 class ServeLessor:
-    """Leases of the replicas behind `handle`.
+    """Gets leases from the replicas of one deployment.
 
     Args:
-        handle: of their deployment.
-        loop: the asyncio loop on which it is used.
+        handle: the deployment's handle.
+        loop: the asyncio loop on which the handle must be used.
     """
 
     def __init__(self, handle: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -30,7 +30,7 @@ class ServeLessor:
         self._loop = loop
 
     async def lease(self, session_id: str, tell: Callable[[Word], None]) -> None:
-        """See `Lessor`."""
+        """Get a lease by one streaming call."""
         ended = False
 
         def hear(data: bytes) -> None:
@@ -42,13 +42,13 @@ class ServeLessor:
 
         try:
             await hear_all(self._loop, lambda: self._call(session_id), hear)
-        except Exception as error:  # of Ray: the replica died, or none can be started
+        except Exception as error:  # Ray's error: the replica died, or none can be started
             raise LeaseLost(_first_line(error)) from None
         if not ended:
             raise LeaseLost("the replica had no slot after all")
 
     async def silent(self, granted: Granted) -> None:
-        """See `Lessor`."""
+        """Kill the replica's process if it is stopped."""
         await hear_all(self._loop, lambda: end_if_stopped(granted.replica), lambda _: None)
 
     async def _call(self, session_id: str) -> AsyncIterator[bytes]:

@@ -1,6 +1,7 @@
-"""Bytes, HTTP and WebSocket on the server's side; knows nothing of models and sessions.
+"""The server's side of HTTP/1.1 and WebSocket on one port. This part knows neither models nor sessions.
 
-`serve_http` takes a connection and a `Site`, and gives the conversation that the site admits a `MessageStream`.
+`serve_http` serves one connection for a `Site`. If the site admits a WebSocket, `serve_http` calls the site's `Conversation`
+with a `MessageStream`.
 """
 
 from reactor_trio.transport.http import serve_http as serve_http

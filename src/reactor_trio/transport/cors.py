@@ -1,7 +1,8 @@
-"""Which pages of other origins may read an answer: the server's part of CORS (Fetch standard, section 3.3).
+"""The server's part of CORS (Fetch standard, section 3.3): which pages of other origins may read a response.
 
-A browser asks before it sends what a plain form could not (*preflight*: OPTIONS with `Access-Control-Request-Method`), and
-shows a page only answers that name its origin. No cookie is meant: what may be done here is in the headers that are listed.
+Before a request that a plain HTML form could not send, a browser asks the server for permission (*preflight*: OPTIONS with
+`Access-Control-Request-Method`). A page may read only responses that name its origin. No header allows credentials, so
+browsers hide responses to requests with cookies.
 """
 
 from __future__ import annotations
@@ -10,22 +11,22 @@ from collections.abc import Mapping
 
 from reactor_trio.transport.site import Request, Response
 
-#: seconds for which a browser need not ask again
+#: Seconds for which a browser may remember the answer to a preflight.
 _MAX_AGE = 600
 
 
 def sharing_headers(origin: str | None) -> Mapping[str, str]:
-    """What lets pages of `origin` read an answer; nothing for None."""
+    """Return the headers that let pages of `origin` read a response; none for None."""
     return {} if origin is None else {"access-control-allow-origin": origin, "vary": "Origin"}
 
 
 def is_preflight(request: Request) -> bool:
-    """Whether a browser asks what a page may send."""
+    """Return whether `request` is a CORS preflight."""
     return request.method == "OPTIONS" and request.header("access-control-request-method") is not None
 
 
 def preflight_answer() -> Response:
-    """It may post, with a token and a type."""
+    """Return the answer to a preflight: POST is allowed, with the headers Authorization and Content-Type."""
     return Response(200, "text/plain; charset=utf-8", b"", {
         "access-control-allow-methods": "POST", "access-control-allow-headers": "authorization, content-type",
         "access-control-max-age": str(_MAX_AGE),

@@ -1,20 +1,24 @@
 """HTTP/1.1 on one connection, up to the WebSocket that most connections become.
 
-h11 parses and keeps the protocol's state; here are the loop around it and its bounds. A connection goes through three
-kinds of waiting, each with its own limit: for the first byte of a request (idle), for the rest of it (handshake), and
-for the peer to take the answer (stall). A body that the site streams has limits of its own (body_time, stall). Whatever
-cannot be served is answered with one line of text and closed, so that no byte of a request that we did not understand is
-taken for the next one.
+h11 parses and keeps the protocol's state. This module has the loop around h11, and the limits. A connection waits in three
+ways, each with its own limit: for the first byte of a request (idle), for the rest of the request (handshake), and for the
+client to take the response (stall). A body that the site streams has limits of its own (body_time, stall). A request that
+cannot be served is answered with one line of text, and the connection is closed, so that no byte of a request that we did
+not understand is taken for the next one.
 
-h11 accepts more than the standard's own grammar, and a proxy in front may read the same bytes differently: what is a body to
-one of them is a second request to the other (*request smuggling*). So a request with two readings is refused (400) and its
-connection closed: one with Content-Length and Transfer-Encoding, and one whose head or trailer has a line that ends without
-CR or is folded (RFC 9112, sections 2.2, 5.2 and 6.3). An `Expect` that h11 would ignore is refused, too (417).
+h11 accepts more than the standard's own grammar, and a proxy in front may read the same bytes differently: what one of them
+reads as a body the other reads as a second request (*request smuggling*). So a request with two readings is refused (400)
+and its connection closed: a request with Content-Length and Transfer-Encoding, and one whose head or trailer has a line that
+ends without CR or is folded (RFC 9112, sections 2.2, 5.2 and 6.3). An `Expect` that h11 would ignore is refused, too (417).
 
-Checks come in this order: head (431, 408, 400, 417), Host (421), whether it is a browser's question for a page of another
-origin that may send here (200, and the request is done), method (405), Origin (403, if it is not GET or HEAD), what the
-site says of its body, body (413); then for a WebSocket the path (404), the handshake (400, 426), Origin (403) and the site's
-own `admit`.
+The checks come in this order:
+
+1. the head (431, 408, 400, 417) and Host (421);
+2. a CORS preflight for an origin that may read the response is answered (200), and the request is done;
+3. the method (405);
+4. unless it is GET or HEAD: Origin (403), then `Site.take_body`;
+5. the body (413);
+6. for a WebSocket: the path (404), the handshake (400, 426), Origin (403), and `Site.admit`.
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ from reactor_trio.transport.wire_stream import WireStream
 logger = logging.getLogger(__name__)
 
 _LINGER = 1.0
-_LINGER_BODY = 5.0  # a browser reads an answer only when it has sent its body, or found that it cannot
+_LINGER_BODY = 5.0  # a browser reads the response only after it has sent its body, or has failed to send it
 _MAX_FIELDS = 64
 _AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.%]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::[0-9]*)?")
 _NOT_STRICT = re.compile(rb"(?<!\r)\n|\n[ \t]")
@@ -65,24 +69,24 @@ async def serve_http(
     methods: Collection[str] = ("GET", "HEAD"),
     refused: Callable[[str, int], object] = lambda _peer, _status: None,
 ) -> None:
-    """Serve one connection until it ends; owns `stream` and closes it, also when cancelled.
+    """Serve one connection until it ends. This function owns `stream` and closes it, also when cancelled.
 
     Args:
         stream: a connected byte stream, TCP or any other.
-        site: what to serve.
-        limits: bounds of the connection.
-        closing: set when the server stops: idle connections are closed, others after their answer. A WebSocket is not
-            touched, its conversation ends by itself.
-        methods: what the site takes; others are answered 405.
-        refused: told of each request that is refused: the client's address, and the status.
+        site: answers the requests.
+        limits: limits of the connection.
+        closing: set when the server stops. Idle connections are then closed at once, others after their response. A
+            WebSocket goes on until its conversation ends.
+        methods: the methods that the site takes; others are answered 405.
+        refused: called for each refused request with the client's address and the status.
 
-    Nothing that a client does raises. A bug in a conversation does, in a group, after a close with 1011.
+    Client errors are never raised. An exception of a conversation closes the WebSocket with 1011 and is raised in a group.
     """
     wire = WireStream(stream, stall=limits.stall)
     try:
         upgrade = await _Connection(wire, site, limits, closing, methods, refused).serve()
         if upgrade is not None:
-            from reactor_trio.transport.websocket import serve_websocket  # not needed to be ready for it
+            from reactor_trio.transport.websocket import serve_websocket  # late, so that the server listens sooner
 
             await serve_websocket(wire, upgrade.handshake, limits, upgrade.serve_client, deadline=upgrade.deadline)
     finally:
@@ -90,7 +94,7 @@ async def serve_http(
 
 
 async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE) -> None:
-    """Answer a connection for which there is no room with `status`, whatever it asks, and close it; takes 1 s at most."""
+    """Answer a connection with `status` without reading its request, and close it. Takes at most 1 s."""
     body = f"{why}\n".encode()
     lines = {"content-length": str(len(body)), "retry-after": "1", "connection": "close", **STANDARD_HEADERS}
     head = f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
@@ -109,7 +113,7 @@ class _Upgrade(msgspec.Struct, frozen=True):
 
 
 class _Connection:
-    """The requests of one connection."""
+    """The loop over the requests of one connection; made and run by `serve_http`."""
 
     def __init__(
         self, wire: WireStream, site: Site, limits: Limits, closing: trio.Event, methods: Collection[str],
@@ -120,13 +124,13 @@ class _Connection:
         self._site = site
         self._limits = limits
         self._closing = closing
-        self._kept_alive = False  # a newcomer's first request is answered, also by a server that is going down
+        self._kept_alive = False  # the first request of a connection is answered even while the server stops
         self._methods = methods
         self._head_only = False
         self._sharing: Mapping[str, str] = {}
         self._linger = _LINGER
-        # h11 objects to a buffer longer than this without a whole head, and `_event` never reads beyond it: a head of
-        # exactly the limit passes, a longer one does not, however it was cut into segments.
+        # h11 raises if its buffer is longer than this and holds no whole head, and `_event` never reads beyond it. So a head
+        # of exactly the limit passes and a longer one does not, however it was cut into segments.
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.http_head - 1)
 
     async def serve(self) -> _Upgrade | None:
@@ -153,7 +157,7 @@ class _Connection:
         logger.debug("%s: %s", self._wire.peer, str(error) or error.__cause__ or "the connection broke")
 
     async def _wait_for_bytes(self, until: float) -> bool:
-        """Wait for a request to begin; False if none will."""
+        """Wait until a request begins. Return False if the connection ends, idles too long, or the server stops."""
         if self._h11.trailing_data[0]:
             return True
         if not self._kept_alive:
@@ -166,7 +170,7 @@ class _Connection:
         return began
 
     async def _stop_idling(self, idling: trio.CancelScope) -> None:
-        """Task: when the server closes, do not wait for a next request."""
+        """Task: when the server stops, end the wait for a next request."""
         await self._closing.wait()
         idling.cancel()
 
@@ -182,7 +186,7 @@ class _Connection:
         return False
 
     async def _serve_one(self, deadline: float) -> tuple[Handshake, Conversation] | None:
-        """Receive and answer one request; a handshake to be accepted is returned instead, with who talks then."""
+        """Receive and answer one request. A WebSocket handshake is not answered but returned, with its conversation."""
         self._head_only, self._sharing, self._linger = False, {}, _LINGER
         try:
             with trio.CancelScope(deadline=deadline) as patience:
@@ -278,9 +282,10 @@ class _Connection:
         raise Refused.because(413, f"a body may have {limit} bytes")
 
     async def _event(self, piece: int | None = None) -> h11.Event:
-        """h11's next event. Raises Refused for what is not HTTP.
+        """Return h11's next event. Raises Refused for bytes that are not HTTP.
 
-        At most `piece` bytes are read at once, which must all belong to this message; by default what a head may still have.
+        At most `piece` bytes are read at once; all of them must belong to this message. The default is the room that is left
+        for a head.
         """
         while True:
             before = self._h11.trailing_data[0]
@@ -290,13 +295,13 @@ class _Connection:
                 raise Refused.because(error.error_status_hint, f"not a request of HTTP/1.1: {error}") from None
             if isinstance(event, h11.Request):
                 self._head_only = event.method == b"HEAD"
-            if isinstance(event, h11.Request | h11.EndOfMessage):  # it was made of the head, or of the trailer
+            if isinstance(event, h11.Request | h11.EndOfMessage):  # h11 has just parsed a head or a trailer
                 lines = before[: len(before) - len(self._h11.trailing_data[0])]
                 if _NOT_STRICT.search(lines):
                     raise Refused.because(400, "each line of a head must end with CR and LF, and none may be folded")
             if isinstance(event, h11.Event):
                 return event
-            assert event is h11.NEED_DATA  # PAUSED comes only after the end of a message
+            assert event is h11.NEED_DATA  # h11 returns PAUSED only after the end of a message
             if self._h11.they_are_waiting_for_100_continue:
                 go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
                 await self._wire.send_all(self._h11.send(go_on))
@@ -328,7 +333,7 @@ class _Connection:
 
 
 def _parse(head: h11.Request, peer: str) -> Request:
-    """Raises Refused for a target, query, Host or Expect that cannot be understood, and for a length with two readings."""
+    """Make a `Request`. Raises Refused if target, query, Host or Expect is invalid, or the length has two readings."""
     names = {name for name, _ in head.headers}
     if b"transfer-encoding" in names and (b"content-length" in names or head.http_version != b"1.1"):
         raise Refused.because(400, "a body has a Content-Length or, in HTTP/1.1, chunks; never both")
@@ -336,7 +341,7 @@ def _parse(head: h11.Request, peer: str) -> Request:
     target = head.target.decode("ascii")
     authority = next((value for name, value in headers if name == "host"), "")
     absolute = _ABSOLUTE.fullmatch(target)
-    if absolute is not None:  # its authority counts and Host does not (RFC 9112 section 3.2.2)
+    if absolute is not None:  # the target's authority counts, not the Host header (RFC 9112, section 3.2.2)
         authority, target = absolute["authority"], absolute["rest"]
         target = target if target.startswith("/") else f"/{target}"
     authority = authority.lower()
@@ -357,7 +362,7 @@ def _parse(head: h11.Request, peer: str) -> Request:
     request = Request(
         method=head.method.decode("ascii"),
         path=path,
-        query=dict(reversed(fields)),  # of a repeated name the first value is set last, and stays
+        query=dict(reversed(fields)),  # if a name is repeated, its first value comes last here and stays
         host="" if host is None else host["v6"] or host["name"],
         authority=authority,
         headers=headers,

@@ -1,4 +1,4 @@
-"""What the rest of the server sees of a client: whole messages in and out, and the two ways in which it can be gone."""
+"""`MessageStream`: the interface through which the rest of the server talks to one client, in whole messages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 
 
 class PeerGone(Exception):
-    """The client closed the connection, or the link to it is lost.
+    """Raised when the client has closed the connection, or the connection is lost.
 
     Attributes:
-        code: its WebSocket close code; 1005 if it gave none, 1006 if the link ended without a close frame, and our own
-            code if we were the first to close.
-        reason: readable, possibly empty.
+        code: the client's WebSocket close code: 1005 if its close frame had none, 1006 if the connection ended without a
+            close frame. If the server closed first, it is the server's code.
+        reason: text for people, possibly empty.
     """
 
     def __init__(self, code: int, reason: str = "") -> None:
@@ -21,14 +21,14 @@ class PeerGone(Exception):
 
 
 class PeerTooSlow(PeerGone):
-    """The client's socket took no byte for `Limits.stall` seconds; the link was cut in the middle of a message."""
+    """Raised when the client took no byte for `Limits.stall` seconds. The server cut the connection within a message."""
 
 
 class MessageStream(ABC):
-    """A connected client.
+    """The WebSocket messages of one connected client.
 
-    One task receives and must always be receiving: only then are pings answered and a closing client noticed. Another
-    task, and only one, sends.
+    One task must call `receive` all the time: the server answers pings and notices a close only while a task receives.
+    One other task may send.
 
     Attributes:
         peer: the client's address, for logs.
@@ -38,31 +38,31 @@ class MessageStream(ABC):
 
     @abstractmethod
     async def receive(self) -> str | bytes:
-        """The next message. Raises PeerGone; cancelling it loses nothing."""
+        """Return the next message. Raises PeerGone. Cancelling it loses no message."""
 
     @abstractmethod
     async def send_text(self, text: str) -> None:
-        """Send a text message; returns when the system has taken all of it.
+        """Send a text message, and return when the system has taken all of it.
 
-        Raises PeerGone. Cancelling it in the middle of the message cuts the link, because half a message must never be
-        followed by another.
+        Raises PeerGone. Cancelling it in the middle of the message cuts the connection, because no other message may follow
+        half a message.
         """
 
     @abstractmethod
     async def send_packet(self, head: bytes, payload: memoryview) -> None:
         """Send one binary message, `head` followed by `payload`, without joining or copying them.
 
-        Raises PeerGone; cancellation as in `send_text`. `payload` must not change until this returns.
+        Raises PeerGone. Cancellation works as in `send_text`. `payload` must not change until this returns.
         """
 
     @abstractmethod
     async def aclose(self, code: int, reason: str) -> None:
-        """Close politely: tell the client why, wait at most 1 s for its answer, then drop the connection.
+        """Send a close frame, wait at most 1 s for the client's close frame, then drop the connection.
 
-        `reason` is cut to the 123 bytes of UTF-8 that a close frame has room for. Never raises PeerGone, and does
-        nothing on a connection that is over. When cancelled it drops the connection at once.
+        `reason` is cut to the 123 bytes of UTF-8 that fit into a close frame. Never raises PeerGone. On a connection that
+        has ended it does nothing. When cancelled it drops the connection at once.
         """
 
     @abstractmethod
     async def abort(self) -> None:
-        """Drop the connection now, without a word; a pending `receive` raises PeerGone."""
+        """Drop the connection now, without a close frame. A pending `receive` raises PeerGone."""

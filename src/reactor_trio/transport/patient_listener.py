@@ -1,11 +1,12 @@
-"""Accepting connections: what the system has no descriptor or memory for waits, and what is over already costs little.
+"""`PatientListener`: a listener that waits while the system is out of resources, and drops connections that have ended.
 
-Where nothing is left to accept with, `trio.serve_listeners` tries again, and logs a traceback at each of its ten tries a
-second. The reader of the log wants to know when it began, what to do, and when it was over.
+When the process has no file descriptor or memory left to accept a connection, `trio.serve_listeners` retries ten times a
+second and logs a traceback each time. `PatientListener` logs once when the shortage begins, with advice, and once when it is
+over.
 
-A client that connects and resets at once, thousands of times, fills the system's queue with connections that are over. Each
-one that gets a task holds up the clients behind it in the queue, so it gets none: one look at the socket says that there
-is nothing to serve.
+A client that connects and resets thousands of times fills the system's accept queue with connections that have already
+ended. A task for each of them would delay the clients behind it in the queue. So each accepted socket is polled once, and a
+connection that has ended gets no task.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ logger = logging.getLogger(__name__)
 
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 _PAUSE = 0.1
-_HALF_CLOSED = getattr(select, "POLLRDHUP", 0)  # Linux; elsewhere the first read finds it
+_HALF_CLOSED = getattr(select, "POLLRDHUP", 0)  # Linux only; on other systems the first read notices the end
 
 
 class PatientListener(trio.abc.Listener[trio.SocketStream]):
-    """`listener`, which waits where nothing is left to accept with, and gives no connection that has ended without a byte.
+    """Wraps `listener`: waits while the system is out of resources, and skips connections that ended without sending a byte.
 
-    Clients that connect while it waits stay in the system's queue.
+    Clients that connect during the wait stay in the system's accept queue.
     """
 
     def __init__(self, listener: trio.SocketListener) -> None:
@@ -37,9 +38,9 @@ class PatientListener(trio.abc.Listener[trio.SocketStream]):
         self._exhausted_since: float | None = None
 
     async def accept(self) -> trio.SocketStream:
-        """The next connection that is not over yet.
+        """Return the next connection that has not ended yet.
 
-        Raises OSError as `trio.SocketListener.accept`, but not for want of descriptors or memory.
+        Raises OSError like `trio.SocketListener.accept`, except when descriptors or memory are short.
         """
         while True:
             try:
@@ -67,16 +68,16 @@ class PatientListener(trio.abc.Listener[trio.SocketStream]):
         if self._exhausted_since is None:
             self._exhausted_since = trio.current_time()
             logger.error(
-                "no connection can be accepted: %s; those that there are go on, and newcomers wait. Raise the limit of open "
+                "no connection can be accepted: %s. Open connections go on; new clients wait. Raise the limit of open "
                 "files (ulimit -n), or lower runtime.limits.connections", error.strerror,
             )  # fmt: skip
 
 
 def _is_over(descriptor: int) -> bool:
-    """Whether the peer has reset this TCP connection, or ended its side of it before it sent a byte."""
+    """Return whether the peer has reset this TCP connection, or ended its side without having sent a byte."""
     poll = select.poll()
     poll.register(descriptor, _HALF_CLOSED)
-    events = next((events for _, events in poll.poll(0)), 0)  # of a reset the system tells unasked
+    events = next((events for _, events in poll.poll(0)), 0)  # poll reports a reset without being asked for it
     if not events & _HALF_CLOSED:
         return bool(events)
     (unread,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))

@@ -1,4 +1,4 @@
-"""How much a peer may send, and for how long it may keep us waiting."""
+"""The limits of one connection: how much a client may send, and how long the server waits for it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of one connection; sizes in bytes, times in seconds.
+    """Limits of one connection. Sizes are in bytes, times in seconds.
 
     Attributes:
-        text_message: longest text message (UTF-8), above it the WebSocket is closed with 1009.
-        binary_message: longest binary message, likewise.
-        http_head: longest head of a request, above it 431.
-        http_body: longest body of a request that is read whole, above it 413.
-        body_time: time for a body that is streamed to the site; then 408.
-        handshake: time for a request, or a WebSocket handshake, to be complete; then 408.
-        idle: how long a kept-alive HTTP connection may wait for its next request.
-        ping_interval: time between pings of a WebSocket.
-        silence: without a byte for this long a WebSocket client counts as lost.
-        stall: a write that gets rid of no byte for this long ends the connection; a streamed body of which no byte comes
-            for this long is answered 408.
+        text_message: longest text message (UTF-8). A longer one closes the WebSocket with 1009.
+        binary_message: longest binary message. A longer one closes the WebSocket with 1009.
+        http_head: longest head of a request. A longer one is answered 431.
+        http_body: longest body of a request that is read whole. A longer one is answered 413.
+        body_time: time for a body that the site reads as a stream. After that the answer is 408.
+        handshake: time until a request, or a WebSocket handshake, is complete. After that the answer is 408.
+        idle: time that a kept-alive HTTP connection may wait for its next request.
+        ping_interval: time between two pings of a WebSocket.
+        silence: a WebSocket client that sends no byte for this long counts as lost.
+        stall: a write of which the client takes no byte for this long ends the connection. A streamed body of which no byte
+            arrives for this long is answered 408.
     """
 
     text_message: int = 256 * 1024

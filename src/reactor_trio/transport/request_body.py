@@ -1,4 +1,4 @@
-"""The body of a request as a stream of pieces, within its two limits of time."""
+"""`Body`: a request's body as an async iterator of pieces, with two time limits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _PIECE = 64 * 1024
 
 
 class Body:
-    """A body in pieces as they come, not empty, each within the stall limit and all of them within `Limits.body_time`.
+    """The pieces of a body as they arrive, none empty: each within `Limits.stall`, all within `Limits.body_time`.
 
     Args:
-        next_event: gives h11's next event, having read at most as many bytes at once as it is told (None: its own choice).
-        size: the Content-Length, 0 if there is none: a chunked body then is read in small pieces.
+        next_event: returns h11's next event. Its argument is the most bytes that it may read at once; None leaves the choice
+            to the callee.
+        size: the Content-Length, or 0 if there is none. A chunked body is read in small pieces.
     """
 
     def __init__(self, next_event: Callable[[int | None], Awaitable[h11.Event]], size: int, limits: Limits) -> None:
@@ -32,7 +33,10 @@ class Body:
         return self
 
     async def __anext__(self) -> bytes:
-        """The next piece. Raises Refused: 408 when it takes too long, 400 when the client ends before the body does."""
+        """Return the next piece.
+
+        Raises Refused: 408 if the client takes too long, 400 if the client ends the connection in the middle of the body.
+        """
         if self._complete:
             raise StopAsyncIteration
         stalled_at = trio.current_time() + self._limits.stall

@@ -1,8 +1,8 @@
-"""What a web server is made of, seen from the transport: requests, responses and the site that answers them.
+"""The interface between the transport and what it serves: `Request`, `Response`, and the `Site` that answers.
 
-A request with a small body is read whole and answered by `Site.respond`. A site that wants to stream a body says so in
-`Site.take_body`, before any of it is read; a client that asked whether it may send (`Expect: 100-continue`) is told to go
-on when the first piece is asked for.
+The transport reads a request with a small body whole, and `Site.respond` answers it. A site that wants a body as a stream
+returns a `BodyTaker` from `Site.take_body`, before the transport reads any of the body. If the client sent
+`Expect: 100-continue`, the transport answers 100 when the `BodyTaker` asks for the first piece.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         method: in capitals.
-        path: as sent, not percent-decoded, without the query; of an absolute target, its path.
-        query: the decoded query; of a repeated name the first value counts.
-        host: the host it is for, lower-cased, without port and, for IPv6, brackets; "" if an HTTP/1.0 client gave none.
-        authority: the same with the port, as sent but lower-cased.
-        headers: (lower-cased name, value), in order.
-        body: empty for GET and HEAD, whatever was sent with them.
+        path: as sent, not percent-decoded, without the query. Of an absolute target only its path.
+        query: the decoded query. If a name is repeated, its first value counts.
+        host: the host that the client addresses, lower-case, without the port and without the brackets of IPv6. It is "" if
+            an HTTP/1.0 client named no host.
+        authority: host and port as sent, but lower-case.
+        headers: pairs of lower-case name and value, in order.
+        body: always empty for GET and HEAD, even if the client sent one.
         peer: the client's address.
     """
 
@@ -42,20 +43,20 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return f"Request({self.method} {self.path})"  # the query and the headers may carry a token
 
     def header(self, name: str) -> str | None:
-        """The first value of the header `name` (lower-case), or None."""
+        """Return the first value of the header `name` (lower-case), or None."""
         return next((value for key, value in self.headers if key == name), None)
 
     def header_values(self, name: str) -> list[str]:
-        """Every value of the header `name` (lower-case)."""
+        """Return every value of the header `name` (lower-case)."""
         return [value for key, value in self.headers if key == name]
 
     def tokens(self, name: str) -> list[str]:
-        """The items of a header that is a comma-separated list, over all its lines, as sent."""
+        """Return the items of a header that is a comma-separated list, from all its lines, as sent."""
         return [item for value in self.header_values(name) for item in map(str.strip, value.split(",")) if item]
 
 
 class Response(msgspec.Struct, frozen=True):
-    """One HTTP answer; `headers` come after the standard ones and replace those of the same (lower-case) name."""
+    """One HTTP response. `headers` replace the transport's standard headers of the same (lower-case) name."""
 
     status: int
     content_type: str
@@ -64,12 +65,12 @@ class Response(msgspec.Struct, frozen=True):
 
     @classmethod
     def plain(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-        """An answer for people: one line of text."""
+        """Make a response of one line of plain text."""
         return cls(status, "text/plain; charset=utf-8", f"{message}\n".encode(), headers or {})
 
 
 class Refused(Exception):
-    """A request that cannot be served; `response` says why. The connection is closed after it."""
+    """Raised for a request that cannot be served. The transport sends `response` and closes the connection."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -77,24 +78,26 @@ class Refused(Exception):
 
     @classmethod
     def because(cls, status: int, message: str, headers: Mapping[str, str] | None = None) -> Refused:
-        """A refusal in one line of text."""
+        """Make a refusal with one line of plain text."""
         return cls(Response.plain(status, message, headers))
 
 
-#: Answers a request whose body it reads, in pieces, as far as it likes. The connection is kept only if it read all. The
-#: iterator raises Refused (400, 408) and `trio.BrokenResourceError`, which are the transport's to handle.
+#: Reads the pieces of a request's body, as many as it wants, and returns the response. The transport keeps the connection
+#: only if the body was read to its end. The iterator raises Refused (400, 408) and `trio.BrokenResourceError`; the transport
+#: handles both.
 BodyTaker = Callable[[AsyncIterator[bytes]], Awaitable[Response]]
 
-#: Talks to one client that was admitted, over its WebSocket; when this returns, or raises PeerGone, the connection is
-#: closed.
+#: Talks to one admitted client over its WebSocket. When it returns or raises PeerGone, the transport closes the connection.
 Conversation = Callable[[MessageStream], Awaitable[None]]
 
 
 class Site(Protocol):
-    """What is served.
+    """What a server serves. The transport calls these methods for each request, in this order:
 
-    For each request the transport asks `hosts_allowed` and `shared_with`, then `respond`; for a method other than GET and
-    HEAD `origin_allowed` and `take_body` before it; for a WebSocket instead `origin_allowed`, `admit`, and what that gave.
+    * every request: `hosts_allowed`, then `shared_with`;
+    * a method other than GET and HEAD: `origin_allowed`, then `take_body`;
+    * a plain request: `respond`, unless `take_body` returned a `BodyTaker`;
+    * a WebSocket request: `origin_allowed`, then `admit`, then the `Conversation` that `admit` returned.
 
     Attributes:
         websockets: the paths that are WebSockets.
@@ -103,22 +106,28 @@ class Site(Protocol):
     websockets: Sequence[str]
 
     def hosts_allowed(self, host: str) -> bool:
-        """Whether requests for `host` (lower-case, without port and brackets) are for this server; else 421."""
+        """Return whether this server answers for `host` (lower-case, without port and brackets). If not: 421."""
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
-        """Whether a page of `origin` (None: no browser, or none said) may open a WebSocket or send a body; else 403."""
+        """Return whether a page of `origin` may open a WebSocket or send a body. If not, the answer is 403.
+
+        `origin` is None if the request has no Origin header, as from a program that is not a browser.
+        """
 
     def shared_with(self, request: Request) -> str | None:
-        """The origin whose pages may read the answer to `request` although it is not its own; None: there is none."""
+        """Return the foreign origin whose pages may read the response to `request`, or None."""
 
     def take_body(self, request: Request) -> BodyTaker | None:
-        """Who takes the body of `request`, or None to have it read whole, up to `Limits.http_body`. Raises Refused."""
+        """Return the function that reads the body of `request` as a stream, or None to let the transport read it whole.
+
+        The transport reads at most `Limits.http_body` bytes. Raises Refused.
+        """
 
     def respond(self, request: Request) -> Response:
-        """Answer a plain request; not async, so it must be quick. What it raises is logged and answered 500."""
+        """Answer a plain request. It is not async, so it must be quick. An exception is logged and answered 500."""
 
     async def admit(self, request: Request) -> Response | Conversation:
-        """Who talks to the client of a well-formed WebSocket request, or the answer that refuses it.
+        """Return the conversation for a well-formed WebSocket request, or the response that refuses it.
 
-        May wait until it knows. It is asked last: whoever is admitted gets a WebSocket, unless the client has left.
+        This method may wait. It is the last check: an admitted client gets its WebSocket unless it has left.
         """

@@ -1,8 +1,8 @@
-"""TLS under a `WireStream`: trio's own, over a socket that tells each byte that the peer takes.
+"""TLS under a `WireStream`: `trio.SSLStream` over a socket stream that reports progress.
 
-`trio.SSLStream` gives no sign of progress while it writes, and closes either without a `close_notify` or without waiting
-until the peer has read what came before. So it stands on a stream of ours, which says when the socket takes bytes, and
-whose `aclose`, called after the `close_notify` has been written, is where a polite close waits.
+`trio.SSLStream` reports no progress while it writes. It also closes either without a `close_notify`, or without waiting
+until the peer has read the bytes before it. So we put it on a `SocketUnderTls`, which reports each time the socket takes
+bytes. `SSLStream` calls its `aclose` after it has written the `close_notify`; there a polite close waits for the peer.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import trio
 
 
 class SocketUnderTls(trio.abc.Stream):
-    """A connected socket's stream, as `trio.SSLStream` needs it.
+    """The stream under a `trio.SSLStream`: a connected socket that reports progress and can close politely.
 
     Attributes:
-        took_bytes: called whenever the socket has taken some.
-        polite: whether `aclose` first ends our side and waits for the peer to end its own.
+        took_bytes: called each time the socket has taken bytes.
+        polite: whether `aclose` first ends our side and waits until the peer has ended its own.
     """
 
     def __init__(self, stream: trio.SocketStream) -> None:
@@ -29,7 +29,7 @@ class SocketUnderTls(trio.abc.Stream):
         self._before_reading: Callable[[], object] = lambda: None
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """As `trio.abc.SendStream.send_all`."""
+        """Write `data`, and call `took_bytes` for each part that the socket takes."""
         with memoryview(data) as view:
             sent = 0
             try:
@@ -40,16 +40,16 @@ class SocketUnderTls(trio.abc.Stream):
                 raise trio.BrokenResourceError(f"the connection broke: {error}") from error
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """As `trio.abc.ReceiveStream.receive_some`."""
+        """Read from the socket."""
         self._before_reading()
         return await self.stream.receive_some(max_bytes)
 
     async def wait_send_all_might_not_block(self) -> None:
-        """As `trio.abc.SendStream.wait_send_all_might_not_block`."""
+        """Wait until the socket may take bytes."""
         await self.stream.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:
-        """Close; if `polite`, in a way that the peer can still read all that was written."""
+        """Close the socket; if `polite`, only after the peer has read all that was written."""
         try:
             if self.polite:
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -60,9 +60,10 @@ class SocketUnderTls(trio.abc.Stream):
             await trio.aclose_forcefully(self.stream)
 
     async def close_politely(self, tls: TlsStream) -> None:
-        """Close `tls`, which stands on this, so that the peer can still read all that was written, and knows it is all.
+        """Close `tls`, the TLS stream over this one, with a `close_notify` that the peer can still read.
 
-        OpenSSL says no goodbye with input in its hands. So that is taken from it first; more stays with the socket.
+        OpenSSL sends no `close_notify` while it holds input that was not read. So this method first reads that input; input
+        that OpenSSL does not hold yet stays with the socket.
         """
         with trio.CancelScope() as until_empty:
             self._before_reading = until_empty.cancel
@@ -76,5 +77,5 @@ TlsStream = trio.SSLStream[SocketUnderTls]
 
 
 def secured(stream: trio.SocketStream, context: ssl.SSLContext) -> TlsStream:
-    """The server's end of TLS on a connection; its handshake is part of the first read or write."""
+    """Return the server's end of TLS on a connection. The TLS handshake is part of the first read or write."""
     return trio.SSLStream(SocketUnderTls(stream), context, server_side=True)

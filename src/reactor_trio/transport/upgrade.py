@@ -1,4 +1,4 @@
-"""From an HTTP request to a WebSocket handshake: what must hold (RFC 6455 section 4.2.1), decided without any I/O."""
+"""Checks the WebSocket opening handshake in an HTTP request (RFC 6455, section 4.2.1), without I/O."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ import msgspec
 from reactor_trio.protocol import SUBPROTOCOL
 from reactor_trio.transport.site import Refused, Request
 
-#: The path at which a server has its WebSocket.
+#: The path of a server's WebSocket.
 WEBSOCKET_PATH = "/ws"
 
 _VERSION = "13"
 
-#: What an answer 426 says about the protocol to come back with.
+#: Headers of a response 426: the protocol and version that the client should use.
 UPGRADE_HEADERS = {"upgrade": "websocket", "connection": "upgrade", "sec-websocket-version": _VERSION}
 
 
-#: What every answer carries, the 101 to a handshake too: no other site is told an address that has a token in it.
+#: Headers of every response, also of the 101 that accepts a handshake. Because of them browsers name no URL of ours to other
+#: sites: a URL may contain a token.
 STANDARD_HEADERS = {"cache-control": "no-cache", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
 
 
 class Handshake(msgspec.Struct, frozen=True):
-    """An acceptable opening handshake.
+    """A valid opening handshake.
 
     Attributes:
-        request: the request it came in.
-        key: `Sec-WebSocket-Key`.
-        subprotocol: the one to answer with, or None if the client offered none.
+        request: the request that opens the WebSocket.
+        key: its `Sec-WebSocket-Key`.
+        subprotocol: the subprotocol to answer with, or None if the client offered none.
     """
 
     request: Request
@@ -39,10 +40,10 @@ class Handshake(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> bytes:
-        """The same handshake in its plainest spelling.
+        """The same handshake as a minimal request head.
 
-        trio-websocket parses the head once more and is stricter than RFC 9110 about how it may be written (it knows one
-        Connection header, one protocol in Upgrade, an IDNA host), so it gets what was understood, not what was sent.
+        trio-websocket parses the head a second time, and more strictly than RFC 9110: it allows one Connection header, one
+        protocol in Upgrade, and only an IDNA host. So it gets this head instead of the one that the client sent.
         """
         lines = [
             f"GET {WEBSOCKET_PATH} HTTP/1.1",
@@ -58,12 +59,12 @@ class Handshake(msgspec.Struct, frozen=True):
 
 
 def wants_websocket(request: Request) -> bool:
-    """Whether `request` asks for the WebSocket protocol, rightly or not; an offer of h2c, say, is simply not taken."""
+    """Return whether `request` asks for the WebSocket protocol, valid or not. Other offers, such as h2c, are ignored."""
     return "websocket" in map(str.lower, request.tokens("upgrade"))
 
 
 def check_handshake(request: Request, http_version: str, paths: Sequence[str] = (WEBSOCKET_PATH,)) -> Handshake:
-    """The handshake that `request` is, at one of `paths`. Raises Refused with the status that says what is wrong with it."""
+    """Return the handshake in `request`, which must be for one of `paths`. Raises Refused with the fitting status."""
     if request.path not in paths:
         raise Refused.because(404, f"there is no WebSocket at {request.path}, only at {' and '.join(paths)}")
     if request.method != "GET" or http_version != "1.1":

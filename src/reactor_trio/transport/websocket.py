@@ -1,24 +1,24 @@
 """WebSocket messages over a `WireStream`: trio-websocket reads, we write.
 
-trio-websocket's reader task parses what comes in and answers pings and close frames. Its sending side takes only
+trio-websocket's reader task parses the client's frames and answers pings and close frames. Its sending side takes only
 `bytes` and copies them twice, and a cancelled send leaves half a frame behind while the connection looks open. So we
-frame our own messages and hand header, head and payload to the `WireStream`, whose lock keeps them apart from the
+frame our own messages and give header, head and payload to the `WireStream`, whose lock keeps them apart from the
 reader's pongs.
 
-Between the reader and the wire stands `_Link`, where the library's gaps are closed:
+`_Link` is the stream between the reader and the wire. It works around gaps of the library:
 
-* Bytes that follow the handshake in the same segment reach h11 instead of the frame parser and are lost, and so does
-  whatever is read before the handshake has been accepted. The link gives the reader the head, and no more until then.
-* When a client breaks the framing, the reader closes the stream without saying 1002 or 1007. The link says it.
-* Nothing may follow a close frame. The link remembers the first one; it is also what `PeerGone` reports. Pongs after it
-  are dropped silently. When the reader itself has said goodbye, it must not read on (it would, once).
-* After its own close frame wsproto refuses to answer a ping by raising in the reader; `_read` expects that.
-* The library keeps each fragment of a message until the last has come, and counts their bytes alone: of empty ones it would
-  keep any number. The link looks at how many there are.
-* The library's `aclose` waits for a silent peer for ever, and does not close the stream after 1009. We neither use it
-  nor let the reader close: when it has ended, for whatever reason, `_read` lingers and closes.
+* Bytes that follow the handshake in the same segment reach h11 instead of the frame parser and are lost, and so are all
+  bytes that are read before the handshake is accepted. Until then the link gives the reader only the head.
+* When a client breaks the framing, the reader closes the stream without a close frame of 1002 or 1007. The link sends it.
+* Nothing may follow a close frame. The link remembers the first one, which `PeerGone` also reports, and drops pongs after
+  it. After the reader has sent a close frame it would read once more; the link prevents that.
+* After its own close frame wsproto cannot answer a ping, and raises in the reader. `_read` expects that.
+* The library keeps the fragments of a message until the last one arrives, and limits only their bytes: it would keep any
+  number of empty fragments. The link counts them.
+* The library's `aclose` waits forever for a silent peer, and does not close the stream after 1009. We do not call it, and
+  the reader cannot close the wire: when the reader has ended for any reason, `_read` lingers and closes.
 
-The reader waits while a message is not collected, and then answers no ping: the conversation must always be receiving.
+The reader waits while a message is not collected, and then answers no ping. So the conversation must always be receiving.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from reactor_trio.transport.wire_stream import Data, WireStream
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that a polite close waits for the peer.
+#: Seconds that a close waits for the client's close frame.
 CLOSE_WAIT = 1.0
 
 _TEXT, _BINARY, _CLOSE, _PING = 0x81, 0x82, 0x88, 0x89  # opcodes with the FIN bit
@@ -58,11 +58,11 @@ async def serve_websocket(
     *,
     deadline: float,
 ) -> None:
-    """Accept `handshake` on `wire` by `deadline` (Trio's clock), run `serve_client`, close.
+    """Accept `handshake` on `wire` by `deadline` (Trio's clock), run `serve_client`, and close.
 
-    The connection is over when this returns. PeerGone from `serve_client`, alone or in a group, is a normal end; any other
-    exception closes with 1011 and is raised (in a group). If the client goes before the handshake, `serve_client` is not
-    called.
+    When this returns, the connection is closed. PeerGone from `serve_client`, alone or in a group, is a normal end. Any other
+    exception closes the WebSocket with 1011 and is raised in a group. If the client leaves before the handshake is complete,
+    `serve_client` is not called.
     """
     link = _Link(wire, handshake.head)
     async with trio.open_nursery() as nursery:
@@ -95,7 +95,7 @@ async def _read(
     *,
     task_status: trio.TaskStatus[WebSocketConnection | None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Own trio-websocket's reader from the handshake to its end; then close the wire so that our last words arrive."""
+    """Task: run trio-websocket's reader from the handshake to its end. Then close the wire so that our last bytes arrive."""
     accepted = False
     try:
         async with trio.open_nursery() as reader:
@@ -119,11 +119,11 @@ async def _read(
 
 
 class _Link(trio.abc.Stream):
-    """The stream that trio-websocket sees.
+    """The stream that trio-websocket's reader uses.
 
     Attributes:
-        close: code and reason of the first close frame that was written, by the library or by us.
-        reader_done: the reader has said the last word and reads no more; `_read` will linger and close.
+        close: code and reason of the first close frame that the library or we wrote.
+        reader_done: whether the reader has sent a close frame and must read no more; `_read` then lingers and closes.
         ended: set when the reader has ended and the wire is closed.
     """
 
@@ -137,7 +137,7 @@ class _Link(trio.abc.Stream):
         self.reader_done = False
 
     def open(self, connection: WebSocketConnection) -> None:
-        """From now on what comes in is frames."""
+        """Let the reader receive the bytes after the handshake."""
         self._connection = connection
         self._opened.set()
 
@@ -157,7 +157,7 @@ class _Link(trio.abc.Stream):
         return await self.wire.receive_some(max_bytes)
 
     async def send_all(self, data: Data) -> None:
-        """Called by the library with one whole frame, or the answer to the handshake."""
+        """Write `data`: one whole frame of the library, or its answer to the handshake."""
         if data[0] == _CLOSE:
             self.reader_done = True
             code, reason = struct.unpack_from("!H", data, 2)[0] if len(data) > 2 else _NO_STATUS, bytes(data[4:])
@@ -168,7 +168,7 @@ class _Link(trio.abc.Stream):
             await trio.lowlevel.checkpoint()
 
     async def send_close(self, code: int, reason: str) -> None:
-        """Write a close frame, unless one has been written. Raises as `WireStream.send_parts`."""
+        """Write a close frame, unless one has been written. Raises the same errors as `WireStream.send_parts`."""
         if self.close is not None:
             await trio.lowlevel.checkpoint()
             return
@@ -180,7 +180,7 @@ class _Link(trio.abc.Stream):
         await self.wire.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:
-        """Called by the library at the end of its reader, also where it has not said why."""
+        """Send the close frame that the library owes, if any. The library calls this when its reader ends."""
         self.reader_done = True
         why = self._connection.closed if self._connection is not None else None
         if why is not None and why.code != _ABNORMAL:
@@ -189,7 +189,7 @@ class _Link(trio.abc.Stream):
 
 
 class WebSocketStream(MessageStream):
-    """The messages of one accepted WebSocket; made by `serve_websocket`."""
+    """The messages of one accepted WebSocket. `serve_websocket` makes it; it lives as long as the conversation."""
 
     def __init__(self, connection: WebSocketConnection, link: _Link, limits: Limits) -> None:
         self.peer = link.wire.peer
@@ -198,12 +198,12 @@ class WebSocketStream(MessageStream):
         self._wire = link.wire
         self._limits = limits
         self._silent = False
-        #: until when this process stood still (stopped, suspended), which the heartbeat sees by its own clock
+        #: The end of the latest time in which this process was stopped or suspended; the heartbeat notices it by the clock.
         self._heard_nobody_until = -math.inf
         self._awake_at = trio.current_time()
 
     async def receive(self) -> str | bytes:
-        """See `MessageStream.receive`; a message over its limit closes with 1009 and raises PeerGone with that code."""
+        """Return the next message. A message over its limit closes with 1009 and raises PeerGone with that code."""
         try:
             message = await self._connection.get_message()
         except ConnectionClosed:
@@ -219,12 +219,12 @@ class WebSocketStream(MessageStream):
         return message
 
     async def send_text(self, text: str) -> None:
-        """See `MessageStream.send_text`."""
+        """Send a text message."""
         data = text.encode()
         await self._send(_header(_TEXT, len(data)), data)
 
     async def send_packet(self, head: bytes, payload: memoryview) -> None:
-        """See `MessageStream.send_packet`."""
+        """Send one binary message."""
         await self._send(_header(_BINARY, len(head) + payload.nbytes) + head, payload)
 
     async def _send(self, *parts: Data) -> None:
@@ -246,11 +246,11 @@ class WebSocketStream(MessageStream):
         return PeerGone(_ABNORMAL, self._wire.torn or "the connection was lost")
 
     async def heartbeat(self) -> None:
-        """Task: ping every `ping_interval`; return when the client was silent for `silence`, and has been dropped."""
+        """Task: ping every `ping_interval`. Drop a client that is silent for `silence` seconds, and return."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._ping)
             self._notice_standstill()  # the process may have been stopped before this task's first step
-            while (lost_at := self._lost_at()) > trio.current_time():  # each byte moves the time
+            while (lost_at := self._lost_at()) > trio.current_time():  # each received byte moves the time
                 await trio.sleep_until(min(lost_at, trio.current_time() + self._limits.ping_interval))
                 self._notice_standstill()
             nursery.cancel_scope.cancel()
@@ -261,20 +261,23 @@ class WebSocketStream(MessageStream):
         return max(self._wire.last_received, self._heard_nobody_until) + self._limits.silence
 
     def _notice_standstill(self) -> None:
-        """Asked at least each `ping_interval`, also while a ping waits behind a packet that the client takes slowly."""
+        """Note a pause of this process. `heartbeat` calls this at least each `ping_interval`, even while a ping is delayed.
+
+        A ping may wait behind a packet that the client takes slowly. That is no pause.
+        """
         now = trio.current_time()
         if now - self._awake_at > 1.5 * self._limits.ping_interval:
             self._heard_nobody_until = now
         self._awake_at = now
 
     async def _ping(self) -> None:
-        with suppress(PeerGone):  # the conversation learns it from `receive`
+        with suppress(PeerGone):  # `receive` raises it in the conversation
             while True:
                 await trio.sleep(self._limits.ping_interval)
                 await self._send(_header(_PING, 0))
 
     async def aclose(self, code: int, reason: str) -> None:
-        """See `MessageStream.aclose`."""
+        """Close politely, as `MessageStream.aclose` says."""
         try:
             with trio.move_on_after(CLOSE_WAIT), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 if self._connection.closed is None:
@@ -285,21 +288,21 @@ class WebSocketStream(MessageStream):
             await self.abort()
 
     async def _discard_messages(self) -> None:
-        """Let the reader get to the client's close frame; nobody may be receiving any more."""
+        """Discard messages until the reader has reached the client's close frame. No other task may be receiving."""
         with suppress(ConnectionClosed):
             while True:
                 await self._connection.get_message()
 
     async def abort(self) -> None:
-        """See `MessageStream.abort`; only a goodbye of the reader is let through, which takes `CLOSE_WAIT` at most."""
+        """Drop the connection now. Only a close frame that the reader has sent may still leave, for `CLOSE_WAIT` at most."""
         if self._link.reader_done:
-            await trio.lowlevel.checkpoint()  # closing now would reset the connection and destroy the close frame
+            await trio.lowlevel.checkpoint()  # a close now would reset the connection and destroy the close frame
         else:
             await trio.aclose_forcefully(self._wire)
 
 
 def _header(opcode: int, length: int) -> bytes:
-    """The header of an unmasked, unfragmented frame (RFC 6455 section 5.2)."""
+    """Return the header of an unmasked, unfragmented frame (RFC 6455, section 5.2)."""
     if length < 126:
         return struct.pack("!BB", opcode, length)
     if length < 1 << 16:

@@ -1,4 +1,4 @@
-"""The byte stream under HTTP and WebSocket: one writer at a time, and never half a message followed by another.
+"""`WireStream`: the byte stream under HTTP and WebSocket, with one writer at a time and no half-written messages.
 
 A frame on the wire is several writes: the frame's header, the packet's head, the payload in as many pieces as the
 socket takes. Three tasks write: the session's sender, the WebSocket reader (pongs and close replies) and the heartbeat.
@@ -9,16 +9,16 @@ Hence the rules that live here and nowhere else:
   frame. Nothing may follow, so the stream is torn: closed at once, and each later write raises
   `trio.BrokenResourceError`.
 * Slow is not stalled. The deadline of a write is renewed whenever the peer takes a byte, so a large picture may take
-  minutes on a thin link, while a client that takes nothing for `stall` seconds is let go. (A WebSocket client must also
-  say something meanwhile: see `Limits.silence`.)
+  minutes on a thin link, while a client that takes nothing for `stall` seconds is dropped. (A WebSocket client must also
+  send something meanwhile: see `Limits.silence`.)
 
-For a socket "takes a byte" is exact, because we call `writev` ourselves; it also takes header and payload as two
-buffers, so a picture of 2.7 MB is not copied. What the socket takes at once is written without a turn of the loop, which
-would cost as much as the write. Any other stream is fed in pieces of 64 KiB. By TLS small parts travel together, since each
-piece is a record and a packet, and the socket still says when it takes a byte (`tls.py`); in memory a piece counts.
+For a socket, "takes a byte" is exact, because we call `writev` ourselves. `writev` also accepts header and payload as two
+buffers, so a picture of 2.7 MB is not copied. Bytes that the socket takes at once are written without a turn of the loop,
+which would cost as much as the write. Any other stream gets pieces of 64 KiB. Under TLS each piece is a record and a packet,
+so small parts are joined; the socket below still reports progress (`tls.py`). In memory, a written piece counts as progress.
 
-The system's own send buffer is kept smaller than the several megabytes that it would grow to (`send_buffer`). Big pictures
-that pass through the same memory again and again also find it in the processor's cache, which saves a quarter of the time
+`send_buffer` keeps the system's send buffer below the several megabytes that it would grow to. With a small buffer, large
+pictures pass through the same memory again and again and find it in the processor's cache, which saves a quarter of the time
 that sending one takes.
 """
 
@@ -40,23 +40,23 @@ Data = bytes | bytearray | memoryview
 
 
 class StreamStalled(trio.BrokenResourceError):
-    """The peer took no byte of a write for the stall limit; the stream is torn."""
+    """Raised when the peer took no byte of a write for the stall limit. The stream is torn."""
 
 
 class WireStream(trio.abc.Stream):
-    """`stream`, with whole writes, a stall limit and a look at the traffic. Needs a running Trio loop.
+    """Wraps `stream`: whole writes, a stall limit, and counts of the traffic. Needs a running Trio loop.
 
     Args:
-        stream: what to wrap; it belongs to this object from now on.
-        stall: seconds without progress after which a write gives up.
+        stream: the stream to wrap. This object owns it from now on.
+        stall: seconds without progress after which a write fails.
         pushed_back: bytes that `receive_some` returns before any other.
 
     Attributes:
         peer: the other end's address, or "memory".
         last_received: `trio.current_time()` of the newest byte received; at first, of the construction.
-        bytes_received, bytes_sent: totals; pushed-back bytes do not count.
-        torn: why nothing more can be written, or None.
-        stalled: whether that is because the peer took no byte.
+        bytes_received, bytes_sent: totals, without pushed-back bytes.
+        torn: the reason why nothing more can be written, or None.
+        stalled: whether that reason is a peer that took no byte.
     """
 
     def __init__(self, stream: trio.abc.Stream, *, stall: float = 15, pushed_back: bytes = b"") -> None:
@@ -78,11 +78,11 @@ class WireStream(trio.abc.Stream):
         self.stalled = False
 
     def push_back(self, data: bytes) -> None:
-        """Let `receive_some` return `data` before anything else."""
+        """Make `receive_some` return `data` before any other bytes."""
         self._pushed_back = data + self._pushed_back
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """As `trio.abc.ReceiveStream.receive_some`."""
+        """Return pushed-back bytes, or read from the stream, as `trio.abc.ReceiveStream.receive_some` does."""
         if self._pushed_back:
             await trio.lowlevel.checkpoint()
             data = self._pushed_back[:max_bytes]
@@ -99,11 +99,11 @@ class WireStream(trio.abc.Stream):
         await self.send_parts(data)
 
     async def send_parts(self, *parts: Data, final: bool = False) -> None:
-        """Write `parts` one after another, with nothing of another task between them.
+        """Write `parts` one after another. No other task's bytes get between them.
 
-        After a `final` write no other may follow. Raises StreamStalled, or another trio.BrokenResourceError when the
-        stream is torn, or trio.ClosedResourceError when it was closed here. Cancelled while it waits for its turn it
-        has done nothing; cancelled later, it tears the stream.
+        After a `final` write no other write may follow. Raises StreamStalled, another trio.BrokenResourceError if the stream
+        is torn, or trio.ClosedResourceError if it was closed on this side. If this call is cancelled while it waits for the
+        lock, it has written nothing. If it is cancelled later, it tears the stream.
         """
         views = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
         await self._have_turn()
@@ -151,7 +151,7 @@ class WireStream(trio.abc.Stream):
             patience.deadline = trio.current_time() + self._stall
 
     def _write_at_once(self, views: list[memoryview]) -> bool:
-        """Write what the socket takes now, and take that off `views`; whether that was all."""
+        """Write the bytes that the socket takes now, and remove them from `views`. Return whether none is left."""
         assert self._socket is not None
         while views:
             try:
@@ -186,14 +186,15 @@ class WireStream(trio.abc.Stream):
         await trio.aclose_forcefully(self)
 
     async def wait_send_all_might_not_block(self) -> None:
-        """As `trio.abc.SendStream.wait_send_all_might_not_block`."""
+        """Wait until the stream below may take bytes."""
         await self._stream.wait_send_all_might_not_block()
 
     async def linger(self, seconds: float) -> None:
-        """Close so that the peer can still read what was sent to it.
+        """Close in a way that lets the peer read all that was sent to it.
 
-        A socket closed with unread input is reset, and a reset destroys our last words on their way. So: end our side,
-        discard what comes until the peer ends its own, at most `seconds`; then close. When cancelled it closes at once.
+        The system resets a socket that is closed with unread input, and a reset destroys our last bytes on their way. So
+        this method ends our side, discards input until the peer ends its side, for at most `seconds`, and then closes. When
+        cancelled it closes at once.
         """
         try:
             with trio.move_on_after(seconds), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -227,12 +228,12 @@ class WireStream(trio.abc.Stream):
             await under_tls.close_politely(self._stream)
 
     async def aclose(self) -> None:
-        """Close the stream; writes that wait for their turn raise trio.ClosedResourceError."""
+        """Close the stream. Writes that wait for the lock raise trio.ClosedResourceError."""
         self._closed = True
         await self._stream.aclose()
 
     async def abandon(self) -> None:
-        """Close at once and without a word, as `trio.aclose_forcefully`, which costs a socket many times as much."""
+        """Close at once, as `trio.aclose_forcefully` does. For a socket this costs a fraction of it."""
         if self._socket is None:
             await trio.aclose_forcefully(self)
         else:
@@ -245,7 +246,7 @@ def _pieces(views: list[memoryview]) -> Iterator[Data]:
 
 
 def _records(views: list[memoryview]) -> Iterator[Data]:
-    """`views` as one, in pieces of `_PIECE` bytes; only what is put together is copied."""
+    """Cut the bytes of all `views`, joined, into pieces of `_PIECE` bytes. Only a piece that joins views is a copy."""
     parts: list[memoryview] = []
     room = _PIECE
     for whole in views:
@@ -261,7 +262,7 @@ def _records(views: list[memoryview]) -> Iterator[Data]:
 
 
 def peer_of(stream: trio.abc.Stream) -> str:
-    """The other end's address and port, or "memory"."""
+    """Return the other end's address and port; "memory", "unix" or "gone" if it has none."""
     transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
     transport = transport.stream if isinstance(transport, SocketUnderTls) else transport
     if not isinstance(transport, trio.SocketStream):
@@ -269,7 +270,7 @@ def peer_of(stream: trio.abc.Stream) -> str:
     try:
         name = transport.socket.getpeername()
     except OSError:
-        return "gone"  # the peer left between connecting and now; the first read will say so
+        return "gone"  # the peer has left since it connected; the first read will report that
     if not isinstance(name, tuple):
         return str(name) or "unix"
     return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
