@@ -69,7 +69,7 @@ class GateSite(AccessSite):
             case "/metrics":
                 return self._counts(request)
             case path if path == SESSIONS_PATH:
-                return Response.plain(405, f"{SESSIONS_PATH} gives a place with POST", {"allow": "POST"})
+                return Response.plain(405, f"use POST to get a place at {SESSIONS_PATH}", {"allow": "POST"})
         known = f"/, /health, /ready, /schema, /metrics, {SESSIONS_PATH}, {SESSIONS_PATH}/ID"
         return Response.plain(404, f"not found; a gate has {known} and the WebSockets /ws and {QUEUE_PATH}")
 
@@ -181,11 +181,11 @@ class GateSite(AccessSite):
     async def _place_in_time(self, request: Request, grant: Grant) -> Response | Admitted:
         """Return a place that comes within PATIENCE, or a refusal. Raises Denied if the ticket was used meanwhile."""
         if self._allocation.waiting:
-            return busy("others wait for a place already; wait with them, at the WebSocket /v1/queue")
+            return busy("other clients are waiting for a place; to wait with them, use the WebSocket /v1/queue")
         try:
             asking = self._allocation.ask(grant.claims, self.addresses.of_request(request))
         except NoRoom:
-            return busy("the line is full")
+            return busy("the queue is full")
         told = False
         try:
             with trio.move_on_after(PATIENCE):

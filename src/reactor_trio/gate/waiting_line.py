@@ -81,7 +81,7 @@ class Waiting:
             return
         self.told = True
         await self._say(_text("reactor.admitted", asking.place))
-        await self._messages.aclose(1000, "connect to the url that you were told")
+        await self._messages.aclose(1000, "connect to the url in reactor.admitted")
 
     async def _goodbye(self, reason: EndReason) -> None:
         await self._say(_text("reactor.bye", {"reason": reason}))
