@@ -1,0 +1,218 @@
+"""The workarounds around trio-websocket 0.12 (with wsproto 1.3), each with its reason.
+
+Of trio-websocket we use the reader task: it parses the client's frames, collects messages, and answers pings and close
+frames. `run_reader` runs it on a `ReaderStream` instead of the wire. `test_trio_websocket_workarounds.py` has a test for
+each workaround, which fails when the library changes so that the workaround is not needed any more.
+
+Handshake
+    *Strict head.* The library parses the request's head a second time, and more strictly than RFC 9110: it allows one
+    Connection header, one protocol in Upgrade, and only an IDNA host. So `plain_head` makes a minimal head for it. The path
+    and the host in that head mean nothing; the transport has checked the real ones.
+
+    *Lost bytes.* Bytes that the library reads together with the head, or before it has accepted the handshake, reach h11
+    instead of the frame parser and are lost. So the stream returns the head alone, and no more bytes until `open`.
+
+Reading
+    *Small reads.* By default the library reads 4 KiB at a time, which costs seven times the processor time. So we set
+    `RECEIVE_BUFFER`.
+
+    *Empty fragments.* The library keeps the fragments of a message until the last one arrives, and limits only their bytes:
+    it would keep any number of empty fragments. The stream counts them, by a private attribute, since no public one tells.
+    https://github.com/python-trio/trio-websocket/issues/47 asks for messages in parts, which would end the need.
+
+    *Blocked reader.* While a message is not collected, the library's reader waits: it answers no ping and sees no close
+    frame. So one task must call `MessageStream.receive` all the time.
+
+Closing
+    *Silent failure.* When a client breaks the framing, the library closes the stream without a close frame of 1002 or 1007.
+    The stream sends it.
+
+    *Frames after a close frame.* The library does not know of the close frames that we write, and answers pings after them.
+    Nothing may follow a close frame (RFC 6455, section 5.5.1), so the stream drops what the library sends later.
+
+    *One more read.* After a message that is too big, the library sends 1009 and then reads once more. The stream refuses.
+
+    *Ping after 1009.* wsproto raises LocalProtocolError in the library's reader when a ping follows the library's own close
+    frame. `run_reader` expects it. https://github.com/python-trio/trio-websocket/issues/184
+
+    *Endless close.* The library's `aclose` waits forever for a silent client, and after 1009 the library never closes the
+    stream. So we do not call `aclose`, and the library cannot close the wire: `run_reader` does, when the reader has ended.
+
+Sending
+    *Half a frame.* The library's `send_message` takes only `str` and `bytes` and copies them twice. A cancelled call leaves
+    half a frame behind while the connection looks open. So `websocket.py` frames our messages, with `frame_header`, and
+    writes them to the `WireStream`, whose lock keeps them apart from the library's pongs.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from contextlib import suppress
+from enum import Enum, auto
+
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
+from wsproto.utilities import LocalProtocolError
+
+from reactor_trio.transport.upgrade import STANDARD_HEADERS, WEBSOCKET_VERSION, Handshake
+from reactor_trio.transport.wire_stream import Data, WireStream
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that a close waits for the client's close frame.
+CLOSE_WAIT = 1.0
+#: Bytes that the library reads at a time.
+RECEIVE_BUFFER = 64 * 1024
+
+NO_STATUS, ABNORMAL, TOO_BIG = 1005, 1006, 1009
+_CLOSE = 0x88  # the opcode with the FIN bit
+_MAX_REASON = 123
+_MAX_FRAGMENTS = 16_384
+
+
+def plain_head(handshake: Handshake) -> bytes:
+    """Return a minimal request head that opens the same WebSocket (*strict head*)."""
+    lines = [
+        "GET / HTTP/1.1",
+        "Host: localhost",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        f"Sec-WebSocket-Key: {handshake.key}",
+        f"Sec-WebSocket-Version: {WEBSOCKET_VERSION}",
+    ]
+    if handshake.subprotocol is not None:
+        lines.append(f"Sec-WebSocket-Protocol: {handshake.subprotocol}")
+    return "\r\n".join([*lines, "", ""]).encode("ascii")
+
+
+def frame_header(opcode: int, length: int) -> bytes:
+    """Return the header of an unmasked, unfragmented frame (RFC 6455, section 5.2). `opcode` has the FIN bit."""
+    if length < 126:
+        return struct.pack("!BB", opcode, length)
+    if length < 1 << 16:
+        return struct.pack("!BBH", opcode, 126, length)
+    return struct.pack("!BBQ", opcode, 127, length)
+
+
+class Reads(Enum):
+    """What the next read of a `ReaderStream` does.
+
+    | from | event | to |
+    |---|---|---|
+    | HEAD | a read | WAIT |
+    | WAIT | `open` | FRAMES |
+    | any | the library sends a close frame or calls `aclose`, or the client sends too many fragments | END |
+    """
+
+    HEAD = auto()  # returns the head of the handshake
+    WAIT = auto()  # waits until the handshake is accepted
+    FRAMES = auto()  # returns the client's bytes
+    END = auto()  # fails, so that the reader ends; then `run_reader` lingers and closes the wire
+
+
+class ReaderStream(trio.abc.Stream):
+    """The stream between trio-websocket's reader and the wire.
+
+    Attributes:
+        close: code and reason of the first close frame that the library or we wrote, or None.
+        reads: what the library's next read does.
+        handshake: the handshake to accept.
+        connection: the library's connection, or None before the handshake is accepted.
+        ended: set when the reader has ended and the wire is closed.
+    """
+
+    def __init__(self, wire: WireStream, handshake: Handshake) -> None:
+        self.wire = wire
+        self.close: tuple[int, str] | None = None
+        self.reads = Reads.HEAD
+        self.handshake = handshake
+        self.connection: WebSocketConnection | None = None
+        self.ended = trio.Event()
+        self._accepted = trio.Event()
+
+    def open(self, connection: WebSocketConnection) -> None:
+        """Let the library read the bytes after the handshake, which it has accepted."""
+        self.connection, self.reads = connection, Reads.FRAMES
+        self._accepted.set()
+
+    @property
+    def library_close(self) -> tuple[int, str] | None:
+        """The close code and reason that the library has received or chosen, or None."""
+        why = None if self.connection is None else self.connection.closed
+        return None if why is None or why.code == ABNORMAL else (why.code, why.reason or "")
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Return the head, or bytes of the client, as `reads` says."""
+        if self.reads is Reads.HEAD:
+            await trio.lowlevel.checkpoint()
+            self.reads = Reads.WAIT
+            return plain_head(self.handshake)
+        if self.reads is Reads.END:
+            await trio.lowlevel.checkpoint()
+            raise trio.ClosedResourceError
+        await self._accepted.wait()
+        if self.connection is not None and len(self.connection._message_parts) > _MAX_FRAGMENTS:
+            self.reads = Reads.END
+            await self.send_close(TOO_BIG, f"too_big: a message of more than {_MAX_FRAGMENTS} fragments")
+            raise trio.ClosedResourceError
+        return await self.wire.receive_some(max_bytes)
+
+    async def send_all(self, data: Data) -> None:
+        """Write `data`: one whole frame of the library, or its answer to the handshake."""
+        if data[0] == _CLOSE:
+            self.reads = Reads.END
+            code, reason = struct.unpack_from("!H", data, 2)[0] if len(data) > 2 else NO_STATUS, bytes(data[4:])
+            await self.send_close(code, reason.decode(errors="replace"))
+        elif self.close is None:
+            await self.wire.send_all(data)
+        else:
+            await trio.lowlevel.checkpoint()
+
+    async def send_close(self, code: int, reason: str) -> None:
+        """Write a close frame, unless one has been written. Raises the same errors as `WireStream.send_parts`."""
+        if self.close is not None:
+            await trio.lowlevel.checkpoint()
+            return
+        self.close = code, reason
+        cut = reason.encode()[:_MAX_REASON].decode(errors="ignore").encode()
+        body = b"" if code == NO_STATUS else code.to_bytes(2, "big") + cut
+        await self.wire.send_parts(frame_header(_CLOSE, len(body)) + body, final=True)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait for the wire. The library does not call this."""
+        await self.wire.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """Send the close frame that the library leaves out. The library calls this when its reader ends."""
+        self.reads = Reads.END
+        if (close := self.library_close) is not None:
+            with trio.move_on_after(CLOSE_WAIT), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self.send_close(*close)
+
+
+async def run_reader(
+    stream: ReaderStream,
+    max_message_size: int,
+    *,
+    task_status: trio.TaskStatus[WebSocketConnection | None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Task: run the library's reader from the handshake to its end. Then close the wire so that our last bytes arrive.
+
+    Starts with the connection, or with None if the client has left before the handshake was accepted.
+    """
+    try:
+        async with trio.open_nursery() as nursery:
+            request = await wrap_server_stream(
+                nursery, stream, max_message_size=max_message_size, receive_buffer_size=RECEIVE_BUFFER
+            )
+            headers = [(name.encode(), value.encode()) for name, value in STANDARD_HEADERS.items()]
+            connection = await request.accept(subprotocol=stream.handshake.subprotocol, extra_headers=headers)
+            stream.open(connection)
+            task_status.started(connection)
+    except* (LocalProtocolError, ConnectionClosed) as errors:
+        logger.debug("%s: reader ended: %s", stream.wire.peer, errors.exceptions[0])
+    if stream.connection is None:
+        task_status.started(None)
+    await stream.wire.linger(CLOSE_WAIT)
+    stream.ended.set()
