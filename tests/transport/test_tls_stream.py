@@ -104,7 +104,6 @@ async def test_a_large_packet_by_tls_arrives_whole(contexts):
             while len(received) < 4 + payload.nbytes:
                 received += await theirs.receive_some()
         assert received == b"head" + bytes(range(256)) * 12_000
-        assert wire.bytes_sent == len(received)
 
 
 async def test_small_parts_travel_in_one_record(contexts):
@@ -146,7 +145,6 @@ async def test_a_stall_by_tls_ends_at_exactly_the_limit(slow_clock, contexts):
         with pytest.raises(StreamStalled):
             await wire.send_all(bytes(100_000_000))
         assert trio.current_time() == 15
-        assert 0 < wire.bytes_sent < 100_000_000
 
 
 async def test_a_write_by_tls_that_is_cancelled_half_way_tears_the_stream(slow_clock, contexts):

@@ -27,19 +27,17 @@ import logging
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
 import h11
-import msgspec
 import trio
 from msgspec.structs import replace
 
 from reactor_trio.transport.cors import is_preflight, preflight_answer, sharing_headers
 from reactor_trio.transport.peer_limits import Limits
-from reactor_trio.transport.request_body import Body
 from reactor_trio.transport.site import BodyTaker, Conversation, Refused, Request, Response, Site
 from reactor_trio.transport.upgrade import (
     STANDARD_HEADERS,
@@ -54,6 +52,7 @@ logger = logging.getLogger(__name__)
 
 _LINGER = 1.0
 _LINGER_BODY = 5.0  # a browser reads the response only after it has sent its body, or has failed to send it
+_PIECE = 64 * 1024
 _MAX_FIELDS = 64
 _AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.%]+)\]|(?P<name>[^\s:/?#@\[\]]+))(?::[0-9]*)?")
 _NOT_STRICT = re.compile(rb"(?<!\r)\n|\n[ \t]")
@@ -84,11 +83,12 @@ async def serve_http(
     """
     wire = WireStream(stream, stall=limits.stall)
     try:
-        upgrade = await _Connection(wire, site, limits, closing, methods, refused).serve()
-        if upgrade is not None:
+        connection = _Connection(wire, site, limits, closing, methods, refused)
+        if (admitted := await connection.serve()) is not None:
             from reactor_trio.transport.websocket import serve_websocket  # late, so that the server listens sooner
 
-            await serve_websocket(wire, upgrade.handshake, limits, upgrade.serve_client, deadline=upgrade.deadline)
+            handshake, serve_client = admitted
+            await serve_websocket(wire, handshake, limits, serve_client, deadline=connection.complete_by)
     finally:
         await wire.abandon()
 
@@ -106,14 +106,12 @@ async def turn_away(stream: trio.abc.Stream, why: str, status: HTTPStatus = HTTP
     await wire.abandon()
 
 
-class _Upgrade(msgspec.Struct, frozen=True):
-    handshake: Handshake
-    serve_client: Conversation
-    deadline: float
-
-
 class _Connection:
-    """The loop over the requests of one connection; made and run by `serve_http`."""
+    """The loop over the requests of one connection; made and run by `serve_http`.
+
+    Attributes:
+        complete_by: when the current request must be complete.
+    """
 
     def __init__(
         self, wire: WireStream, site: Site, limits: Limits, closing: trio.Event, methods: Collection[str],
@@ -129,76 +127,66 @@ class _Connection:
         self._head_only = False
         self._sharing: Mapping[str, str] = {}
         self._linger = _LINGER
+        self.complete_by = math.inf
         # h11 raises if its buffer is longer than this and holds no whole head, and `_event` never reads beyond it. So a head
         # of exactly the limit passes and a longer one does not, however it was cut into segments.
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.http_head - 1)
 
-    async def serve(self) -> _Upgrade | None:
+    async def serve(self) -> tuple[Handshake, Conversation] | None:
         """Answer requests until the connection ends (None) or becomes a WebSocket."""
-        idle_until = complete_by = trio.current_time() + self._limits.handshake
+        idle_until = self.complete_by = trio.current_time() + self._limits.handshake
         try:
             while await self._wait_for_bytes(idle_until):
-                complete_by = min(complete_by, trio.current_time() + self._limits.handshake)
-                admitted = await self._serve_one(complete_by)
+                self.complete_by = min(self.complete_by, trio.current_time() + self._limits.handshake)
+                admitted = await self._serve_one()
                 if admitted is not None:
                     self._wire.push_back(self._h11.trailing_data[0])
-                    return _Upgrade(*admitted, complete_by)
+                    return admitted
                 if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
                     await self._wire.linger(self._linger)
                     break
                 self._h11.start_next_cycle()
                 self._kept_alive = True
-                idle_until, complete_by = trio.current_time() + self._limits.idle, math.inf
-        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            self._note_broken(error)
+                idle_until, self.complete_by = trio.current_time() + self._limits.idle, math.inf
+        except* (trio.BrokenResourceError, trio.ClosedResourceError) as group:
+            error = group.exceptions[0]
+            logger.debug("%s: %s", self._wire.peer, str(error) or error.__cause__ or "the connection broke")
         return None
-
-    def _note_broken(self, error: Exception) -> None:
-        logger.debug("%s: %s", self._wire.peer, str(error) or error.__cause__ or "the connection broke")
 
     async def _wait_for_bytes(self, until: float) -> bool:
         """Wait until a request begins. Return False if the connection ends, idles too long, or the server stops."""
         if self._h11.trailing_data[0]:
             return True
-        if not self._kept_alive:
-            return await self._receive_first(until)
-        began = False
+        data = b""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._stop_idling, nursery.cancel_scope)
-            began = await self._receive_first(until)
+            nursery.cancel_scope.deadline = until
+            if self._kept_alive:
+                nursery.start_soon(self._stop_idling, nursery.cancel_scope)
+            data = await self._wire.receive_some(self._limits.http_head)
             nursery.cancel_scope.cancel()
-        return began
+        self._h11.receive_data(data)
+        return bool(data)
 
     async def _stop_idling(self, idling: trio.CancelScope) -> None:
         """Task: when the server stops, end the wait for a next request."""
         await self._closing.wait()
         idling.cancel()
 
-    async def _receive_first(self, until: float) -> bool:
-        with trio.CancelScope(deadline=until):
-            try:
-                data = await self._wire.receive_some(self._limits.http_head)
-            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-                self._note_broken(error)
-                return False
-            self._h11.receive_data(data)
-            return bool(data)
-        return False
-
-    async def _serve_one(self, deadline: float) -> tuple[Handshake, Conversation] | None:
+    async def _serve_one(self) -> tuple[Handshake, Conversation] | None:
         """Receive and answer one request. A WebSocket handshake is not answered but returned, with its conversation."""
         self._head_only, self._sharing, self._linger = False, {}, _LINGER
         try:
-            with trio.CancelScope(deadline=deadline) as patience:
-                request, version, taker = await self._receive_request()
+            with trio.CancelScope(deadline=self.complete_by) as patience:
+                request, taker = await self._receive_request()
             if patience.cancelled_caught:
                 raise Refused.because(408, f"the request was not complete after {self._limits.handshake:g} s")
-            if taker is None:
-                answer = await self._decide(request, version)
-            else:
-                size = int(request.header("content-length") or 0)
-                with self._bugs_answered(request):
-                    answer = await taker(Body(self._event, size, self._limits))
+            with self._bugs_answered(request):
+                if taker is None:
+                    answer = await self._decide(request)
+                else:
+                    body_until = trio.current_time() + self._limits.body_time
+                    async with aclosing(self._stream_body(request, body_until)) as body:
+                        answer = await taker(body)
         except Refused as refused:
             self._refused(self._wire.peer, refused.response.status)
             await self._send(refused.response, keep_alive=False)
@@ -208,28 +196,20 @@ class _Connection:
         await self._send(answer, keep_alive=not self._closing.is_set() and self._h11.their_state is not h11.SEND_BODY)
         return None
 
-    async def _decide(self, request: Request, version: str) -> Response | tuple[Handshake, Conversation]:
-        with self._bugs_answered(request):
-            if self._sharing and is_preflight(request):
-                return preflight_answer()
-            if not wants_websocket(request):
-                if request.path in self._site.websockets and request.method == "GET":
-                    raise Refused.because(426, f"{request.path} is a WebSocket", UPGRADE_HEADERS)
-                return self._site.respond(request)
-            handshake = check_handshake(request, version, self._site.websockets)
-            self._check_origin(request, "connect here")
-            admitted = await self._site.admit(request)
-            if isinstance(admitted, Response):
-                raise Refused(admitted)
-            return handshake, admitted
-
-    def _who_takes_body(self, request: Request) -> BodyTaker | None:
-        if request.method in ("GET", "HEAD"):
-            return None
-        self._linger = _LINGER_BODY
-        self._check_origin(request, "send this")
-        with self._bugs_answered(request):
-            return self._site.take_body(request)
+    async def _decide(self, request: Request) -> Response | tuple[Handshake, Conversation]:
+        if self._sharing and is_preflight(request):
+            return preflight_answer()
+        if not wants_websocket(request):
+            if request.path in self._site.websockets and request.method == "GET":
+                raise Refused.because(426, f"{request.path} is a WebSocket", UPGRADE_HEADERS)
+            return self._site.respond(request)
+        version = self._h11.their_http_version or b""
+        handshake = check_handshake(request, version.decode(), self._site.websockets)
+        self._check_origin(request, "connect here")
+        admitted = await self._site.admit(request)
+        if isinstance(admitted, Response):
+            raise Refused(admitted)
+        return handshake, admitted
 
     def _check_origin(self, request: Request, what: str) -> None:
         origins = request.header_values("origin")
@@ -246,13 +226,13 @@ class _Connection:
             logger.exception("%s: %s %s failed", self._wire.peer, request.method, request.path)
             raise Refused.because(500, "internal error") from None
 
-    async def _receive_request(self) -> tuple[Request, str, BodyTaker | None]:
+    async def _receive_request(self) -> tuple[Request, BodyTaker | None]:
         head = await self._event()
         assert isinstance(head, h11.Request)
-        version = head.http_version.decode()
-        if version not in ("1.0", "1.1"):
+        if head.http_version not in (b"1.0", b"1.1"):
             raise Refused.because(400, "only HTTP/1.1 is spoken here")
         request = _parse(head, self._wire.peer)
+        has_body = request.method not in ("GET", "HEAD")
         if request.authority and not self._site.hosts_allowed(request.host):
             name = shlex.quote(request.host)
             raise Refused.because(
@@ -263,10 +243,14 @@ class _Connection:
         if not (self._sharing and is_preflight(request)):
             if request.method not in self._methods:
                 raise Refused.because(405, f"{request.method} is not allowed", {"allow": ", ".join(self._methods)})
-            if (taker := self._who_takes_body(request)) is not None:
-                return request, version, taker
+            if has_body:
+                self._linger = _LINGER_BODY
+                self._check_origin(request, "send this")
+                with self._bugs_answered(request):
+                    if (taker := self._site.take_body(request)) is not None:
+                        return request, taker
         body = await self._receive_body(request)
-        return (request if request.method in ("GET", "HEAD") else replace(request, body=body)), version, None
+        return (replace(request, body=body) if has_body else request), None
 
     async def _receive_body(self, request: Request) -> bytes:
         limit = self._limits.http_body
@@ -280,6 +264,25 @@ class _Connection:
             body += event.data
             too_long = len(body) > limit
         raise Refused.because(413, f"a body may have {limit} bytes")
+
+    async def _stream_body(self, request: Request, deadline: float) -> AsyncGenerator[bytes]:
+        """Yield the pieces of a body as they arrive, none empty: each within the stall limit, all of them by `deadline`.
+
+        Raises Refused: 408 if the client takes too long, 400 if the client ends the connection in the middle of the body.
+        """
+        left = int(request.header("content-length") or 0)  # 0 for a chunked body, which is read in small pieces
+        while True:
+            stalled_at = trio.current_time() + self._limits.stall
+            with trio.CancelScope(deadline=min(deadline, stalled_at)) as patience:
+                event = await self._event(min(left, _PIECE) or None)
+            if patience.cancelled_caught and stalled_at < deadline:
+                raise Refused.because(408, f"no byte of the body came for {self._limits.stall:g} s")
+            if patience.cancelled_caught:
+                raise Refused.because(408, f"the body was not complete after {self._limits.body_time:g} s")
+            if not isinstance(event, h11.Data):
+                return
+            left = max(0, left - len(event.data))
+            yield bytes(event.data)
 
     async def _event(self, piece: int | None = None) -> h11.Event:
         """Return h11's next event. Raises Refused for bytes that are not HTTP.

@@ -48,7 +48,12 @@ class PatientListener(trio.abc.Listener[trio.SocketStream]):
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
                     raise
-                self._explain(error)
+                if self._exhausted_since is None:
+                    self._exhausted_since = trio.current_time()
+                    logger.error(
+                        "no connection can be accepted: %s. Open connections go on; new clients wait. Raise the limit of "
+                        "open files (ulimit -n), or lower runtime.limits.connections", error.strerror,
+                    )  # fmt: skip
                 await trio.sleep(_PAUSE)  # the connection stays in the queue, so the socket stays readable
                 continue
             if self._exhausted_since is not None:
@@ -63,14 +68,6 @@ class PatientListener(trio.abc.Listener[trio.SocketStream]):
     async def aclose(self) -> None:
         """Close the listener."""
         await self._listener.aclose()
-
-    def _explain(self, error: OSError) -> None:
-        if self._exhausted_since is None:
-            self._exhausted_since = trio.current_time()
-            logger.error(
-                "no connection can be accepted: %s. Open connections go on; new clients wait. Raise the limit of open "
-                "files (ulimit -n), or lower runtime.limits.connections", error.strerror,
-            )  # fmt: skip
 
 
 def _is_over(descriptor: int) -> bool:

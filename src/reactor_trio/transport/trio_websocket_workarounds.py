@@ -73,17 +73,11 @@ _MAX_FRAGMENTS = 16_384
 
 def plain_head(handshake: Handshake) -> bytes:
     """Return a minimal request head that opens the same WebSocket (*strict head*)."""
-    lines = [
-        "GET / HTTP/1.1",
-        "Host: localhost",
-        "Upgrade: websocket",
-        "Connection: Upgrade",
-        f"Sec-WebSocket-Key: {handshake.key}",
-        f"Sec-WebSocket-Version: {WEBSOCKET_VERSION}",
-    ]
-    if handshake.subprotocol is not None:
-        lines.append(f"Sec-WebSocket-Protocol: {handshake.subprotocol}")
-    return "\r\n".join([*lines, "", ""]).encode("ascii")
+    protocol = "" if handshake.subprotocol is None else f"Sec-WebSocket-Protocol: {handshake.subprotocol}\r\n"
+    return (
+        "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        f"Sec-WebSocket-Version: {WEBSOCKET_VERSION}\r\nSec-WebSocket-Key: {handshake.key}\r\n{protocol}\r\n"
+    ).encode("ascii")
 
 
 def frame_header(opcode: int, length: int) -> bytes:

@@ -14,8 +14,8 @@ Hence the rules that live here and nowhere else:
 
 For a socket, "takes a byte" is exact, because we call `writev` ourselves. `writev` also accepts header and payload as two
 buffers, so a picture of 2.7 MB is not copied. Bytes that the socket takes at once are written without a turn of the loop,
-which would cost as much as the write. Any other stream gets pieces of 64 KiB. Under TLS each piece is a record and a packet,
-so small parts are joined; the socket below still reports progress (`tls.py`). In memory, a written piece counts as progress.
+which would cost as much as the write. Any other stream gets pieces of 64 KiB, which join small parts, since under TLS each
+piece is a record and a packet. Each written piece is progress; under TLS the socket reports it, too (`tls.py`).
 
 `send_buffer` keeps the system's send buffer below the several megabytes that it would grow to. With a small buffer, large
 pictures pass through the same memory again and again and find it in the processor's cache, which saves a quarter of the time
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import trio
@@ -49,31 +49,31 @@ class WireStream(trio.abc.Stream):
     Args:
         stream: the stream to wrap. This object owns it from now on.
         stall: seconds without progress after which a write fails.
-        pushed_back: bytes that `receive_some` returns before any other.
 
     Attributes:
         peer: the other end's address, or "memory".
         last_received: `trio.current_time()` of the newest byte received; at first, of the construction.
-        bytes_received, bytes_sent: totals, without pushed-back bytes.
         torn: the reason why nothing more can be written, or None.
         stalled: whether that reason is a peer that took no byte.
     """
 
-    def __init__(self, stream: trio.abc.Stream, *, stall: float = 15, pushed_back: bytes = b"") -> None:
+    def __init__(self, stream: trio.abc.Stream, *, stall: float = 15) -> None:
         self._stream = stream
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
         under = stream.transport_stream if isinstance(stream, trio.SSLStream) else None
         self._under_tls = under if isinstance(under, SocketUnderTls) else None
+        if self._under_tls is not None:
+            self._under_tls.took_bytes = self._renew_deadline
         tcp = self._socket if self._under_tls is None else self._under_tls.stream.socket
-        self._buffer = SendBuffer(tcp) if tcp is not None and tcp.family in (socket.AF_INET, socket.AF_INET6) else None
+        internet = tcp is not None and tcp.family in (socket.AF_INET, socket.AF_INET6)
+        self._fit_buffer: Callable[[], object] = SendBuffer(tcp).fit if tcp is not None and internet else lambda: None
         self._stall = stall
-        self._pushed_back = pushed_back
+        self._patience = trio.CancelScope()  # of the write that runs
+        self._pushed_back = b""
         self._lock = trio.StrictFIFOLock()
         self._closed = False
         self.peer = peer_of(stream)
         self.last_received = trio.current_time()
-        self.bytes_received = 0
-        self.bytes_sent = 0
         self.torn: str | None = None
         self.stalled = False
 
@@ -91,7 +91,6 @@ class WireStream(trio.abc.Stream):
         received = bytes(await self._stream.receive_some(max_bytes))
         if received:
             self.last_received = trio.current_time()
-            self.bytes_received += len(received)
         return received
 
     async def send_all(self, data: Data) -> None:
@@ -115,19 +114,17 @@ class WireStream(trio.abc.Stream):
                 raise trio.ClosedResourceError
             try:
                 if self._socket is None or not self._write_at_once(views):
-                    with trio.CancelScope(deadline=trio.current_time() + self._stall) as patience:
-                        await self._write(views, patience)
-                    if patience.cancelled_caught:
+                    with trio.CancelScope(deadline=trio.current_time() + self._stall) as self._patience:
+                        await self._write(views)
+                    if self._patience.cancelled_caught:
                         self.stalled = True
                         raise StreamStalled(f"the peer took no byte for {self._stall:g} s")
-            except trio.Cancelled:
-                await self._tear("a write was cancelled half-way")
-                raise
             except OSError as error:
                 await self._tear(f"the connection broke: {error}")
                 raise trio.BrokenResourceError(self.torn) from error
             except BaseException as error:
-                await self._tear(str(error) or "the connection broke")
+                cancelled = isinstance(error, trio.Cancelled)
+                await self._tear("a write was cancelled half-way" if cancelled else str(error) or "the connection broke")
                 raise
             if final:
                 self.torn = "the last message has been sent"
@@ -141,14 +138,20 @@ class WireStream(trio.abc.Stream):
         except trio.WouldBlock:
             await self._lock.acquire()
 
-    async def _write(self, views: list[memoryview], patience: trio.CancelScope) -> None:
+    def _renew_deadline(self) -> None:
+        self._patience.deadline = trio.current_time() + self._stall
+
+    async def _write(self, views: list[memoryview]) -> None:
         if self._socket is None:
-            await self._write_pieces(views, patience)
-            return
-        while not self._write_at_once(views):
-            self._fit_buffer()
-            await trio.lowlevel.wait_writable(self._socket)
-            patience.deadline = trio.current_time() + self._stall
+            for piece in _pieces(views):
+                await self._stream.send_all(piece)
+                self._fit_buffer()
+                self._renew_deadline()
+        else:
+            while not self._write_at_once(views):
+                self._fit_buffer()
+                await trio.lowlevel.wait_writable(self._socket)
+                self._renew_deadline()
 
     def _write_at_once(self, views: list[memoryview]) -> bool:
         """Write the bytes that the socket takes now, and remove them from `views`. Return whether none is left."""
@@ -158,28 +161,11 @@ class WireStream(trio.abc.Stream):
                 sent = os.writev(self._socket.fileno(), views)
             except BlockingIOError:
                 return False
-            self.bytes_sent += sent
             while views and sent >= len(views[0]):
                 sent -= len(views.pop(0))
             if sent:
                 views[0] = views[0][sent:]
         return True
-
-    async def _write_pieces(self, views: list[memoryview], patience: trio.CancelScope) -> None:
-        def progress() -> None:
-            patience.deadline = trio.current_time() + self._stall
-
-        if self._under_tls is not None:
-            self._under_tls.took_bytes = progress
-        for piece in _records(views) if self._under_tls is not None else _pieces(views):
-            await self._stream.send_all(piece)
-            self.bytes_sent += len(piece)
-            self._fit_buffer()
-            progress()
-
-    def _fit_buffer(self) -> None:
-        if self._buffer is not None:
-            self._buffer.fit()
 
     async def _tear(self, reason: str) -> None:
         self.torn = reason
@@ -197,35 +183,25 @@ class WireStream(trio.abc.Stream):
         cancelled it closes at once.
         """
         try:
-            with trio.move_on_after(seconds), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await (self._end_side() if self._under_tls is None else self._close_politely(self._under_tls))
+            with trio.move_on_after(seconds), suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+                await self._end_side()
+                while await self.receive_some():
+                    pass
         finally:
             await self.abandon()
 
     async def _end_side(self) -> None:
-        if isinstance(self._stream, trio.abc.HalfCloseableStream):
-            await self._have_turn()
-            try:
-                await self._send_eof(self._stream)
-            finally:
-                self._lock.release()
-        while await self.receive_some():
-            pass
-
-    async def _send_eof(self, stream: trio.abc.HalfCloseableStream) -> None:
-        if self._socket is None:
-            await stream.send_eof()
-            return
+        await self._have_turn()
         try:
-            self._socket.shutdown(socket.SHUT_WR)
-        except OSError as error:
-            raise trio.BrokenResourceError(f"the connection broke: {error}") from error
-
-    async def _close_politely(self, under_tls: SocketUnderTls) -> None:
-        assert isinstance(self._stream, trio.SSLStream)
-        async with self._lock:
-            self._closed = True
-            await under_tls.close_politely(self._stream)
+            if self._socket is not None:
+                self._socket.shutdown(socket.SHUT_WR)
+            elif self._under_tls is not None and isinstance(self._stream, trio.SSLStream):
+                self._closed = True
+                await self._under_tls.close_politely(self._stream)
+            elif isinstance(self._stream, trio.abc.HalfCloseableStream):
+                await self._stream.send_eof()
+        finally:
+            self._lock.release()
 
     async def aclose(self) -> None:
         """Close the stream. Writes that wait for the lock raise trio.ClosedResourceError."""
@@ -242,10 +218,6 @@ class WireStream(trio.abc.Stream):
 
 
 def _pieces(views: list[memoryview]) -> Iterator[Data]:
-    return (view[start : start + _PIECE] for view in views for start in range(0, len(view), _PIECE))
-
-
-def _records(views: list[memoryview]) -> Iterator[Data]:
     """Cut the bytes of all `views`, joined, into pieces of `_PIECE` bytes. Only a piece that joins views is a copy."""
     parts: list[memoryview] = []
     room = _PIECE
