@@ -78,7 +78,7 @@ class Admission:
     def room(self) -> RefusalReason | None:
         """Return why a new client would be refused now, or None if it would get a slot or a position in the queue."""
         if self.open != "open":
-            return "draining" if self.open == "draining" else "not_ready"
+            return self.open
         if self.free <= 0 and len(self._waiting) >= self.queue_limit:
             return "full"
         return None
@@ -97,15 +97,12 @@ class Admission:
         """Give `sid` what `other` has. If `other` has a session, it goes on until `release`. Raises Refused."""
         self._check_new(sid)
         if self.open != "open":
-            raise Refused("draining" if self.open == "draining" else "not_ready")
-        line = dict(self._waiting)
-        if self.has(other) == "waiting":
-            self._waiting = {sid if one == other else one: (0, 0) if one == other else told for one, told in line.items()}
-        elif self.has(other) is not None:
-            self._reserved.pop(other, None)
-            self._waiting = {sid: (0, 0), **line}
-        else:
+            raise Refused(self.open)
+        if (state := self.has(other)) is None:
             raise ValueError(f"{other} has nothing")
+        self._reserved.pop(other, None)
+        queue = [sid if one == other else one for one in self._waiting] if state == "waiting" else [sid, *self._waiting]
+        self._waiting = {one: self._waiting.get(one, (0, 0)) for one in queue}
         return [Change(other, "taken_over"), *self._advance(now)]
 
     def has(self, sid: str) -> Literal["waiting", "reserved", "live"] | None:
@@ -130,7 +127,7 @@ class Admission:
         """Turn a reservation into a live session. Raises Refused if `sid` has no reservation, or it has expired."""
         deadline = self._reserved.get(sid)
         if deadline is None or now >= deadline:
-            raise Refused("draining" if self.open == "draining" else "not_ready")
+            raise Refused("not_ready" if self.open == "open" else self.open)
         del self._reserved[sid]
         self._live.add(sid)
 
@@ -144,8 +141,7 @@ class Admission:
     def expire(self, now: float) -> list[Change]:
         """End the reservations that were not claimed in time."""
         late = [sid for sid, deadline in self._reserved.items() if now >= deadline]
-        for sid in late:
-            del self._reserved[sid]
+        self._reserved = {sid: deadline for sid, deadline in self._reserved.items() if now < deadline}
         return [Change(sid, "unclaimed") for sid in late] + self._advance(now)
 
     def open_doors(self, now: float) -> list[Change]:

@@ -27,7 +27,7 @@ from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.lessor import Granted, LeaseLost, Lessor, Word
 from reactor_trio.protocol import Admitted, EndReason
-from reactor_trio.server.leases import BEAT, Beat, Claimed, Ended
+from reactor_trio.server.leases import BEAT, Ended
 
 log = logging.getLogger("reactor_trio.gate")
 
@@ -79,6 +79,7 @@ class Allocation:
         self._lessor = lessor
         self._per_address = per_address
         self._metrics = metrics
+        metrics.clients = lambda: (self.waiting, self.places)
         self._line = Admission(slots=0, queue_limit=most, claim_ttl=math.inf)
         self._askings: dict[str, Asking] = {}
         self._wanted: list[_Lease] = []  # requested and not yet granted, the oldest first
@@ -128,8 +129,10 @@ class Allocation:
             raise
         self._tell(changes)
         if self._line.has(asking.sid) == "waiting":
-            self._want()
-        self._count()
+            assert self._nursery is not None, "Allocation.run has not begun"
+            lease = _Lease()
+            self._wanted.append(lease)
+            self._nursery.start_soon(self._hold, lease)
         return asking
 
     def leave(self, asking: Asking, *, told: bool) -> None:
@@ -141,7 +144,6 @@ class Allocation:
                 self._wanted.pop().scope.cancel()
         elif (lease := self._held.get(asking.sid)) is not None and not told:
             lease.scope.cancel()
-        self._count()
 
     def resize(self, most: int) -> None:
         """Change the most clients that may wait. Clients that wait already may stay."""
@@ -152,15 +154,8 @@ class Allocation:
         self._tell(self._line.drain())
         for lease in (*self._wanted, *self._free):
             lease.scope.cancel()
-        self._count()
 
     # ---- leases -------------------------------------------------------------------------------------------------------
-
-    def _want(self) -> None:
-        assert self._nursery is not None, "Allocation.run has not begun"
-        lease = _Lease()
-        self._wanted.append(lease)
-        self._nursery.start_soon(self._hold, lease)
 
     async def _hold(self, lease: _Lease) -> None:
         """Task: one lease, from its request until its slot is free. Requests again until it is granted or cancelled."""
@@ -170,29 +165,25 @@ class Allocation:
                 try:
                     await self._lessor.lease(secrets.token_hex(8), lambda word: self._hear(lease, word))
                 except LeaseLost as lost:
-                    self._metrics.lost()
+                    self._metrics.lost += 1
                     log.warning("a lease was lost%s: %s", _at(lease), lost)
                 if lease.granted is not None:
                     break
                 await trio.sleep(wait)
                 wait = min(2 * wait, LONGEST_WAIT)
         self._give_up(lease)
-        if lease.granted is not None and lease.silent:
-            self._metrics.lost()
+        if lease.granted is not None and lease.scope.cancelled_caught and trio.current_time() >= lease.scope.deadline:
+            self._metrics.lost += 1
             log.warning("a lease was lost%s: no message for %g s", _at(lease), MISSED_BEATS * BEAT)
             await self._lessor.silent(lease.granted)
 
     def _hear(self, lease: _Lease, word: Word) -> None:
-        match word:
-            case Granted():
-                self._granted(lease, word)
-            case Ended(reason):
-                self._metrics.ended(reason)
-                lease.scope.deadline = math.inf
-                return
-            case Claimed() | Beat():
-                pass
         lease.scope.deadline = trio.current_time() + MISSED_BEATS * BEAT
+        if isinstance(word, Granted):
+            self._granted(lease, word)
+        elif isinstance(word, Ended):
+            self._metrics.ended[word.reason] += 1
+            lease.scope.deadline = math.inf
 
     def _granted(self, lease: _Lease, granted: Granted) -> None:
         lease.granted = granted
@@ -204,7 +195,6 @@ class Allocation:
             return
         self._free.append(lease)
         self._tell(self._line.resize(self._line.slots + 1, trio.current_time()))
-        self._count()
 
     def _give_up(self, lease: _Lease) -> None:
         """Forget a lease that has ended, or that is not requested any more."""
@@ -216,7 +206,6 @@ class Allocation:
             del self._held[holder]
             self._tell(self._line.resize(self._line.slots - 1, trio.current_time()))
             self._tell(self._line.release(holder, trio.current_time()))
-        self._count()
 
     # ---- clients ------------------------------------------------------------------------------------------------------
 
@@ -245,11 +234,8 @@ class Allocation:
         asking.place = Admitted(granted.url, ticket, granted.session_id, granted.claim_within)
         asking.position = asking.total = 0
         asking.decided.set()
-        self._metrics.allocated(trio.current_time() - asking.asked_at)
+        self._metrics.allocation.add(trio.current_time() - asking.asked_at)
         log.info("session %s is at %s", granted.session_id, granted.replica)
-
-    def _count(self) -> None:
-        self._metrics.waiting, self._metrics.places = self.waiting, self.places
 
 
 @dataclass(eq=False)
@@ -261,11 +247,6 @@ class _Lease:
 
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     granted: Granted | None = None
-
-    @property
-    def silent(self) -> bool:
-        """Whether the lease ended because its server sent no message before the deadline."""
-        return self.scope.cancelled_caught and trio.current_time() >= self.scope.deadline
 
 
 def _at(lease: _Lease) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from reactor_trio.edge.request_metrics import RequestMetrics, labelled
@@ -16,40 +16,32 @@ _ALLOCATION = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0
 
 
 class GateMetrics(RequestMetrics):
-    """The counters of one gate.
+    """The counters of one gate, which its `Allocation` updates.
 
     Attributes:
-        waiting, places: current number of clients in the queue, and of clients that have a place at a server.
+        clients: returns how many clients wait in the queue, and how many have a place at a server.
+        lost: leases that ended with their server, or that no server could grant.
+        ended: slots that are free again, by the reason of the session's end.
+        allocation: seconds from a client's request to its place.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.waiting = self.places = 0
-        self._lost = 0
-        self._ended: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
-        self._allocation = Buckets(_ALLOCATION)
-
-    def allocated(self, seconds: float) -> None:
-        """Count a client that got a place `seconds` after it asked."""
-        self._allocation.add(seconds)
-
-    def ended(self, reason: EndReason) -> None:
-        """Count a slot that is free again, and why its session ended."""
-        self._ended[reason] += 1
-
-    def lost(self) -> None:
-        """Count a lease that ended with its server, or that no server could grant."""
-        self._lost += 1
+        self.clients: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self.lost = 0
+        self.ended: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
+        self.allocation = Buckets(_ALLOCATION)
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metric families, for the registry."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
+        waiting, places = self.clients()
         yield from self.families()
-        yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", self.waiting)
-        yield GaugeMetricFamily("reactor_places", "Clients that have a place at a replica", self.places)
-        yield CounterMetricFamily("reactor_leases_lost", "Leases lost with their replica, or not to be had", self._lost)
-        yield from labelled("reactor_leases_ended", "Places that are free again", "reason", self._ended)
+        yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", waiting)
+        yield GaugeMetricFamily("reactor_places", "Clients that have a place at a replica", places)
+        yield CounterMetricFamily("reactor_leases_lost", "Leases lost with their replica, or not to be had", self.lost)
+        yield from labelled("reactor_leases_ended", "Places that are free again", "reason", self.ended)
         allocation = HistogramMetricFamily("reactor_allocation_seconds", "From asking for a place to having one")
-        allocation.add_metric([], self._allocation.cumulative(), self._allocation.sum)
+        allocation.add_metric([], self.allocation.cumulative(), self.allocation.sum)
         yield allocation

@@ -15,7 +15,7 @@ from reactor_trio.edge.access import Access, Denied, Grant, shown_token
 from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
 from reactor_trio.edge.tickets import issue_ticket
-from reactor_trio.gate.allocation import Allocation
+from reactor_trio.gate.allocation import Allocation, Asking
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.waiting_line import Waiting
 from reactor_trio.protocol import Admitted, EndReason, close_code
@@ -109,7 +109,7 @@ class GateSite(AccessSite):
             return None
         scheme, _, rest = granted.url.removesuffix("/ws").partition("://")
         address = f"{'https' if scheme == 'wss' else 'http'}://{rest}{SESSIONS_PATH}/{session_id}"
-        return _sent_to(f"{address}?{urlencode({'token': issue_ticket(granted.key, session=session_id)})}")
+        return _redirect(f"{address}?{urlencode({'token': issue_ticket(granted.key, session=session_id)})}")
 
     # ---- places -------------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,10 @@ class GateSite(AccessSite):
             answer = self._let_in(request)
             return answer if isinstance(answer, Response) else partial(self._wait, request, answer)
         place = await self._place_at_once(request)
-        return place if isinstance(place, Response) else _away(request, place)
+        if isinstance(place, Response):
+            return place
+        query = {key: value for key, value in request.query.items() if key not in ("token", "follow")}
+        return _redirect(f"{place.url}?{urlencode(query | {'token': place.ticket})}")
 
     def _let_in(self, request: Request) -> Response | Grant:
         """Return what the client may do, or the response that refuses it. This does not use up its ticket."""
@@ -172,38 +175,28 @@ class GateSite(AccessSite):
         grant = self._let_in(request)
         if isinstance(grant, Response):
             return grant
-        try:
-            with self._access.holding(grant):  # a ticket is good for one place in the queue
-                return await self._place_in_time(request, grant)
-        except Denied as denied:
-            return self._deny(request, denied)
-
-    async def _place_in_time(self, request: Request, grant: Grant) -> Response | Admitted:
-        """Return a place that comes within PATIENCE, or a refusal. Raises Denied if the ticket was used meanwhile."""
-        if self._allocation.waiting:
-            return busy("other clients are waiting for a place; to wait with them, use the WebSocket /v1/queue")
-        try:
-            asking = self._allocation.ask(grant.claims, self.addresses.of_request(request))
-        except NoRoom:
-            return busy("the queue is full")
+        asking: Asking | None = None
         told = False
         try:
-            with trio.move_on_after(PATIENCE):
-                await asking.decided.wait()
-            if asking.place is None:
-                return busy("no place is free; to wait for one, use the WebSocket /v1/queue")
-            self._access.use(grant)  # last, so that a client that is refused keeps its ticket
-            told = True
-            return asking.place
+            with self._access.holding(grant):  # a ticket is good for one place in the queue
+                if self._allocation.waiting:
+                    return busy("other clients are waiting for a place; to wait with them, use the WebSocket /v1/queue")
+                asking = self._allocation.ask(grant.claims, self.addresses.of_request(request))
+                with trio.move_on_after(PATIENCE):
+                    await asking.decided.wait()
+                if asking.place is None:
+                    return busy("no place is free; to wait for one, use the WebSocket /v1/queue")
+                self._access.use(grant)  # last, so that a client that is refused keeps its ticket
+                told = True
+                return asking.place
+        except NoRoom:
+            return busy("the queue is full")
+        except Denied as denied:
+            return self._deny(request, denied)
         finally:
-            self._allocation.leave(asking, told=told)
+            if asking is not None:
+                self._allocation.leave(asking, told=told)
 
 
-def _away(request: Request, place: Admitted) -> Response:
-    """Redirect a client that does not know gates to its replica."""
-    query = {key: value for key, value in request.query.items() if key not in ("token", "follow")}
-    return _sent_to(f"{place.url}?{urlencode(query | {'token': place.ticket})}")
-
-
-def _sent_to(address: str) -> Response:
+def _redirect(address: str) -> Response:
     return Response(307, "text/plain; charset=utf-8", b"", {"location": address, "cache-control": "no-store"})

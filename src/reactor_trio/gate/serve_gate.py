@@ -22,9 +22,7 @@ class Gate(msgspec.Struct, frozen=True):
 
     host: str
     port: int
-    site: GateSite
     allocation: Allocation
-    metrics: GateMetrics
 
 
 async def serve_gate(
@@ -65,7 +63,7 @@ async def serve_gate(
             async with trio.open_nursery() as connections:
                 nursery.start_soon(reception.run, open_listeners, connections)
                 bound = open_listeners[0].socket.getsockname()
-                task_status.started(Gate(bound[0], bound[1], site, allocation, metrics))
+                task_status.started(Gate(bound[0], bound[1], allocation))
                 await drain.wait()
                 allocation.drain()
                 connections.cancel_scope.deadline = trio.current_time() + settings.drain_grace

@@ -9,7 +9,6 @@ Two tasks serve it:
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 import trio
 
@@ -38,56 +37,54 @@ class Waiting:
         self._asking = asking
         self._messages = messages
         self._answers: list[ServerText] = []
-        self._said = 0
-        self._flood = False
+        self._received = 0
 
     async def run(self) -> None:
         """Send positions until the client has its place, is refused or has left. Client errors are never raised."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._hear, nursery.cancel_scope)
+            nursery.start_soon(self._receive, nursery.cancel_scope)
             with suppress(PeerGone):
-                await self._tell()
+                await self._send()
             nursery.cancel_scope.cancel()
 
-    async def _hear(self, all_of_it: trio.CancelScope) -> None:
+    @property
+    def _floods(self) -> bool:
+        return self._received > MOST_SAID
+
+    async def _receive(self, both: trio.CancelScope) -> None:
         try:
             while True:
-                self._take(await self._messages.receive())
+                message = await self._messages.receive()
+                self._received += 1
+                if isinstance(message, str) and not self._floods:
+                    self._answers.append(_answer(message))
+                self._asking.changed.set()
         except PeerGone:
-            all_of_it.cancel()
+            both.cancel()
 
-    def _take(self, message: str | bytes) -> None:
-        self._said += 1
-        self._flood = self._said > MOST_SAID
-        if isinstance(message, str) and not self._flood:
-            self._answers.append(_answer(message))
-        self._asking.changed.set()
-
-    async def _tell(self) -> None:
+    async def _send(self) -> None:
         asking = self._asking
         with trio.move_on_after(AT_ONCE):
             await asking.decided.wait()
-        shown = 0, 0
-        while not asking.decided.is_set() and not self._flood:
+        sent = 0, 0
+        while not asking.decided.is_set() and not self._floods:
             if self._answers:
-                await self._say(self._answers.pop(0))
-            elif shown != (asking.position, asking.total):
-                shown = asking.position, asking.total
-                await self._say(_text("reactor.queued", {"position": shown[0], "total": shown[1]}))
+                await self._send_text(self._answers.pop(0))
+            elif sent != (asking.position, asking.total):
+                sent = asking.position, asking.total
+                await self._send_text(ServerText("reactor.queued", {"position": sent[0], "total": sent[1]}))
             else:
                 await asking.changed.wait()
-        if asking.place is None:
-            await self._goodbye("flood" if self._flood else asking.refused or "draining")
-            return
-        self.told = True
-        await self._say(_text("reactor.admitted", asking.place))
-        await self._messages.aclose(1000, "connect to the url in reactor.admitted")
+        if asking.place is not None:
+            self.told = True
+            await self._send_text(ServerText("reactor.admitted", asking.place))
+            await self._messages.aclose(1000, "connect to the url in reactor.admitted")
+        else:
+            reason: EndReason = "flood" if self._floods else asking.refused or "draining"
+            await self._send_text(ServerText("reactor.bye", {"reason": reason}))
+            await self._messages.aclose(close_code(reason), reason)
 
-    async def _goodbye(self, reason: EndReason) -> None:
-        await self._say(_text("reactor.bye", {"reason": reason}))
-        await self._messages.aclose(close_code(reason), reason)
-
-    async def _say(self, text: ServerText) -> None:
+    async def _send_text(self, text: ServerText) -> None:
         await self._messages.send_text(encode_server_text(text))
 
 
@@ -96,11 +93,7 @@ def _answer(message: str) -> ServerText:
     try:
         text = decode_client_text(message)
     except NotFiniteError as error:
-        return _text("reactor.error", {"code": "invalid_command", "message": str(error)}, error.id)
+        return ServerText("reactor.error", {"code": "invalid_command", "message": str(error)}, error.id)
     except ProtocolError as error:
-        return _text("reactor.error", {"code": "protocol_error", "message": str(error)})
-    return _text("reactor.error", {"code": "not_admitted", "message": _TOO_EARLY}, text.id)
-
-
-def _text(kind: str, data: Any, number: int | None = None) -> ServerText:
-    return ServerText(kind, data, number)
+        return ServerText("reactor.error", {"code": "protocol_error", "message": str(error)})
+    return ServerText("reactor.error", {"code": "not_admitted", "message": _TOO_EARLY}, text.id)
