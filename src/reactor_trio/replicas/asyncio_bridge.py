@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import TypeVar
 
-import outcome
 import trio
 
 T = TypeVar("T")
@@ -39,31 +39,24 @@ async def hear_all(
     Raises the stream's exception. When cancelled, it cancels the stream and waits for its end.
     """
     token, over = trio.lowlevel.current_trio_token(), trio.Event()
-    result: outcome.Maybe[None] | None = None
+    tasks: list[asyncio.Task[None]] = []
 
     async def run() -> None:
         async for item in stream():
             token.run_sync_soon(tell, item)
 
-    def done(future: asyncio.Future[None]) -> None:
-        nonlocal result
-        error = asyncio.CancelledError() if future.cancelled() else future.exception()
-        result = outcome.Value(None) if error is None else outcome.Error(error)
-        token.run_sync_soon(over.set)
-
     def start() -> None:
-        task = loop.create_task(run())
-        task.add_done_callback(done)
-        cancelling.append(task.cancel)
+        tasks.append(loop.create_task(run()))
+        tasks[0].add_done_callback(lambda _task: token.run_sync_soon(over.set))
 
-    cancelling: list[Callable[[], object]] = []
     loop.call_soon_threadsafe(start)
     try:
         await over.wait()
     except trio.Cancelled:
-        loop.call_soon_threadsafe(lambda: [cancel() for cancel in cancelling])
+        loop.call_soon_threadsafe(lambda: tasks[0].cancel())
         with trio.CancelScope(shield=True):
             await over.wait()
+        with suppress(asyncio.CancelledError):
+            tasks[0].exception()  # asyncio would log an exception that is never retrieved
         raise
-    assert result is not None
-    result.unwrap()
+    tasks[0].result()

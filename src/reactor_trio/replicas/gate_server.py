@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from typing import Any
 
 import trio
 
 from reactor_trio.gate.serve_gate import Gate, serve_gate
 from reactor_trio.replicas.loopback import narrow
-from reactor_trio.replicas.node_address import log_to_stderr
+from reactor_trio.replicas.node_address import listen, log_to_stderr
 from reactor_trio.replicas.options import manifest_of, parse_options
 from reactor_trio.replicas.removal_notice import wait_for_notice
 from reactor_trio.replicas.serve_lessor import ServeLessor
@@ -40,14 +40,14 @@ class GateServer:
         self._expected = True  # an error before the gate serves is raised here, and must not end the process
         self._queue = settings.queue
         self._drain = trio.Event()
-        started = threading.Event()
-        failure: list[BaseException] = []
+        started: Future[Gate] = Future()
 
         async def main() -> None:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(Watchdog(WATCHDOG).run)
-                listener = _listen(settings.host, settings.port)
-                self._gate: Gate = await nursery.start(
+                # In an update the next gate listens before this one ends.
+                listener = listen(settings.host, settings.port, shared=True)
+                gate: Gate = await nursery.start(
                     lambda task_status: serve_gate(
                         lessor, settings, schema=schema, most=self._queue, listeners=[listener], drain=self._drain,
                         task_status=task_status,
@@ -55,23 +55,23 @@ class GateServer:
                 )  # fmt: skip
                 self._token = trio.lowlevel.current_trio_token()
                 self._expected = False
-                started.set()
+                started.set_result(gate)
                 await self._drain.wait()
                 nursery.cancel_scope.deadline = trio.current_time() + 2 * settings.drain_grace
 
         def run() -> None:
+            ended: BaseException | None = None
             try:
                 trio.run(main)
             except BaseException as error:
-                failure.append(error)
+                ended = error
+                if not started.done():
+                    started.set_exception(error)
             if not self._expected:
-                end_process(f"the gate has ended: {failure}")
-            started.set()
+                end_process(f"the gate has ended: {ended!r}")
 
         threading.Thread(target=run, name="reactor-gate", daemon=True).start()
-        await asyncio.to_thread(started.wait)
-        if failure:
-            raise failure[0]
+        self._gate = await asyncio.wrap_future(started)
         self._notice = asyncio.create_task(self._drain_on_notice())
 
     def reconfigure(self, config: Mapping[str, int]) -> None:
@@ -86,13 +86,3 @@ class GateServer:
     def address(self) -> tuple[str, int]:
         """Return the host and port at which the gate listens."""
         return self._gate.host, self._gate.port
-
-
-def _listen(host: str, port: int) -> trio.SocketListener:
-    """Return a listener that another gate of the same user may share: in an update the next gate starts before this ends."""
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    listening.bind((host, port))
-    listening.listen()
-    return trio.SocketListener(trio.socket.from_stdlib_socket(listening))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 
 import ray
+import trio
 
 _ANY = ("0.0.0.0", "::", "")  # nosec B104
 
@@ -25,6 +27,20 @@ def parse_name(name: str) -> tuple[int, str]:
     """Return the process id and the node id of a name that `own_name` made."""
     process, _, node = name.partition("@")
     return int(process), node
+
+
+def listen(host: str, port: int, *, shared: bool = False) -> trio.SocketListener:
+    """Return a listener. If it is `shared`, another process of the same user may listen there, too. Raises OSError."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(shared))
+        listening.bind((host, port))
+        listening.listen()
+    except OSError:
+        listening.close()
+        raise
+    return trio.SocketListener(trio.socket.from_stdlib_socket(listening))
 
 
 def log_to_stderr() -> None:

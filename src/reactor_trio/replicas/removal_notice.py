@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 import ray
 from ray import serve
@@ -40,11 +39,7 @@ async def wait_for_notice() -> None:
         if isinstance(updates, LongPollState) or key not in updates:
             continue
         seen = updates[key].snapshot_id
-        running = own in _ids(updates[key].object_snapshot)
+        running = own in {replica.replica_id for replica in updates[key].object_snapshot.running_replicas}
         if known and not running:
             return
         known = known or running
-
-
-def _ids(targets: Any) -> set[Any]:
-    return {replica.replica_id for replica in targets.running_replicas}

@@ -14,7 +14,6 @@ ends for any reason, or its loop hangs, the process ends (exit code 70), and Ser
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -28,7 +27,7 @@ from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.gate.lessor import Granted, Word
 from reactor_trio.replicas.asyncio_bridge import Words
 from reactor_trio.replicas.loopback import narrow
-from reactor_trio.replicas.node_address import log_to_stderr, own_address, own_name
+from reactor_trio.replicas.node_address import listen, log_to_stderr, own_address, own_name
 from reactor_trio.replicas.options import Options, manifest_of, parse_options
 from reactor_trio.replicas.removal_notice import wait_for_notice
 from reactor_trio.server.leases import Claimed, Ended, leased
@@ -132,15 +131,9 @@ def _listen(options: Options) -> trio.SocketListener:
     """Return a listener at the first free port of the range. Raises OSError."""
     failure: OSError | None = None
     for port in options.port_range:
-        listening = socket.socket(socket.AF_INET6 if ":" in options.host else socket.AF_INET)
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind((options.host, port))
-            listening.listen()
+            return listen(options.host, port)
         except OSError as error:
-            listening.close()
             failure = error
-        else:
-            return trio.SocketListener(trio.socket.from_stdlib_socket(listening))
     ports = "no port" if options.ports is None else f"no port of {options.ports}"
     raise OSError(f"{ports} is free at {options.host}: {failure}") from failure
