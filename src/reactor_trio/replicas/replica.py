@@ -14,6 +14,7 @@ ends for any reason, or its loop hangs, the process ends (exit code 70), and Ser
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -23,10 +24,9 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Refused
-from reactor_trio.configuration.manifest import Manifest
-from reactor_trio.gate.lessor import Granted, Word
-from reactor_trio.replicas.asyncio_bridge import Words
-from reactor_trio.replicas.loopback import narrow
+from reactor_trio.gate.lessor import Granted, LeaseMessage
+from reactor_trio.replicas.asyncio_bridge import ThreadsafeQueue
+from reactor_trio.replicas.loopback import listen_on_loopback
 from reactor_trio.replicas.node_address import listen, log_to_stderr, own_address, own_name
 from reactor_trio.replicas.options import Options, manifest_of, parse_options
 from reactor_trio.replicas.removal_notice import wait_for_notice
@@ -53,12 +53,14 @@ class Replica:
         log_to_stderr()
         narrow()
         options = parse_options(values)
+        manifest = manifest_of(options)
+        settings, self._key = leased(manifest.settings)
         self._address = own_address(options.host)
-        manifest, self._key = _leased(manifest_of(options), self._address)
-        self._claim_within = manifest.settings.claim_within
-        self._expected = True  # an error before the server serves is raised here, and must not end the process
-        watchdog = Watchdog(min(manifest.settings.watchdog or WATCHDOG, WATCHDOG))
-        self._host = RuntimeHost(manifest, listeners=[_listen(options)], ended=self._gone, beside=[watchdog.run])
+        self._claim_within = settings.claim_within
+        manifest = dataclasses.replace(manifest, settings=replace(settings, hosts=(*settings.hosts, self._address)))
+        self._end_expected = True  # an error before the server serves is raised here, and must not end the process
+        watchdog = Watchdog(min(settings.watchdog or WATCHDOG, WATCHDOG))
+        self._host = RuntimeHost(manifest, listeners=[_listen(options)], ended=self._server_ended, beside=[watchdog.run])
         await asyncio.to_thread(self._host.start)
         self._expected = False
         self._notice = asyncio.create_task(self._drain_on_notice())
@@ -76,9 +78,9 @@ class Replica:
                     return
         except (asyncio.CancelledError, GeneratorExit):
             if not claimed:
-                self._host.post(self._cancel, session_id)
-            async for word in words:
-                if isinstance(word, Ended | Unavailable):
+                self._host.post(lambda: self._host.serving.runtime.leases.cancel(session_id))
+            async for message in messages:
+                if isinstance(message, Ended | Unavailable):
                     break
             raise
 
@@ -93,11 +95,8 @@ class Replica:
             url = self._host.serving.session_url(self._address)
             say(Granted(session_id, url, self._key, self._claim_within, own_name()))
 
-    def _cancel(self, session_id: str) -> None:
-        self._host.serving.runtime.leases.cancel(session_id)
-
-    def _gone(self, error: BaseException | None) -> None:
-        if not self._expected:
+    def _server_ended(self, error: BaseException | None) -> None:
+        if not self._end_expected:
             end_process(f"the server in this replica has ended: {error or 'without a reason'}")
 
     # ---- its end -------------------------------------------------------------------------------------------------------
@@ -116,15 +115,6 @@ class Replica:
         self._expected = True
         with suppress(trio.RunFinishedError):
             self._host.drain()
-
-
-def _leased(manifest: Manifest, address: str) -> tuple[Manifest, str]:
-    """Return the manifest for a server behind a gate, which also answers for `address`, and the key of its tickets."""
-    settings, key = leased(manifest.settings)
-    settings = replace(settings, hosts=(*settings.hosts, address))
-    return Manifest(
-        manifest.path, manifest.model_path, manifest.name, manifest.config, settings, manifest.weights
-    ), key
 
 
 def _listen(options: Options) -> trio.SocketListener:

@@ -355,11 +355,8 @@ def _parse(head: h11.Request, peer: str) -> Request:
     if not path.startswith("/"):
         raise Refused.because(400, f"not a path: {path}")
     try:
-        fields = (
-            parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=_MAX_FIELDS)
-            if query
-            else []
-        )
+        strict = bool(query)  # strict parsing refuses an empty query
+        fields = parse_qsl(query, keep_blank_values=True, strict_parsing=strict, errors="strict", max_num_fields=_MAX_FIELDS)
     except ValueError as error:
         raise Refused.because(400, f"the query cannot be read: {error}") from None
     request = Request(

@@ -151,16 +151,12 @@ class WebSocketStream(MessageStream):
             with trio.move_on_after(CLOSE_WAIT), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 if self._connection.closed is None:
                     await self._stream.send_close(code, reason)
-                await self._discard_messages()
+                with suppress(ConnectionClosed):
+                    while True:  # discard messages until the reader has reached the client's close frame
+                        await self._connection.get_message()
                 await self._stream.ended.wait()
         finally:
             await self.abort()
-
-    async def _discard_messages(self) -> None:
-        """Discard messages until the reader has reached the client's close frame. No other task may be receiving."""
-        with suppress(ConnectionClosed):
-            while True:
-                await self._connection.get_message()
 
     async def abort(self) -> None:
         """Drop the connection now. Only a close frame that the reader has sent may still leave, for `CLOSE_WAIT` at most."""
