@@ -77,6 +77,10 @@ async def test_a_lease_says_its_words_and_ends_with_the_last(asyncio_loop: async
     assert not deployment.calls["s1"].cancelled
 
 
+def test_the_refusal_of_a_lease_on_the_wire() -> None:
+    assert msgspec.json.encode(Unavailable("draining")) == b'{"type":"Unavailable","reason":"draining"}'
+
+
 async def test_a_replica_without_a_slot_after_all_is_a_lost_lease(asyncio_loop: asyncio.AbstractEventLoop) -> None:
     with pytest.raises(LeaseLost, match="had no slot after all"):
         await lease(asyncio_loop, Deployment(Unavailable("draining")))

@@ -10,7 +10,7 @@ import msgspec
 from reactor_trio.server.leases import Beat, Claimed, Ended
 
 
-class Granted(msgspec.Struct, frozen=True, tag=True):
+class Granted(msgspec.Struct, frozen=True, tag="Granted"):
     """The first message of a lease: a server has reserved a slot.
 
     Attributes:

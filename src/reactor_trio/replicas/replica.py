@@ -40,7 +40,7 @@ WATCHDOG = 5.0
 _encode = msgspec.json.Encoder().encode
 
 
-class Unavailable(msgspec.Struct, frozen=True, tag=True):
+class Unavailable(msgspec.Struct, frozen=True, tag="Unavailable"):
     """The only message of a lease that the server could not grant."""
 
     reason: str

@@ -28,15 +28,15 @@ from reactor_trio.server.waiting_room import WaitingRoom
 BEAT = 1.0
 
 
-class Claimed(msgspec.Struct, frozen=True, tag=True):
+class Claimed(msgspec.Struct, frozen=True, tag="Claimed"):
     """The client has come, and its session has begun."""
 
 
-class Beat(msgspec.Struct, frozen=True, tag=True):
+class Beat(msgspec.Struct, frozen=True, tag="Beat"):
     """The lease goes on."""
 
 
-class Ended(msgspec.Struct, frozen=True, tag=True):
+class Ended(msgspec.Struct, frozen=True, tag="Ended"):
     """The slot is free again; nothing more is said."""
 
     reason: EndReason
