@@ -79,7 +79,7 @@ async def test_a_place_for_who_left_as_it_came_is_the_next_one_s(autojump_clock)
         asking = gate.allocation.ask(gate.site._access.check(None).claims)
         await asking.decided.wait()
         assert gate.free() == [0]
-        gate.allocation.leave(asking, told=False)
+        gate.allocation.leave(asking, keep_lease=False)
         await trio.testing.wait_all_tasks_blocked()
         assert (gate.free(), gate.allocation.places) == ([1], 0)
 
@@ -221,7 +221,7 @@ async def test_a_lease_that_comes_when_it_was_given_up_is_nobodys_place(autojump
         await trio.testing.wait_all_tasks_blocked()
         leaves = allocation.ask(Claims())
         await trio.testing.wait_all_tasks_blocked()
-        allocation.leave(leaves, told=False)
+        allocation.leave(leaves, keep_lease=False)
         words[1](Granted("late", "ws://127.0.0.1/ws", KEY, 10.0, "replica 1"))  # it was on its way
         assert resumables.place is None
         words[0](Granted("good", "ws://127.0.0.1/ws", KEY, 10.0, "replica 0"))

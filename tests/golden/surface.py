@@ -142,10 +142,10 @@ def _loggers() -> list[str]:
 
 def _wire() -> dict[str, Any]:
     """Message types and close codes, and the tags by which a gate and its replicas know each other's words."""
-    from reactor_trio.gate.lessor import Word
+    from reactor_trio.gate.lessor import LeaseMessage
     from reactor_trio.protocol import reasons
 
-    examples = [msgspec.inspect.type_info(word) for word in Word.__args__]
+    examples = [msgspec.inspect.type_info(word) for word in LeaseMessage.__args__]
     text = "".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
     return {
         "lease words": sorted(str(info.tag) for info in examples),

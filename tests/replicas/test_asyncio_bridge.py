@@ -10,7 +10,7 @@ import pytest
 import trio
 from tests.support.replica_kit import PATIENCE
 
-from reactor_trio.replicas.asyncio_bridge import Words, hear_all
+from reactor_trio.replicas.asyncio_bridge import ThreadsafeQueue, run_stream
 
 Loop = asyncio.AbstractEventLoop
 
@@ -24,7 +24,7 @@ async def heard(loop: Loop, stream: Callable[[], AsyncIterator[int]], items: lis
         items.append(item)
 
     with trio.fail_after(PATIENCE):
-        await hear_all(loop, stream, tell)
+        await run_stream(loop, stream, tell)
 
 
 async def test_a_stream_is_heard_in_order_to_its_end(asyncio_loop: Loop) -> None:
@@ -103,7 +103,7 @@ async def test_cancelled_it_cancels_the_stream_and_waits_for_its_end(asyncio_loo
             items.append(item)
             scope.cancel()
 
-        await hear_all(asyncio_loop, stream, tell)
+        await run_stream(asyncio_loop, stream, tell)
     assert scope.cancelled_caught
     assert (items, steps) == ([1, 2], ["cancelled", "over"])
 
@@ -115,7 +115,7 @@ async def test_cancelled_before_the_stream_has_begun_none_is_left(asyncio_loop: 
 
     with trio.CancelScope() as scope:
         scope.cancel()
-        await hear_all(asyncio_loop, stream, lambda _: None)
+        await run_stream(asyncio_loop, stream, lambda _: None)
     assert scope.cancelled_caught  # and the loop has no task: the fixture looks
 
 
@@ -128,21 +128,21 @@ async def test_an_error_while_the_stream_is_cancelled_does_not_hide_the_cancella
             raise LookupError("on the way out") from None
 
     with trio.CancelScope() as scope:
-        await hear_all(asyncio_loop, stream, lambda _: scope.cancel())
+        await run_stream(asyncio_loop, stream, lambda _: scope.cancel())
     assert scope.cancelled_caught
 
 
-def test_words_of_another_thread_are_heard_in_order() -> None:
+def test_words_of_another_thread_arrive_in_order() -> None:
     async def main() -> list[int]:
-        words: Words[int] = Words()
+        messages: ThreadsafeQueue[int] = ThreadsafeQueue()
 
         def say() -> None:
             for number in range(1000):
-                words.say(number)
+                messages.put(number)
 
         speaker = threading.Thread(target=say)
         speaker.start()
-        items = [await anext(words) for _ in range(1000)]
+        items = [await anext(messages) for _ in range(1000)]
         speaker.join()
         return items
 
@@ -150,20 +150,20 @@ def test_words_of_another_thread_are_heard_in_order() -> None:
 
 
 def test_what_is_said_when_the_loop_is_gone_is_heard_by_nobody() -> None:
-    async def main() -> Words[int]:
-        return Words()
+    async def main() -> ThreadsafeQueue[int]:
+        return ThreadsafeQueue()
 
-    asyncio.run(main()).say(1)
+    asyncio.run(main()).put(1)
 
 
 async def test_words_cross_into_trio_and_back(asyncio_loop: Loop) -> None:
     """As in a replica and its gate: said on a Trio loop, carried by asyncio, heard on a Trio loop."""
-    made: list[Words[int]] = []
+    made: list[ThreadsafeQueue[int]] = []
     ready = trio.Event()
     token = trio.lowlevel.current_trio_token()
 
     async def stream() -> AsyncIterator[int]:
-        made.append(Words())
+        made.append(ThreadsafeQueue())
         token.run_sync_soon(ready.set)
         async for word in made[0]:
             yield word
@@ -175,5 +175,5 @@ async def test_words_cross_into_trio_and_back(asyncio_loop: Loop) -> None:
         nursery.start_soon(heard, asyncio_loop, stream, items)
         await ready.wait()
         for word in range(3):
-            made[0].say(word)
+            made[0].put(word)
     assert items == [0, 1, 2]

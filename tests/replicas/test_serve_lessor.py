@@ -11,7 +11,7 @@ import pytest
 import trio
 from tests.support.replica_kit import PATIENCE
 
-from reactor_trio.gate.lessor import Granted, LeaseLost, Word
+from reactor_trio.gate.lessor import Granted, LeaseLost, LeaseMessage
 from reactor_trio.replicas import serve_lessor
 from reactor_trio.replicas.replica import Unavailable
 from reactor_trio.replicas.serve_lessor import ServeLessor
@@ -21,7 +21,7 @@ GRANTED = Granted("s1", "ws://127.0.0.1:20001/ws", "k" * 64, 10.0, "17@node")
 
 #: What a call does instead of saying a word: nothing for ever.
 FOREVER = None
-Item = Word | Unavailable | BaseException | None
+Item = LeaseMessage | Unavailable | BaseException | None
 
 
 class Call:
@@ -62,15 +62,15 @@ class Deployment:
         return self.calls[session_id]
 
 
-async def lease(loop: asyncio.AbstractEventLoop, deployment: Deployment) -> list[Word]:
-    words: list[Word] = []
+async def lease(loop: asyncio.AbstractEventLoop, deployment: Deployment) -> list[LeaseMessage]:
+    words: list[LeaseMessage] = []
     with trio.fail_after(PATIENCE):
         await ServeLessor(deployment, loop).lease("s1", words.append)
     return words
 
 
 async def test_a_lease_says_its_words_and_ends_with_the_last(asyncio_loop: asyncio.AbstractEventLoop) -> None:
-    said: list[Word] = [GRANTED, Claimed(), Beat(), Beat(), Ended("client_left")]
+    said: list[LeaseMessage] = [GRANTED, Claimed(), Beat(), Beat(), Ended("client_left")]
     deployment = Deployment(*said)
     assert await lease(asyncio_loop, deployment) == said
     assert [*deployment.calls] == ["s1"]
@@ -93,7 +93,7 @@ async def test_a_call_that_ends_without_the_last_word_is_a_lost_lease(asyncio_lo
 
 @pytest.mark.parametrize("before", [[], [GRANTED], [GRANTED, Claimed(), Beat()]], ids=["asked", "granted", "claimed"])
 async def test_what_the_call_raises_is_a_lost_lease_in_one_line(
-    asyncio_loop: asyncio.AbstractEventLoop, before: list[Word]
+    asyncio_loop: asyncio.AbstractEventLoop, before: list[LeaseMessage]
 ) -> None:
     died = RuntimeError("The actor died.\nTraceback: it is long\n")
     with pytest.raises(LeaseLost) as lost:
@@ -102,13 +102,13 @@ async def test_what_the_call_raises_is_a_lost_lease_in_one_line(
 
 
 @pytest.mark.parametrize("said", [[], [GRANTED], [GRANTED, Claimed()]], ids=["asked", "granted", "claimed"])
-async def test_cancelled_the_call_is_cancelled(asyncio_loop: asyncio.AbstractEventLoop, said: list[Word]) -> None:
+async def test_cancelled_the_call_is_cancelled(asyncio_loop: asyncio.AbstractEventLoop, said: list[LeaseMessage]) -> None:
     deployment, words = Deployment(*said, FOREVER), []
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             heard = trio.Event()
 
-            def tell(word: Word) -> None:
+            def tell(word: LeaseMessage) -> None:
                 words.append(word)
                 if words == said:
                     heard.set()

@@ -21,7 +21,7 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.gate_site import GateSite
-from reactor_trio.gate.lessor import Granted, LeaseLost, Word
+from reactor_trio.gate.lessor import Granted, LeaseLost, LeaseMessage
 from reactor_trio.server.leases import Ended, leased
 from reactor_trio.testing import TestServer, open_server
 from reactor_trio.testing.memory_connection import Stall, StallableStream
@@ -64,7 +64,7 @@ class Replicas:
         self._alive: list[tuple[int, trio.CancelScope]] = []
         self.looked_after: list[str] = []
 
-    async def lease(self, session_id: str, tell: Callable[[Word], None]) -> None:
+    async def lease(self, session_id: str, tell: Callable[[LeaseMessage], None]) -> None:
         self.asked += 1
         if self.failures:
             raise self.failures.pop(0)

@@ -25,7 +25,7 @@ from reactor_trio.admission import Admission, Change, Claims, Refused
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.gate_metrics import GateMetrics
-from reactor_trio.gate.lessor import Granted, LeaseLost, Lessor, Word
+from reactor_trio.gate.lessor import Granted, LeaseLost, LeaseMessage, Lessor
 from reactor_trio.protocol import Admitted, EndReason
 from reactor_trio.server.leases import BEAT, Ended
 
@@ -38,7 +38,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
 
 
 @dataclass(eq=False)
-class Asking:
+class PlaceRequest:
     """One client's request for a place. The caller of `Allocation.ask` must end it with `Allocation.leave`.
 
     Attributes:
@@ -80,24 +80,24 @@ class Allocation:
         self._per_address = per_address
         self._metrics = metrics
         metrics.clients = lambda: (self.waiting, self.places)
-        self._line = Admission(slots=0, queue_limit=most, claim_ttl=math.inf)
-        self._askings: dict[str, Asking] = {}
-        self._wanted: list[_Lease] = []  # requested and not yet granted, the oldest first
+        self._queue = Admission(slots=0, queue_limit=most, claim_ttl=math.inf)
+        self._requests: dict[str, PlaceRequest] = {}
+        self._pending: list[_Lease] = []  # not yet granted, the oldest first
         self._free: list[_Lease] = []  # granted, for the next client
-        self._held: dict[str, _Lease] = {}  # by the client's `Asking.sid`
+        self._held: dict[str, _Lease] = {}  # by the client's `PlaceRequest.sid`
         self._nursery: trio.Nursery | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Task: run all leases. When cancelled, give back the leases whose clients have not come."""
         async with trio.open_nursery() as self._nursery:
-            self._line.open_doors(trio.current_time())
+            self._queue.open_doors(trio.current_time())
             task_status.started()
             await trio.sleep_forever()
 
     @property
     def waiting(self) -> int:
         """How many clients wait in the queue."""
-        return self._line.waiting
+        return self._queue.waiting
 
     @property
     def places(self) -> int:
@@ -113,46 +113,46 @@ class Allocation:
         """Return whether the limit of waiting clients for this address is reached."""
         if not self._per_address or address is None:
             return False
-        waiting = (self._line.has(asking.sid) == "waiting" for asking in self._askings.values() if asking.address == address)
-        return sum(waiting) >= self._per_address
+        waiting = sum(one.address == address and not one.decided.is_set() for one in self._requests.values())
+        return waiting >= self._per_address
 
-    def ask(self, claims: Claims, address: str | None = None) -> Asking:
+    def ask(self, claims: Claims, address: str | None = None) -> PlaceRequest:
         """Join the queue for a place. Raises Refused if the queue or the address's share is full, or the gate drains."""
         if self.address_full(address):
             raise Refused("address_full")
-        asking = Asking(secrets.token_hex(8), claims, trio.current_time(), address)
-        self._askings[asking.sid] = asking
+        request = PlaceRequest(secrets.token_hex(8), claims, trio.current_time(), address)
+        self._requests[request.sid] = request
         try:
-            changes = self._line.reserve(asking.sid, trio.current_time())
+            changes = self._queue.reserve(request.sid, trio.current_time())
         except BaseException:
-            del self._askings[asking.sid]
+            del self._requests[request.sid]
             raise
-        self._tell(changes)
-        if self._line.has(asking.sid) == "waiting":
+        self._apply(changes)
+        if self._queue.has(request.sid) == "waiting":
             assert self._nursery is not None, "Allocation.run has not begun"
             lease = _Lease()
-            self._wanted.append(lease)
+            self._pending.append(lease)
             self._nursery.start_soon(self._hold, lease)
-        return asking
+        return request
 
-    def leave(self, asking: Asking, *, told: bool) -> None:
-        """End a request. `told` says that the client knows its place and may be on its way there: it keeps the lease."""
-        self._askings.pop(asking.sid, None)
-        if self._line.has(asking.sid) == "waiting":
-            self._tell(self._line.release(asking.sid, trio.current_time()))
-            if len(self._wanted) > self._line.waiting:
-                self._wanted.pop().scope.cancel()
-        elif (lease := self._held.get(asking.sid)) is not None and not told:
+    def leave(self, request: PlaceRequest, *, keep_lease: bool) -> None:
+        """End a request. With `keep_lease` its lease goes on: the client may be on its way to its place."""
+        self._requests.pop(request.sid, None)
+        if self._queue.has(request.sid) == "waiting":
+            self._apply(self._queue.release(request.sid, trio.current_time()))
+            if len(self._pending) > self._queue.waiting:
+                self._pending.pop().scope.cancel()
+        elif (lease := self._held.get(request.sid)) is not None and not keep_lease:
             lease.scope.cancel()
 
     def resize(self, most: int) -> None:
         """Change the most clients that may wait. Clients that wait already may stay."""
-        self._line.queue_limit = most
+        self._queue.queue_limit = most
 
     def drain(self) -> None:
         """Give no more places, and refuse all waiting clients. Sessions go on."""
-        self._tell(self._line.drain())
-        for lease in (*self._wanted, *self._free):
+        self._apply(self._queue.drain())
+        for lease in (*self._pending, *self._free):
             lease.scope.cancel()
 
     # ---- leases -------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class Allocation:
         with lease.scope:
             while True:
                 try:
-                    await self._lessor.lease(secrets.token_hex(8), lambda word: self._hear(lease, word))
+                    await self._lessor.lease(secrets.token_hex(8), lambda message: self._on_message(lease, message))
                 except LeaseLost as lost:
                     self._metrics.lost += 1
                     log.warning("a lease was lost%s: %s", _at(lease), lost)
@@ -171,70 +171,70 @@ class Allocation:
                     break
                 await trio.sleep(wait)
                 wait = min(2 * wait, LONGEST_WAIT)
-        self._give_up(lease)
+        self._forget(lease)
         if lease.granted is not None and lease.scope.cancelled_caught and trio.current_time() >= lease.scope.deadline:
             self._metrics.lost += 1
             log.warning("a lease was lost%s: no message for %g s", _at(lease), MISSED_BEATS * BEAT)
             await self._lessor.silent(lease.granted)
 
-    def _hear(self, lease: _Lease, word: Word) -> None:
+    def _on_message(self, lease: _Lease, message: LeaseMessage) -> None:
         lease.scope.deadline = trio.current_time() + MISSED_BEATS * BEAT
-        if isinstance(word, Granted):
-            self._granted(lease, word)
-        elif isinstance(word, Ended):
-            self._metrics.ended[word.reason] += 1
+        if isinstance(message, Granted):
+            self._granted(lease, message)
+        elif isinstance(message, Ended):
+            self._metrics.ended[message.reason] += 1
             lease.scope.deadline = math.inf
 
     def _granted(self, lease: _Lease, granted: Granted) -> None:
         lease.granted = granted
-        if lease in self._wanted:
-            self._wanted.remove(lease)
+        if lease in self._pending:
+            self._pending.remove(lease)
         # A lease that was cancelled a moment ago may still be granted. A client that got it would lose it at once.
-        if lease.scope.cancel_called or self._line.open != "open" or self._line.waiting == 0:
+        if lease.scope.cancel_called or self._queue.open != "open" or self._queue.waiting == 0:
             lease.scope.cancel()
             return
         self._free.append(lease)
-        self._tell(self._line.resize(self._line.slots + 1, trio.current_time()))
+        self._apply(self._queue.resize(self._queue.slots + 1, trio.current_time()))
 
-    def _give_up(self, lease: _Lease) -> None:
+    def _forget(self, lease: _Lease) -> None:
         """Forget a lease that has ended, or that is not requested any more."""
-        for leases in (self._wanted, self._free):
+        for leases in (self._pending, self._free):
             if lease in leases:
                 leases.remove(lease)
         holder = next((sid for sid, held in self._held.items() if held is lease), None)
         if holder is not None:
             del self._held[holder]
-            self._tell(self._line.resize(self._line.slots - 1, trio.current_time()))
-            self._tell(self._line.release(holder, trio.current_time()))
+            self._apply(self._queue.resize(self._queue.slots - 1, trio.current_time()))
+            self._apply(self._queue.release(holder, trio.current_time()))
 
     # ---- clients ------------------------------------------------------------------------------------------------------
 
-    def _tell(self, changes: list[Change]) -> None:
+    def _apply(self, changes: list[Change]) -> None:
         for change in changes:
-            asking = self._askings.get(change.sid)
-            if asking is None:
+            request = self._requests.get(change.sid)
+            if request is None:
                 continue
             if change.kind == "moved":
-                asking.position, asking.total = change.position, change.total
+                request.position, request.total = change.position, change.total
             elif change.kind == "admitted":
-                self._place(asking)
+                self._place(request)
             else:
-                asking.refused = change.kind
-                asking.decided.set()
-            asking.changed.set()
+                request.refused = change.kind
+                request.decided.set()
+            request.changed.set()
 
-    def _place(self, asking: Asking) -> None:
-        lease = self._held[asking.sid] = self._free.pop(0)
-        granted, claims = lease.granted, asking.claims
+    def _place(self, request: PlaceRequest) -> None:
+        lease = self._held[request.sid] = self._free.pop(0)
+        granted, claims = lease.granted, request.claims
         assert granted is not None
         ticket = issue_ticket(
             granted.key, session=granted.session_id, expires=granted.claim_within, subject=claims.subject,
             max_session=claims.session_length,
         )  # fmt: skip
-        asking.place = Admitted(granted.url, ticket, granted.session_id, granted.claim_within)
-        asking.position = asking.total = 0
-        asking.decided.set()
-        self._metrics.allocation.add(trio.current_time() - asking.asked_at)
+        request.place = Admitted(granted.url, ticket, granted.session_id, granted.claim_within)
+        request.position = request.total = 0
+        request.decided.set()
+        self._metrics.allocation.add(trio.current_time() - request.asked_at)
         log.info("session %s is at %s", granted.session_id, granted.replica)
 
 

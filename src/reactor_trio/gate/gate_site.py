@@ -15,9 +15,9 @@ from reactor_trio.edge.access import Access, Denied, Grant, shown_token
 from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
 from reactor_trio.edge.tickets import issue_ticket
-from reactor_trio.gate.allocation import Allocation, Asking
+from reactor_trio.gate.allocation import Allocation, PlaceRequest
 from reactor_trio.gate.gate_metrics import GateMetrics
-from reactor_trio.gate.waiting_line import Waiting
+from reactor_trio.gate.waiting_line import WaitingClient
 from reactor_trio.protocol import Admitted, EndReason, close_code
 from reactor_trio.server.readiness import not_ready
 from reactor_trio.transport import BodyTaker, Conversation, MessageStream, Refused, Request, Response
@@ -116,7 +116,7 @@ class GateSite(AccessSite):
     async def admit(self, request: Request) -> Response | Conversation:
         """Let a client wait in the queue if it understands the gate's messages; else redirect it to a place at once."""
         if request.path == QUEUE_PATH or request.query.get("follow") == "1":
-            answer = self._let_in(request)
+            answer = self._check_client(request)
             return answer if isinstance(answer, Response) else partial(self._wait, request, answer)
         place = await self._place_at_once(request)
         if isinstance(place, Response):
@@ -124,7 +124,7 @@ class GateSite(AccessSite):
         query = {key: value for key, value in request.query.items() if key not in ("token", "follow")}
         return _redirect(f"{place.url}?{urlencode(query | {'token': place.ticket})}")
 
-    def _let_in(self, request: Request) -> Response | Grant:
+    def _check_client(self, request: Request) -> Response | Grant:
         """Return what the client may do, or the response that refuses it. This does not use up its ticket."""
         if (too_much := self.addresses.refusal(request)) is not None:
             return too_much
@@ -151,12 +151,12 @@ class GateSite(AccessSite):
                 await messages.aclose(close_code("no_room"), why_not)
                 return
             try:
-                asking = self._allocation.ask(grant.claims, self.addresses.of_request(request))
+                place_request = self._allocation.ask(grant.claims, self.addresses.of_request(request))
             except NoRoom as refused:
                 reason: EndReason = "draining" if refused.reason == "draining" else "no_room"
                 await messages.aclose(close_code(reason), reason)
                 return
-            waiting = Waiting(asking, messages)
+            waiting = WaitingClient(place_request, messages)
             try:
                 # A client in the queue has used up its ticket. A client that was refused before may come back with it.
                 with self._access.holding(grant):
@@ -166,36 +166,36 @@ class GateSite(AccessSite):
             except Denied as denied:
                 refusal = denied
             finally:
-                self._allocation.leave(asking, told=waiting.told)
+                self._allocation.leave(place_request, keep_lease=waiting.knows_place)
             self._deny(request, refusal)
             await messages.aclose(_DENIED, refusal.message)
 
     async def _place_at_once(self, request: Request) -> Response | Admitted:
         """Return a place for a client that does not wait, or the response that refuses it."""
-        grant = self._let_in(request)
+        grant = self._check_client(request)
         if isinstance(grant, Response):
             return grant
-        asking: Asking | None = None
-        told = False
+        place_request: PlaceRequest | None = None
+        keep_lease = False
         try:
             with self._access.holding(grant):  # a ticket is good for one place in the queue
                 if self._allocation.waiting:
                     return busy("other clients are waiting for a place; to wait with them, use the WebSocket /v1/queue")
-                asking = self._allocation.ask(grant.claims, self.addresses.of_request(request))
+                place_request = self._allocation.ask(grant.claims, self.addresses.of_request(request))
                 with trio.move_on_after(PATIENCE):
-                    await asking.decided.wait()
-                if asking.place is None:
+                    await place_request.decided.wait()
+                if place_request.place is None:
                     return busy("no place is free; to wait for one, use the WebSocket /v1/queue")
                 self._access.use(grant)  # last, so that a client that is refused keeps its ticket
-                told = True
-                return asking.place
+                keep_lease = True
+                return place_request.place
         except NoRoom:
             return busy("the queue is full")
         except Denied as denied:
             return self._deny(request, denied)
         finally:
-            if asking is not None:
-                self._allocation.leave(asking, told=told)
+            if place_request is not None:
+                self._allocation.leave(place_request, keep_lease=keep_lease)
 
 
 def _redirect(address: str) -> Response:

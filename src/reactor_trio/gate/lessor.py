@@ -32,7 +32,7 @@ class Granted(msgspec.Struct, frozen=True, tag="Granted"):
 
 
 #: A message of a lease.
-Word = Granted | Claimed | Beat | Ended
+LeaseMessage = Granted | Claimed | Beat | Ended
 
 
 class LeaseLost(Exception):
@@ -42,12 +42,12 @@ class LeaseLost(Exception):
 class Lessor(Protocol):
     """Grants leases at any server that has a free slot."""
 
-    async def lease(self, session_id: str, tell: Callable[[Word], None]) -> None:
+    async def lease(self, session_id: str, on_message: Callable[[LeaseMessage], None]) -> None:
         """Reserve a slot for a session of this id, waiting for a free one. Return when the slot is free again.
 
-        This method calls `tell` on the gate's loop with each message of the lease: `Granted`, then `Claimed`, `Beat` each
-        second, and last `Ended`. Cancelling it before `Claimed` gives the slot back; after `Claimed` the session goes on.
-        Raises LeaseLost.
+        This method calls `on_message` on the gate's loop with each message of the lease: `Granted`, then `Claimed`, `Beat`
+        each second, and last `Ended`. Cancelling it before `Claimed` gives the slot back; after `Claimed` the session goes
+        on. Raises LeaseLost.
         """
 
     async def silent(self, granted: Granted) -> None:

@@ -1,4 +1,4 @@
-"""`Waiting`: one client's WebSocket at the gate, while the client waits in the queue.
+"""`WaitingClient`: one client's WebSocket at the gate, while the client waits in the queue.
 
 Two tasks serve it:
 
@@ -13,28 +13,28 @@ from contextlib import suppress
 import trio
 
 from reactor_trio.errors import ProtocolError
-from reactor_trio.gate.allocation import Asking
+from reactor_trio.gate.allocation import PlaceRequest
 from reactor_trio.protocol import EndReason, NotFiniteError, ServerText, close_code, decode_client_text, encode_server_text
 from reactor_trio.transport import MessageStream, PeerGone
 
 #: If a place comes within this time in seconds, the client gets no message about its position.
-AT_ONCE = 0.1
+QUIET = 0.1
 #: The most messages that a client may send while it waits; more is a flood.
-MOST_SAID = 256
+MOST_MESSAGES = 256
 
 _TOO_EARLY = "this client waits for its place; commands are taken after the welcome"
 
 
-class Waiting:
+class WaitingClient:
     """Serves one waiting client at its WebSocket, from the handshake to the close.
 
     Attributes:
-        told: whether the client may know its place.
+        knows_place: whether the client may know its place.
     """
 
-    def __init__(self, asking: Asking, messages: MessageStream) -> None:
-        self.told = False
-        self._asking = asking
+    def __init__(self, request: PlaceRequest, messages: MessageStream) -> None:
+        self.knows_place = False
+        self._request = request
         self._messages = messages
         self._answers: list[ServerText] = []
         self._received = 0
@@ -49,7 +49,7 @@ class Waiting:
 
     @property
     def _floods(self) -> bool:
-        return self._received > MOST_SAID
+        return self._received > MOST_MESSAGES
 
     async def _receive(self, both: trio.CancelScope) -> None:
         try:
@@ -58,29 +58,29 @@ class Waiting:
                 self._received += 1
                 if isinstance(message, str) and not self._floods:
                     self._answers.append(_answer(message))
-                self._asking.changed.set()
+                self._request.changed.set()
         except PeerGone:
             both.cancel()
 
     async def _send(self) -> None:
-        asking = self._asking
-        with trio.move_on_after(AT_ONCE):
-            await asking.decided.wait()
+        request = self._request
+        with trio.move_on_after(QUIET):
+            await request.decided.wait()
         sent = 0, 0
-        while not asking.decided.is_set() and not self._floods:
+        while not request.decided.is_set() and not self._floods:
             if self._answers:
                 await self._send_text(self._answers.pop(0))
-            elif sent != (asking.position, asking.total):
-                sent = asking.position, asking.total
+            elif sent != (request.position, request.total):
+                sent = request.position, request.total
                 await self._send_text(ServerText("reactor.queued", {"position": sent[0], "total": sent[1]}))
             else:
-                await asking.changed.wait()
-        if asking.place is not None:
-            self.told = True
-            await self._send_text(ServerText("reactor.admitted", asking.place))
+                await request.changed.wait()
+        if request.place is not None:
+            self.knows_place = True
+            await self._send_text(ServerText("reactor.admitted", request.place))
             await self._messages.aclose(1000, "connect to the url in reactor.admitted")
         else:
-            reason: EndReason = "flood" if self._floods else asking.refused or "draining"
+            reason: EndReason = "flood" if self._floods else request.refused or "draining"
             await self._send_text(ServerText("reactor.bye", {"reason": reason}))
             await self._messages.aclose(close_code(reason), reason)
 

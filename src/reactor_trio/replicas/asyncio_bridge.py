@@ -15,26 +15,26 @@ import trio
 T = TypeVar("T")
 
 
-class Words(AsyncIterator[T]):
+class ThreadsafeQueue(AsyncIterator[T]):
     """A queue from any thread to the asyncio loop that runs now. It has no bound, since a lease has few messages."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[T] = asyncio.Queue()
 
-    def say(self, word: T) -> None:
-        """Append `word`, from any thread. If the loop is closed, `word` is dropped."""
+    def put(self, item: T) -> None:
+        """Append `item`, from any thread. If the loop is closed, `item` is dropped."""
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, word)
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
 
     async def __anext__(self) -> T:
         return await self._queue.get()
 
 
-async def hear_all(
-    loop: asyncio.AbstractEventLoop, stream: Callable[[], AsyncIterator[T]], tell: Callable[[T], None]
+async def run_stream(
+    loop: asyncio.AbstractEventLoop, stream: Callable[[], AsyncIterator[T]], on_item: Callable[[T], None]
 ) -> None:
-    """Run `stream()` on the asyncio `loop`, call `tell` on this Trio loop with each item, and return when the stream ends.
+    """Run `stream()` on the asyncio `loop`, call `on_item` on this Trio loop with each item, and return at the stream's end.
 
     Raises the stream's exception. When cancelled, it cancels the stream and waits for its end.
     """
@@ -43,7 +43,7 @@ async def hear_all(
 
     async def run() -> None:
         async for item in stream():
-            token.run_sync_soon(tell, item)
+            token.run_sync_soon(on_item, item)
 
     def start() -> None:
         tasks.append(loop.create_task(run()))

@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from reactor_trio.gate.serve_gate import Gate, serve_gate
-from reactor_trio.replicas.loopback import narrow
+from reactor_trio.replicas.loopback import listen_on_loopback
 from reactor_trio.replicas.node_address import listen, log_to_stderr
 from reactor_trio.replicas.options import manifest_of, parse_options
 from reactor_trio.replicas.removal_notice import wait_for_notice
@@ -33,11 +33,11 @@ class GateServer:
 
     async def __init__(self, values: Mapping[str, Any], schema: dict[str, Any], replicas: Any) -> None:  # type: ignore[misc]
         log_to_stderr()
-        narrow()
+        listen_on_loopback()
         options = parse_options(values)
         settings = manifest_of(options, port=options.gate_port, host=options.gate_host).settings
         lessor = ServeLessor(replicas, asyncio.get_running_loop())
-        self._expected = True  # an error before the gate serves is raised here, and must not end the process
+        self._end_expected = True  # an error before the gate serves is raised here, and must not end the process
         self._queue = settings.queue
         self._drain = trio.Event()
         started: Future[Gate] = Future()
@@ -54,7 +54,7 @@ class GateServer:
                     )
                 )  # fmt: skip
                 self._token = trio.lowlevel.current_trio_token()
-                self._expected = False
+                self._end_expected = False
                 started.set_result(gate)
                 await self._drain.wait()
                 nursery.cancel_scope.deadline = trio.current_time() + 2 * settings.drain_grace
@@ -67,7 +67,7 @@ class GateServer:
                 ended = error
                 if not started.done():
                     started.set_exception(error)
-            if not self._expected:
+            if not self._end_expected:
                 end_process(f"the gate has ended: {ended!r}")
 
         threading.Thread(target=run, name="reactor-gate", daemon=True).start()
@@ -80,7 +80,7 @@ class GateServer:
 
     async def _drain_on_notice(self) -> None:
         await wait_for_notice()
-        self._expected = True
+        self._end_expected = True
         self._token.run_sync_soon(self._drain.set)
 
     def address(self) -> tuple[str, int]:

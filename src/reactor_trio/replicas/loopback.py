@@ -1,8 +1,8 @@
-"""`narrow`: keeps Serve's internal port on loopback when Ray serves one machine only.
+"""`listen_on_loopback`: keeps Serve's internal port on loopback when Ray serves one machine only.
 
 Ray's own servers listen on loopback if the node's address is a loopback address, as `cluster.LOCAL` makes it. Serve opens
 one more port in each replica, for gRPC calls between deployments, which this package does not use. That port always listens
-on all interfaces. `narrow` moves it to loopback, in the process that calls `narrow`. The function that it replaces is
+on all interfaces. `listen_on_loopback` moves it to loopback, in the process that calls it. The function that it replaces is
 private to Ray; only this module touches it.
 """
 
@@ -15,7 +15,7 @@ import ray
 from reactor_trio.edge.address_limits import is_loopback
 
 
-def narrow() -> None:
+def listen_on_loopback() -> None:
     """Move Serve's port to loopback if the node's address is on loopback. Call this before Serve opens the port."""
     address = str(ray.util.get_node_ip_address())
     if not is_loopback(address):

@@ -21,7 +21,7 @@ log = logging.getLogger("reactor_trio.replicas")
 
 
 async def end_if_stopped(name: str) -> AsyncIterator[str]:
-    """Kill the process `name` (`place.own_name`), on its node, if it is stopped, and yield the result. Never raises."""
+    """Kill the process `name` (`own_name`), on its node, if it is stopped, and yield the result. Never raises."""
     process, node = parse_name(name)
     task = ray.remote(num_cpus=0)(_end_if_stopped)
     strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=False)

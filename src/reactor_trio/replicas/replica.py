@@ -24,6 +24,7 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Refused
+from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.gate.lessor import Granted, LeaseMessage
 from reactor_trio.replicas.asyncio_bridge import ThreadsafeQueue
 from reactor_trio.replicas.loopback import listen_on_loopback
@@ -51,34 +52,34 @@ class Replica:
 
     async def __init__(self, values: Mapping[str, Any]) -> None:  # type: ignore[misc]
         log_to_stderr()
-        narrow()
+        listen_on_loopback()
         options = parse_options(values)
         manifest = manifest_of(options)
         settings, self._key = leased(manifest.settings)
         self._address = own_address(options.host)
-        self._claim_within = settings.claim_within
-        manifest = dataclasses.replace(manifest, settings=replace(settings, hosts=(*settings.hosts, self._address)))
+        manifest, self._key = _leased(manifest_of(options), self._address)
+        self._claim_within = manifest.settings.claim_within
         self._end_expected = True  # an error before the server serves is raised here, and must not end the process
-        watchdog = Watchdog(min(settings.watchdog or WATCHDOG, WATCHDOG))
+        watchdog = Watchdog(min(manifest.settings.watchdog or WATCHDOG, WATCHDOG))
         self._host = RuntimeHost(manifest, listeners=[_listen(options)], ended=self._server_ended, beside=[watchdog.run])
         await asyncio.to_thread(self._host.start)
-        self._expected = False
+        self._end_expected = False
         self._notice = asyncio.create_task(self._drain_on_notice())
 
     async def lease(self, session_id: str) -> AsyncIterator[bytes]:
-        """Reserve a slot and yield its lease's messages as JSON (`gate.lessor.Word`), until the slot is free again."""
-        words: Words[Word | Unavailable] = Words()
-        self._host.post(self._open, session_id, words.say)
+        """Reserve a slot and yield its lease's messages (`gate.lessor.LeaseMessage`) as JSON, until the slot is free."""
+        messages: ThreadsafeQueue[LeaseMessage | Unavailable] = ThreadsafeQueue()
+        self._host.post(self._open, session_id, messages.put)
         claimed = False
         try:
-            async for word in words:
-                claimed = claimed or isinstance(word, Claimed)
-                yield _encode(word)
-                if isinstance(word, Ended | Unavailable):
+            async for message in messages:
+                claimed = claimed or isinstance(message, Claimed)
+                yield _encode(message)
+                if isinstance(message, Ended | Unavailable):
                     return
         except (asyncio.CancelledError, GeneratorExit):
             if not claimed:
-                self._host.post(lambda: self._host.serving.runtime.leases.cancel(session_id))
+                self._host.post(self._cancel, session_id)
             async for message in messages:
                 if isinstance(message, Ended | Unavailable):
                     break
@@ -86,14 +87,17 @@ class Replica:
 
     # ---- on the server's loop ------------------------------------------------------------------------------------------
 
-    def _open(self, session_id: str, say: Any) -> None:
+    def _open(self, session_id: str, put: Any) -> None:
         try:
-            self._host.serving.runtime.leases.open(session_id, say)
+            self._host.serving.runtime.leases.open(session_id, put)
         except Refused as refused:
-            say(Unavailable(refused.reason))
+            put(Unavailable(refused.reason))
         else:
             url = self._host.serving.session_url(self._address)
-            say(Granted(session_id, url, self._key, self._claim_within, own_name()))
+            put(Granted(session_id, url, self._key, self._claim_within, own_name()))
+
+    def _cancel(self, session_id: str) -> None:
+        self._host.serving.runtime.leases.cancel(session_id)
 
     def _server_ended(self, error: BaseException | None) -> None:
         if not self._end_expected:
@@ -107,12 +111,12 @@ class Replica:
         Serve's own count does not suffice: when a gate is lost, Serve stops counting its calls although the sessions go on.
         """
         if hasattr(self, "_host"):
-            self._expected = True
+            self._end_expected = True
             await asyncio.to_thread(self._host.stop)
 
     async def _drain_on_notice(self) -> None:
         await wait_for_notice()
-        self._expected = True
+        self._end_expected = True
         with suppress(trio.RunFinishedError):
             self._host.drain()
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from reactor_trio.gate.lessor import Granted, LeaseLost, Word
-from reactor_trio.replicas.asyncio_bridge import hear_all
+from reactor_trio.gate.lessor import Granted, LeaseLost, LeaseMessage
+from reactor_trio.replicas.asyncio_bridge import run_stream
 from reactor_trio.replicas.node_helper import end_if_stopped
 from reactor_trio.replicas.replica import Unavailable
 from reactor_trio.server.leases import Beat, Claimed, Ended
 
-_words = msgspec.json.Decoder(Granted | Claimed | Beat | Ended | Unavailable)
+_messages = msgspec.json.Decoder(Granted | Claimed | Beat | Ended | Unavailable)
 
 
 class ServeLessor:
@@ -29,19 +29,19 @@ class ServeLessor:
         self._replicas = handle.options(stream=True)
         self._loop = loop
 
-    async def lease(self, session_id: str, tell: Callable[[Word], None]) -> None:
+    async def lease(self, session_id: str, on_message: Callable[[LeaseMessage], None]) -> None:
         """Get a lease by one streaming call."""
         ended = False
 
-        def hear(data: bytes) -> None:
+        def decode(data: bytes) -> None:
             nonlocal ended
-            word = _words.decode(data)
-            if not isinstance(word, Unavailable):
-                ended = isinstance(word, Ended)
-                tell(word)
+            message = _messages.decode(data)
+            if not isinstance(message, Unavailable):
+                ended = isinstance(message, Ended)
+                on_message(message)
 
         try:
-            await hear_all(self._loop, lambda: self._call(session_id), hear)
+            await run_stream(self._loop, lambda: self._call(session_id), decode)
         except Exception as error:  # Ray's error: the replica died, or none can be started
             raise LeaseLost(_first_line(error)) from None
         if not ended:
@@ -49,7 +49,7 @@ class ServeLessor:
 
     async def silent(self, granted: Granted) -> None:
         """Kill the replica's process if it is stopped."""
-        await hear_all(self._loop, lambda: end_if_stopped(granted.replica), lambda _: None)
+        await run_stream(self._loop, lambda: end_if_stopped(granted.replica), lambda _: None)
 
     async def _call(self, session_id: str) -> AsyncIterator[bytes]:
         response = self._replicas.lease.remote(session_id)

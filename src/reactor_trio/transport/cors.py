@@ -15,7 +15,7 @@ from reactor_trio.transport.site import Request, Response
 _MAX_AGE = 600
 
 
-def sharing_headers(origin: str | None) -> Mapping[str, str]:
+def cors_headers(origin: str | None) -> Mapping[str, str]:
     """Return the headers that let pages of `origin` read a response; none for None."""
     return {} if origin is None else {"access-control-allow-origin": origin, "vary": "Origin"}
 

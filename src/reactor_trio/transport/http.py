@@ -36,7 +36,7 @@ import h11
 import trio
 from msgspec.structs import replace
 
-from reactor_trio.transport.cors import is_preflight, preflight_answer, sharing_headers
+from reactor_trio.transport.cors import cors_headers, is_preflight, preflight_answer
 from reactor_trio.transport.peer_limits import Limits
 from reactor_trio.transport.site import BodyTaker, Conversation, Refused, Request, Response, Site
 from reactor_trio.transport.upgrade import (
@@ -125,7 +125,7 @@ class _Connection:
         self._kept_alive = False  # the first request of a connection is answered even while the server stops
         self._methods = methods
         self._head_only = False
-        self._sharing: Mapping[str, str] = {}
+        self._cors: Mapping[str, str] = {}
         self._linger = _LINGER
         self.complete_by = math.inf
         # h11 raises if its buffer is longer than this and holds no whole head, and `_event` never reads beyond it. So a head
@@ -174,13 +174,13 @@ class _Connection:
 
     async def _serve_one(self) -> tuple[Handshake, Conversation] | None:
         """Receive and answer one request. A WebSocket handshake is not answered but returned, with its conversation."""
-        self._head_only, self._sharing, self._linger = False, {}, _LINGER
+        self._head_only, self._cors, self._linger = False, {}, _LINGER
         try:
             with trio.CancelScope(deadline=self.complete_by) as patience:
                 request, taker = await self._receive_request()
             if patience.cancelled_caught:
                 raise Refused.because(408, f"the request was not complete after {self._limits.handshake:g} s")
-            with self._bugs_answered(request):
+            with self._errors_answered(request):
                 if taker is None:
                     answer = await self._decide(request)
                 else:
@@ -197,7 +197,7 @@ class _Connection:
         return None
 
     async def _decide(self, request: Request) -> Response | tuple[Handshake, Conversation]:
-        if self._sharing and is_preflight(request):
+        if self._cors and is_preflight(request):
             return preflight_answer()
         if not wants_websocket(request):
             if request.path in self._site.websockets and request.method == "GET":
@@ -217,7 +217,7 @@ class _Connection:
             raise Refused.because(403, f"a page of {', '.join(origins) or 'no origin'} may not {what}")
 
     @contextmanager
-    def _bugs_answered(self, request: Request) -> Iterator[None]:
+    def _errors_answered(self, request: Request) -> Iterator[None]:
         try:
             yield
         except (Refused, trio.BrokenResourceError, trio.ClosedResourceError):
@@ -239,14 +239,14 @@ class _Connection:
                 421, f"this server does not answer for the host {request.host}; if it is this server's own, start it with "
                 f"--allow-host {name}, or list it in runtime.hosts",
             )  # fmt: skip
-        self._sharing = sharing_headers(self._site.shared_with(request))
-        if not (self._sharing and is_preflight(request)):
+        self._cors = cors_headers(self._site.shared_with(request))
+        if not (self._cors and is_preflight(request)):
             if request.method not in self._methods:
                 raise Refused.because(405, f"{request.method} is not allowed", {"allow": ", ".join(self._methods)})
             if has_body:
                 self._linger = _LINGER_BODY
                 self._check_origin(request, "send this")
-                with self._bugs_answered(request):
+                with self._errors_answered(request):
                     if (taker := self._site.take_body(request)) is not None:
                         return request, taker
         body = await self._receive_body(request)
@@ -316,7 +316,7 @@ class _Connection:
             "content-type": response.content_type,
             "content-length": str(len(response.body)),
             **STANDARD_HEADERS,
-            **self._sharing,
+            **self._cors,
             **response.headers,
         }
         if not keep_alive:

@@ -60,7 +60,7 @@ class PatientListener(trio.abc.Listener[trio.SocketStream]):
                 seconds = trio.current_time() - self._exhausted_since
                 self._exhausted_since = None
                 logger.info("connections are accepted again after %.1f s", seconds)
-            if _is_over(stream.socket.fileno()):
+            if _has_ended(stream.socket.fileno()):
                 stream.socket.close()
             else:
                 return stream
@@ -70,7 +70,7 @@ class PatientListener(trio.abc.Listener[trio.SocketStream]):
         await self._listener.aclose()
 
 
-def _is_over(descriptor: int) -> bool:
+def _has_ended(descriptor: int) -> bool:
     """Return whether the peer has reset this TCP connection, or ended its side without having sent a byte."""
     poll = select.poll()
     poll.register(descriptor, _HALF_CLOSED)

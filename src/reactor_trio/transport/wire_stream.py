@@ -105,7 +105,7 @@ class WireStream(trio.abc.Stream):
         lock, it has written nothing. If it is cancelled later, it tears the stream.
         """
         views = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
-        await self._have_turn()
+        await self._acquire_lock()
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
             if self.torn is not None:
@@ -131,7 +131,7 @@ class WireStream(trio.abc.Stream):
         finally:
             self._lock.release()
 
-    async def _have_turn(self) -> None:
+    async def _acquire_lock(self) -> None:
         """Take the lock, without a turn of the loop if it is free."""
         try:
             self._lock.acquire_nowait()
@@ -191,7 +191,7 @@ class WireStream(trio.abc.Stream):
             await self.abandon()
 
     async def _end_side(self) -> None:
-        await self._have_turn()
+        await self._acquire_lock()
         try:
             if self._socket is not None:
                 self._socket.shutdown(socket.SHUT_WR)
