@@ -3,7 +3,7 @@ import pytest
 from reactor_trio.admission import Journal
 
 
-def test_phases_are_numbered_and_can_be_read_on() -> None:
+def test_phases_are_numbered_and_read_in_parts() -> None:
     journal = Journal(1.0)
     assert journal.enter("ready", 2.0)
     assert not journal.enter("ready", 3.0)
@@ -12,7 +12,7 @@ def test_phases_are_numbered_and_can_be_read_on() -> None:
     assert (journal.phase, journal.reason) == ("draining", "SIGTERM")
 
 
-def test_there_is_no_way_back() -> None:
+def test_a_phase_never_goes_back() -> None:
     journal = Journal(0.0)
     journal.enter("failed", 1.0, "load() raised")
     with pytest.raises(ValueError, match="cannot go from failed to ready"):

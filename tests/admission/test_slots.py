@@ -1,4 +1,4 @@
-"""Slots and queue: examples, and every order of calls that hypothesis can think of."""
+"""Slots and queue: examples, and orders of calls that hypothesis makes up."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_slot_counts_from_its_reservation() -> None:
     assert admission.reserve("b", 0)[0].kind == "moved"  # not yet claimed, and still not free
 
 
-def test_who_leaves_the_queue_moves_those_behind() -> None:
+def test_a_client_that_leaves_the_queue_moves_the_others() -> None:
     admission = opened()
     for sid in "abc":
         admission.reserve(sid, 0)
@@ -53,7 +53,7 @@ def test_an_unclaimed_reservation_runs_out() -> None:
         admission.claim("a", 10)
 
 
-def test_nobody_enters_before_the_doors_open_or_while_draining() -> None:
+def test_no_client_is_admitted_before_the_doors_open_or_during_a_drain() -> None:
     admission = Admission(1, 2)
     assert admission.room() == "not_ready"
     with pytest.raises(Refused):
@@ -73,7 +73,7 @@ def test_without_a_queue_the_second_is_refused() -> None:
     assert admission.room() == "full"
 
 
-def test_who_takes_over_comes_next_and_needs_no_room_in_the_queue() -> None:
+def test_a_takeover_comes_next_and_needs_no_room_in_the_queue() -> None:
     admission = opened(queue=1)
     admission.reserve("a", 0)
     admission.claim("a", 0)
@@ -91,7 +91,7 @@ def test_who_takes_over_comes_next_and_needs_no_room_in_the_queue() -> None:
 
 
 class AdmissionMachine(RuleBasedStateMachine):
-    """Against the plainest model of it: a list in order of arrival."""
+    """Compared with a plain model: a list in order of arrival."""
 
     sids = Bundle("sids")
 

@@ -1,4 +1,4 @@
-"""Places at several servers: in order, counted once, given back whatever happens; in virtual time."""
+"""Places at several servers, in virtual time: in order, each counted once, and given back after every end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_a_place_comes_at_once_and_is_good_for_one_session(autojump_clock)
         assert (gate.allocation.places, gate.free()) == (0, [1, 1])
 
 
-async def test_who_waits_is_told_each_change_and_is_let_in_in_order(autojump_clock):
+async def test_waiting_clients_get_each_change_of_position_and_places_in_order(autojump_clock):
     async with open_gate(replicas=2) as gate:
         first = [await (await gate.call()).until("reactor.admitted") for _ in range(2)]
         assert {place_of(place)[0] for place in first} == {0, 1}
@@ -62,7 +62,7 @@ async def test_who_waits_is_told_each_change_and_is_let_in_in_order(autojump_clo
         assert callers[3].heard[-1][0] == pytest.approx(20, abs=0.1)
 
 
-async def test_who_leaves_the_line_needs_no_lease(autojump_clock):
+async def test_a_client_that_leaves_the_queue_needs_no_lease(autojump_clock):
     async with open_gate() as gate:
         await (await gate.call()).until("reactor.admitted")
         leaving, staying = await gate.call(), await gate.call()
@@ -74,7 +74,7 @@ async def test_who_leaves_the_line_needs_no_lease(autojump_clock):
         await staying.until("reactor.admitted")
 
 
-async def test_a_place_for_who_left_as_it_came_is_the_next_one_s(autojump_clock):
+async def test_the_place_of_a_client_that_leaves_at_once_goes_to_the_next(autojump_clock):
     async with open_gate(claim_within=10) as gate:
         asking = gate.allocation.ask(gate.site._access.check(None).claims)
         await asking.decided.wait()
@@ -84,7 +84,7 @@ async def test_a_place_for_who_left_as_it_came_is_the_next_one_s(autojump_clock)
         assert (gate.free(), gate.allocation.places) == ([1], 0)
 
 
-async def test_without_waiting_there_is_a_place_or_an_answer(autojump_clock):
+async def test_a_client_that_does_not_wait_gets_a_place_or_a_refusal(autojump_clock):
     async with open_gate() as gate:
         status, headers, body = await gate.http("POST", "/v1/sessions")
         assert (status, headers["content-type"]) == (201, "application/json")
@@ -101,7 +101,7 @@ async def test_without_waiting_there_is_a_place_or_an_answer(autojump_clock):
             assert gate.allocation.waiting == 1
 
 
-async def test_a_client_that_knows_nothing_of_gates_is_sent_to_its_replica(autojump_clock):
+async def test_a_client_that_does_not_know_gates_is_redirected_to_its_replica(autojump_clock):
     async with open_gate() as gate:
         status, headers, _ = await gate.upgrade("/ws?video=raw&token=mine&after=3")
         assert status == 307
@@ -124,7 +124,7 @@ async def test_what_is_refused(autojump_clock, path, status, words):
         assert gate.replicas.asked == 0
 
 
-async def test_the_line_has_an_end(autojump_clock):
+async def test_the_queue_is_bounded(autojump_clock):
     async with open_gate(most=2) as gate:
         await (await gate.call()).until("reactor.admitted")
         callers = [await gate.call() for _ in range(3)]
@@ -183,7 +183,7 @@ async def test_a_ticket_that_is_refused_is_good_for_the_retry(autojump_clock):
         assert (await gate.http("POST", "/v1/sessions", **bearer))[0] == 401  # and good once
 
 
-async def test_of_two_that_show_one_ticket_at_once_one_gets_a_place(autojump_clock):
+async def test_one_of_two_clients_with_the_same_ticket_gets_a_place(autojump_clock):
     async with open_gate(replicas=2, settings=Settings(auth=AuthSettings(None, None, (KEY,)))) as gate:
         ticket, ends = issue_ticket(KEY), []
 
@@ -203,7 +203,7 @@ async def test_of_two_that_show_one_ticket_at_once_one_gets_a_place(autojump_clo
         assert gate.allocation.places == 1
 
 
-async def test_a_lease_that_comes_when_it_was_given_up_is_nobodys_place(autojump_clock):
+async def test_a_lease_that_is_granted_after_its_cancellation_is_given_to_no_client(autojump_clock):
     words = []
 
     class Lessor:
@@ -230,7 +230,7 @@ async def test_a_lease_that_comes_when_it_was_given_up_is_nobodys_place(autojump
         nursery.cancel_scope.cancel()
 
 
-async def test_one_ticket_stands_in_line_once(autojump_clock):
+async def test_a_ticket_is_good_for_one_place_in_the_queue(autojump_clock):
     settings = Settings(auth=AuthSettings("the-token-of-controllers", None, (KEY,)))
     bearer = {"authorization": f"Bearer {(ticket := issue_ticket(KEY))}"}
     async with open_gate(settings=settings) as gate:
@@ -252,7 +252,7 @@ async def test_one_ticket_stands_in_line_once(autojump_clock):
             await (await gate.call(token=ticket)).until("reactor.queued")
 
 
-async def test_as_many_of_an_address_stand_in_line_as_may(autojump_clock, monkeypatch):
+async def test_waiting_clients_of_one_address_are_bounded(autojump_clock, monkeypatch):
     async with open_gate(settings=Settings(limits=LimitSettings(waiting_per_address=2))) as gate:
         monkeypatch.setattr(gate.site.addresses, "of_request", lambda request: request.query.get("from"))
         await (await gate.call("/v1/queue?from=ONE")).until("reactor.admitted")
@@ -297,7 +297,7 @@ async def test_who_has_the_token_ends_a_session_by_way_of_the_gate(autojump_cloc
         assert (await gate.http("DELETE", path, **may))[0] == 404
 
 
-async def test_who_does_not_want_its_place_gives_it_back_with_its_ticket(autojump_clock):
+async def test_a_client_gives_its_place_back_with_its_ticket(autojump_clock):
     async with open_gate(replicas=2) as gate:
         mine, others = [decoded((await gate.http("POST", "/v1/sessions"))[2]) for _ in range(2)]
         (at, ticket), path = place_of(mine), f"/v1/sessions/{mine['session_id']}"
@@ -315,7 +315,7 @@ async def test_who_does_not_want_its_place_gives_it_back_with_its_ticket(autojum
         assert (status, b"set runtime.auth.token" in why) == (403, True)
 
 
-async def test_a_lease_that_fails_is_asked_for_again(autojump_clock):
+async def test_a_lease_that_fails_is_requested_again(autojump_clock):
     async with open_gate() as gate:
         gate.replicas.failures = [LeaseLost("no") for _ in range(4)]
         caller = await gate.call()
@@ -340,7 +340,7 @@ async def test_a_dead_replica_frees_its_places_for_others(autojump_clock):
         assert b"reactor_leases_lost_total 1.0" in gate.metrics.exposition()
 
 
-async def test_a_silent_replica_counts_as_lost_and_is_looked_after(autojump_clock):
+async def test_a_silent_replica_counts_as_lost_and_is_checked(autojump_clock):
     async with open_gate(replicas=1) as gate:
         at, ticket = place_of(await (await gate.call()).until("reactor.admitted"))
         async with gate.servers[at].connect(token=ticket) as client:
@@ -365,7 +365,7 @@ async def test_the_session_does_not_need_the_gate(autojump_clock):
             assert gate.free() == [0]
 
 
-async def test_a_drain_sends_away_who_waits(autojump_clock):
+async def test_a_drain_refuses_waiting_clients(autojump_clock):
     async with open_gate() as gate:
         await (await gate.call()).until("reactor.admitted")
         waiting = await gate.call()
@@ -379,7 +379,7 @@ async def test_a_drain_sends_away_who_waits(autojump_clock):
         assert (await gate.http("GET", "/ready"))[0] == 503
 
 
-async def test_who_speaks_too_early_is_told_and_a_flood_ends_it(autojump_clock):
+async def test_commands_of_a_waiting_client_get_an_error_and_a_flood_ends_it(autojump_clock):
     async with open_gate() as gate:
         await (await gate.call()).until("reactor.admitted")
         early = await gate.call()
@@ -399,7 +399,7 @@ async def test_who_speaks_too_early_is_told_and_a_flood_ends_it(autojump_clock):
         assert gate.allocation.waiting == 0
 
 
-async def test_what_it_answers(autojump_clock):
+async def test_the_routes_of_a_gate(autojump_clock):
     async with open_gate() as gate:
         health = decoded((await gate.http("GET", "/health"))[2])
         assert (health["status"], health["sessions"], health["waiting"]) == ("ok", 0, 0)

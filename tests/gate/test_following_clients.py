@@ -1,4 +1,4 @@
-"""The Python client at the gate: as at a server by itself, with more room."""
+"""The Python client at the gate works as at a single server, with more slots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GATE = "ws://localhost:8080"
 
 
 async def test_three_clients_of_two_replicas(autojump_clock, monkeypatch):
-    """Two have a place at once, the third when the first of them has left; each gets its pictures from where it was sent."""
+    """Two get a place at once, the third when the first has left. Each gets its pictures from its replica."""
     queued, admitted = [], []
 
     async with open_gate(2) as gate:

@@ -1,4 +1,4 @@
-"""By which names a gate may be called; `tests/edge/test_host_names.py` says the same of a server."""
+"""The host names for which a gate answers; `tests/edge/test_host_names.py` has those of a server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.gate_kit import open_gate
 from reactor_trio.configuration.settings import Settings
 
 
-async def test_a_gate_at_all_addresses_is_called_by_this_machines_name(autojump_clock, monkeypatch):
+async def test_a_gate_at_all_addresses_answers_for_this_machines_name(autojump_clock, monkeypatch):
     monkeypatch.setattr(socket, "gethostname", lambda: "GPU-Box")
     async with open_gate(settings=Settings(host="0.0.0.0")) as gate:
         assert gate.site.hosts_allowed("gpu-box")

@@ -1,4 +1,4 @@
-"""One application of two replicas on a Ray of its own, for all tests here; and what needs no Ray."""
+"""Fixtures: one application of two replicas on a Ray of its own, for all tests here; and an asyncio loop."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ with warnings.catch_warnings():  # Ray's own, about pydantic; an import starts n
 
 @pytest.fixture(scope="session")
 def shared_application() -> Iterator[Application]:
-    """To start Ray takes longer than most of what is tested with it."""
+    """One application for all tests: starting Ray takes longer than most tests."""
     with running(replicas=2, max_session=PATIENCE) as application:
         yield application
 
 
 @pytest.fixture
 async def application(shared_application: Application) -> Application:
-    """Whole again after whatever the test before did to it."""
+    """The application, when both replicas serve again after the test before."""
     await shared_application.whole(replicas=2)
     return shared_application
 
 
 @pytest.fixture
 def asyncio_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """One that runs on a thread of its own, as Ray's does."""
+    """A loop that runs on a thread of its own, as Ray's does."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="asyncio")
     thread.start()

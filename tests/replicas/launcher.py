@@ -1,4 +1,4 @@
-"""An application of replicas that a test commands on standard input: one word a line, answered by a line.
+"""An application of replicas that a test commands on standard input: one command a line, answered by a line.
 
     python launcher.py OPTIONS    OPTIONS: JSON of `replicas.options.Options`
     update {...}                  deploy again with these options changed

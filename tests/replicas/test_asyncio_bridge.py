@@ -1,4 +1,4 @@
-"""Between an asyncio loop on one thread and Trio on another: order, errors, ends and cancellation cross."""
+"""Streams between an asyncio loop on one thread and Trio on another: order, errors, ends and cancellation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def heard(loop: Loop, stream: Callable[[], AsyncIterator[int]], items: lis
         await run_stream(loop, stream, tell)
 
 
-async def test_a_stream_is_heard_in_order_to_its_end(asyncio_loop: Loop) -> None:
+async def test_a_stream_crosses_in_order_to_its_end(asyncio_loop: Loop) -> None:
     async def stream() -> AsyncIterator[int]:
         assert asyncio.get_running_loop() is asyncio_loop
         for number in range(1000):
@@ -40,7 +40,7 @@ async def test_a_stream_is_heard_in_order_to_its_end(asyncio_loop: Loop) -> None
     assert items == [*range(1000)]
 
 
-async def test_a_stream_that_ends_at_once_says_nothing(asyncio_loop: Loop) -> None:
+async def test_a_stream_that_ends_at_once_has_no_items(asyncio_loop: Loop) -> None:
     async def stream() -> AsyncIterator[int]:
         for number in ():
             yield number
@@ -50,7 +50,7 @@ async def test_a_stream_that_ends_at_once_says_nothing(asyncio_loop: Loop) -> No
     assert items == []
 
 
-async def test_an_error_of_the_stream_comes_out_after_what_it_said(asyncio_loop: Loop) -> None:
+async def test_an_error_of_the_stream_is_raised_after_its_items(asyncio_loop: Loop) -> None:
     async def stream() -> AsyncIterator[int]:
         yield 1
         yield 2
@@ -70,7 +70,7 @@ async def test_a_stream_that_cannot_begin_is_an_error_too(asyncio_loop: Loop) ->
         await heard(asyncio_loop, stream, [])
 
 
-async def test_a_task_that_asyncio_cancels_is_an_error_and_no_cancellation_of_trios(asyncio_loop: Loop) -> None:
+async def test_a_cancellation_by_asyncio_is_an_error_and_no_cancellation_of_trio(asyncio_loop: Loop) -> None:
     async def stream() -> AsyncIterator[int]:
         yield 1
         raise asyncio.CancelledError
@@ -81,7 +81,7 @@ async def test_a_task_that_asyncio_cancels_is_an_error_and_no_cancellation_of_tr
     assert items == [1]
 
 
-async def test_cancelled_it_cancels_the_stream_and_waits_for_its_end(asyncio_loop: Loop) -> None:
+async def test_a_cancellation_cancels_the_stream_and_waits_for_its_end(asyncio_loop: Loop) -> None:
     steps: list[str] = []
 
     async def stream() -> AsyncIterator[int]:
@@ -108,7 +108,7 @@ async def test_cancelled_it_cancels_the_stream_and_waits_for_its_end(asyncio_loo
     assert (items, steps) == ([1, 2], ["cancelled", "over"])
 
 
-async def test_cancelled_before_the_stream_has_begun_none_is_left(asyncio_loop: Loop) -> None:
+async def test_a_cancellation_before_the_stream_begins_leaves_no_stream(asyncio_loop: Loop) -> None:
     async def stream() -> AsyncIterator[int]:
         yield 1
         await asyncio.Event().wait()
@@ -132,7 +132,7 @@ async def test_an_error_while_the_stream_is_cancelled_does_not_hide_the_cancella
     assert scope.cancelled_caught
 
 
-def test_words_of_another_thread_arrive_in_order() -> None:
+def test_items_of_another_thread_arrive_in_order() -> None:
     async def main() -> list[int]:
         messages: ThreadsafeQueue[int] = ThreadsafeQueue()
 
@@ -149,15 +149,15 @@ def test_words_of_another_thread_arrive_in_order() -> None:
     assert asyncio.run(main()) == [*range(1000)]
 
 
-def test_what_is_said_when_the_loop_is_gone_is_heard_by_nobody() -> None:
+def test_items_for_a_closed_loop_are_dropped() -> None:
     async def main() -> ThreadsafeQueue[int]:
         return ThreadsafeQueue()
 
     asyncio.run(main()).put(1)
 
 
-async def test_words_cross_into_trio_and_back(asyncio_loop: Loop) -> None:
-    """As in a replica and its gate: said on a Trio loop, carried by asyncio, heard on a Trio loop."""
+async def test_items_cross_from_trio_to_trio(asyncio_loop: Loop) -> None:
+    """As between a replica and its gate: put on a Trio loop, carried by asyncio, received on a Trio loop."""
     made: list[ThreadsafeQueue[int]] = []
     ready = trio.Event()
     token = trio.lowlevel.current_trio_token()

@@ -1,4 +1,4 @@
-"""Draining, an update, fewer and more replicas: sessions end by themselves, or are told in time."""
+"""A drain, an update, fewer and more replicas: sessions end in their own time, or get `reactor.ending` in time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def changed(application: Application, **options: object) -> None:
 
 
 @pytest.mark.soak
-async def test_an_update_lets_sessions_end_and_gives_newcomers_the_new_version(application: Application) -> None:
+async def test_an_update_lets_sessions_end_and_gives_new_clients_the_new_version(application: Application) -> None:
     async with trio.open_nursery() as nursery:
         async with application.client() as client:
             before = await version_of(client)
@@ -63,7 +63,7 @@ async def test_an_update_lets_sessions_end_and_gives_newcomers_the_new_version(a
 
 
 @pytest.mark.soak
-async def test_replicas_follow_the_sessions_and_nobody_is_cut_off(application: Application) -> None:
+async def test_the_number_of_replicas_follows_the_sessions_and_no_session_is_cut_off(application: Application) -> None:
     scaling = {"min": 1, "max": 2, "target": 1.0, "upscale_delay": 0.5, "downscale_delay": 1.0}
     await changed(application, autoscaling=scaling)
     try:
@@ -154,7 +154,7 @@ async def until_all_gone(processes: list[int], besides: tuple[str, ...]) -> None
 
 
 @pytest.mark.soak
-def test_on_a_cluster_that_runs_already() -> None:
+def test_joining_a_running_cluster() -> None:
     port, head = free_port(), free_port()
     environment = os.environ | {
         "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "t" * 64, "RAY_USAGE_STATS_ENABLED": "0",
@@ -196,8 +196,8 @@ async def play_and_stop(application: Application, process: subprocess.Popen[str]
     await until(taken_down)
 
 
-def test_where_no_cluster_is() -> None:
-    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(REPLICAS / "model"), "--replicas", "2"]
+def test_an_address_without_a_cluster() -> None:
+    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(HERE / "model"), "--replicas", "2"]
     command += ["--port", "0", "--ray-address", f"127.0.0.1:{free_port()}"]
     told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert told.returncode == 70

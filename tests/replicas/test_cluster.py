@@ -1,4 +1,4 @@
-"""What a cluster of this machine's own is started with; Ray itself is not."""
+"""The options with which Ray is started on this machine. Ray itself is not started."""
 
 from __future__ import annotations
 

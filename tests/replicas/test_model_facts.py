@@ -1,4 +1,4 @@
-"""What the application knows of a model that it does not import."""
+"""The facts that the application has of a model without importing it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_facts_are_those_of_the_model_and_it_is_not_imported_here() -> None:
     assert "crashing" not in sys.modules
 
 
-def test_a_model_that_prints_does_not_spoil_them(tmp_path: Path) -> None:
+def test_a_model_that_prints_does_not_spoil_the_facts(tmp_path: Path) -> None:
     assert facts_of(project(tmp_path)).slots == 3
 
 

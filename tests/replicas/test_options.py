@@ -1,4 +1,4 @@
-"""The application's arguments: which are refused, and in which words."""
+"""The application's arguments: which are refused, and with which message."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from reactor_trio.replicas.replica import _leased
         ({"path": ".", "ports": "65000-70000"}, "args.ports: '65000-70000' is no range of ports"),
     ],
 )
-def test_a_value_that_cannot_be_used_is_named(values: Any, words: str) -> None:
+def test_an_invalid_value_is_named(values: Any, words: str) -> None:
     with pytest.raises(ManifestError) as refused:
         parse_options(values)
     assert str(refused.value).startswith(words)
     assert "\n" not in str(refused.value)
 
 
-def test_what_is_left_out_is_for_one_replica_of_this_machine() -> None:
+def test_the_defaults_are_one_replica_on_this_machine() -> None:
     options = parse_options({"path": "sky"})
     assert options == Options(path="sky")
     assert (options.replicas, options.autoscaling, options.gpus_per_replica) == (1, None, 0.0)
@@ -55,7 +55,7 @@ def test_a_range_of_ports_has_both_its_ends() -> None:
     assert parse_options({"path": ".", "ports": "1-65535"}).port_range == range(1, 65_536)
 
 
-def test_autoscaling_may_have_nobody_at_night() -> None:
+def test_autoscaling_may_have_no_replica_at_night() -> None:
     options = parse_options({"path": ".", "autoscaling": {"min": 0, "max": 4, "target": 0.75}})
     assert options.autoscaling == Autoscaling(min=0, max=4, target=0.75)
 
@@ -69,7 +69,7 @@ def test_the_manifest_is_the_projects_with_what_the_application_says(tmp_path: P
     assert manifest_of(options, port=8080).settings.port == 8080
 
 
-def test_a_replica_may_be_called_by_the_address_that_the_gate_tells(tmp_path: Path) -> None:
+def test_a_replica_answers_for_the_address_that_the_gate_gives_out(tmp_path: Path) -> None:
     (tmp_path / "reactor.yaml").write_text("model: sky:Sky\nruntime: {hosts: [play.example]}\n")
     manifest, key = _leased(manifest_of(Options(path=str(tmp_path), host="0.0.0.0")), "10.1.2.3")
     assert manifest.settings.hosts == ("play.example", "10.1.2.3")

@@ -1,4 +1,4 @@
-"""A process that is stopped is killed and any other left alone; a replica takes a port of its range."""
+"""The node helper kills a stopped process and leaves others alone; a replica takes a port of its range."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_name_is_process_and_node() -> None:
 
 @contextmanager
 def held(port: int) -> Iterator[int]:
-    """A port at which somebody listens; 0: any."""
+    """A port that is taken; 0 means any."""
     with socket.socket() as holder:
         holder.bind((HOST, port))
         holder.listen()

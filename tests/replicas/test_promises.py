@@ -1,4 +1,4 @@
-"""What is promised when something fails (`docs/scaling.md`), each on a real Ray on this machine."""
+"""The promises for failures (`docs/scaling.md`), each on a real Ray on this machine."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_the_slots_of_a_dead_gate_are_not_given_twice(application: Applica
 
 
 @pytest.mark.soak
-async def test_without_the_controller_nothing_is_noticed(application: Application) -> None:
+async def test_without_the_controller_sessions_go_on(application: Application) -> None:
     async with application.client() as client:
         before = application.kill("controller")
         async with application.client() as another:
@@ -97,12 +97,12 @@ async def test_no_proxy_of_serve_runs_that_could_fail(application: Application) 
     assert not [process for process in descendants(application.launcher.pid) if "Proxy" in title(process)]
 
 
-async def test_replicas_and_gate_give_way_to_nobody_who_is_busy(application: Application) -> None:
+async def test_replicas_and_gate_run_at_normal_priority(application: Application) -> None:
     ours = [application.launcher.pid, *application.processes("replica"), *application.processes("gate")]
     assert {os.getpriority(os.PRIO_PROCESS, process) for process in ours} == {os.getpriority(os.PRIO_PROCESS, 0)}
 
 
-async def test_who_is_gone_without_a_word_leaves_its_slot(application: Application) -> None:
+async def test_a_client_that_vanishes_frees_its_slot(application: Application) -> None:
     places = [await application.place() for _ in range(2)]
     async with application.client(places[0]), application.client(places[1]) as client:
         assert await application.allocate() is None
@@ -112,7 +112,7 @@ async def test_who_is_gone_without_a_word_leaves_its_slot(application: Applicati
             await pictures(next_one)
 
 
-async def test_when_all_are_busy_clients_wait_in_line_and_are_told(application: Application) -> None:
+async def test_when_all_slots_are_taken_clients_wait_and_get_their_positions(application: Application) -> None:
     def wait(positions: list[int]) -> None:
         with connect_plainly(application.url.replace("http", "ws") + "/v1/queue") as socket:
             with suppress(ConnectionClosed):
@@ -131,7 +131,7 @@ async def test_when_all_are_busy_clients_wait_in_line_and_are_told(application: 
 
 
 @pytest.mark.soak
-async def test_a_place_that_is_not_wanted_is_given_back_with_its_ticket(application: Application) -> None:
+async def test_a_client_ends_its_lease_with_its_ticket(application: Application) -> None:
     mine, _others = await application.place(), await application.place()
     assert await application.allocate() is None
     base = mine["url"].replace("ws://", "http://").removesuffix("/ws")

@@ -1,4 +1,4 @@
-"""The gate's leases over a Serve deployment: what its calls say, and how they end, with a fake deployment."""
+"""The gate's leases over a fake Serve deployment: the messages of its calls, and how the calls end."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from reactor_trio.server.leases import Beat, Claimed, Ended
 
 GRANTED = Granted("s1", "ws://127.0.0.1:20001/ws", "k" * 64, 10.0, "17@node")
 
-#: What a call does instead of saying a word: nothing for ever.
+#: In place of a message: the call waits forever.
 FOREVER = None
 Item = LeaseMessage | Unavailable | BaseException | None
 
 
 class Call:
-    """What Serve gives for a streaming call: its items one by one, and a way to end it."""
+    """Serve's response to a streaming call: its items one by one, and a way to cancel it."""
 
     def __init__(self, items: list[Item]) -> None:
         self._items = items
@@ -45,7 +45,7 @@ class Call:
 
 
 class Deployment:
-    """A handle whose next call does what `items` say."""
+    """A handle whose next call has these `items`."""
 
     def __init__(self, *items: Item) -> None:
         self._items = [*items]
@@ -69,7 +69,7 @@ async def lease(loop: asyncio.AbstractEventLoop, deployment: Deployment) -> list
     return words
 
 
-async def test_a_lease_says_its_words_and_ends_with_the_last(asyncio_loop: asyncio.AbstractEventLoop) -> None:
+async def test_a_lease_has_its_messages_and_ends_with_the_last(asyncio_loop: asyncio.AbstractEventLoop) -> None:
     said: list[LeaseMessage] = [GRANTED, Claimed(), Beat(), Beat(), Ended("client_left")]
     deployment = Deployment(*said)
     assert await lease(asyncio_loop, deployment) == said
@@ -86,13 +86,13 @@ async def test_a_replica_without_a_slot_after_all_is_a_lost_lease(asyncio_loop: 
         await lease(asyncio_loop, Deployment(Unavailable("draining")))
 
 
-async def test_a_call_that_ends_without_the_last_word_is_a_lost_lease(asyncio_loop: asyncio.AbstractEventLoop) -> None:
+async def test_a_call_that_ends_without_the_last_message_is_a_lost_lease(asyncio_loop: asyncio.AbstractEventLoop) -> None:
     with pytest.raises(LeaseLost):
         await lease(asyncio_loop, Deployment(GRANTED, Claimed()))
 
 
 @pytest.mark.parametrize("before", [[], [GRANTED], [GRANTED, Claimed(), Beat()]], ids=["asked", "granted", "claimed"])
-async def test_what_the_call_raises_is_a_lost_lease_in_one_line(
+async def test_an_error_of_the_call_is_a_lost_lease_in_one_line(
     asyncio_loop: asyncio.AbstractEventLoop, before: list[LeaseMessage]
 ) -> None:
     died = RuntimeError("The actor died.\nTraceback: it is long\n")
@@ -102,7 +102,7 @@ async def test_what_the_call_raises_is_a_lost_lease_in_one_line(
 
 
 @pytest.mark.parametrize("said", [[], [GRANTED], [GRANTED, Claimed()]], ids=["asked", "granted", "claimed"])
-async def test_cancelled_the_call_is_cancelled(asyncio_loop: asyncio.AbstractEventLoop, said: list[LeaseMessage]) -> None:
+async def test_a_cancellation_cancels_the_call(asyncio_loop: asyncio.AbstractEventLoop, said: list[LeaseMessage]) -> None:
     deployment, words = Deployment(*said, FOREVER), []
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
@@ -131,7 +131,7 @@ async def called(loop: asyncio.AbstractEventLoop, deployment: Deployment) -> Non
         await turn.wait()
 
 
-async def test_a_silent_replica_is_looked_at_by_its_name(
+async def test_a_silent_replica_is_checked_by_its_name(
     asyncio_loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[str] = []

@@ -44,12 +44,12 @@ class Still(ReactorPipeline):
 
 
 class Replicas:
-    """A `Lessor` over servers in this process, the first that has room. What goes wrong, a test says.
+    """A `Lessor` over servers in this process: it takes the first server with a free slot. Tests set the failures.
 
     Attributes:
         asked, cancelled: leases asked for, and given up before they were granted.
         slots: if set, no more than so many leases in all are granted.
-        mute: servers that say nothing any more, by their place.
+        mute: servers that send no more messages, by their place.
         dead: servers that are gone.
     """
 
@@ -209,7 +209,7 @@ async def _running(allocation: Allocation, task_status: trio.TaskStatus[trio.Can
 async def open_gate(
     replicas: int = 1, *, slots: int = 1, most: int = 16, claim_within: float = 10.0, settings: Settings | None = None
 ) -> AsyncIterator[TestGate]:
-    """A gate in front of servers of `Still`; afterwards nothing is left at either."""
+    """A gate in front of servers of `Still`. At the end neither has a session left."""
     async with AsyncExitStack() as stack:
         servers = []
         for _ in range(replicas):
@@ -235,7 +235,7 @@ async def open_gate(
 
 
 def place_of(data: Any) -> tuple[int, str]:
-    """Which replica, and the ticket for it."""
+    """The number of the replica, and the ticket for it."""
     return int(data["url"].rpartition(":")[2].partition("/")[0]), data["ticket"]
 
 

@@ -1,4 +1,4 @@
-"""An application of replicas in processes of its own, its clients, and what can be done to its processes."""
+"""An application of replicas in processes of its own, its clients, and ways to stop or kill its processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TITLES: dict[Kind, str] = {
 
 
 class Application:
-    """One application: where its gate is, and its processes."""
+    """One application: the address of its gate, and its processes."""
 
     def __init__(self, launcher: subprocess.Popen[str], port: int) -> None:
         self.launcher = launcher
@@ -113,7 +113,7 @@ class Application:
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Return when it holds; it is looked at again and again, since another process makes it so."""
+    """Return when the condition holds. It is checked in a loop, since another process makes it true."""
     with trio.fail_after(PATIENCE):
         while True:
             if await condition():
@@ -122,7 +122,7 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def pictures(client: Client, count: int = 3) -> None:
-    """Return when so many more have come."""
+    """Return when so many more frames have come."""
     seen = 0
     with trio.fail_after(PATIENCE):
         async for _ in client.frames():
@@ -132,7 +132,7 @@ async def pictures(client: Client, count: int = 3) -> None:
 
 
 async def ended(client: Client) -> str:
-    """Why the session ended."""
+    """The reason of the session's end."""
     with trio.fail_after(PATIENCE):
         try:
             async for _ in client.frames():
@@ -166,7 +166,7 @@ def running(*, replicas: int, **options: Any) -> Iterator[Application]:
 
 
 def answer(launcher: subprocess.Popen[str]) -> str:
-    """The launcher's next word; what Ray prints between is left out."""
+    """The launcher's next answer, without the lines that Ray prints."""
     assert launcher.stdout is not None
     for line in launcher.stdout:
         if line.strip() in ("ready", "updated", "gone"):

@@ -1,4 +1,4 @@
-"""The other ends: a site to serve, raw HTTP, and a WebSocket client that can misbehave (wsproto, any Trio stream)."""
+"""The other sides: a site to serve, raw HTTP, and a WebSocket client that can misbehave (wsproto, any Trio stream)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def until_gone(messages: MessageStream) -> PeerGone:
 
 
 class TinySite:
-    """One page; its conversations are one function, `talk`, and what it ended with."""
+    """A site with one page. Its conversation is the function `talk`; `result` is what `talk` returned."""
 
     websockets = ("/ws",)
 
@@ -103,7 +103,7 @@ class TinySite:
 async def serving(
     site: TinySite | None = None, limits: Limits | None = None, *, closing: trio.Event | None = None, **options: object
 ) -> AsyncIterator[trio.abc.Stream]:
-    """The client's end of a served memory connection. At the end the client hangs up, and the server must be done."""
+    """The client's end of a served memory connection. At the end the client hangs up, and the server must end."""
     ours, theirs = trio.testing.memory_stream_pair()
     closing = trio.Event() if closing is None else closing
     serve = partial(serve_http, ours, site or TinySite(), limits or Limits(), closing=closing, **options)
@@ -167,7 +167,7 @@ def frame(opcode: int, payload: bytes, *, masked: bool = True, fin: bool = True)
 
 
 class Peer:
-    """A WebSocket client that does only what it is told: no pong, no close reply by itself."""
+    """A WebSocket client that sends only what a test asks for: no pong and no close reply of its own."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
@@ -209,7 +209,7 @@ class Peer:
 async def conversing(
     talk: Callable[[MessageStream], Awaitable[object]] = until_gone, limits: Limits | None = None
 ) -> AsyncIterator[tuple[Peer, TinySite]]:
-    """An open WebSocket to a site that talks `talk`."""
+    """An open WebSocket to a site with the conversation `talk`."""
     site = TinySite(talk)
     async with serving(site, limits) as stream:
         peer = Peer(stream)

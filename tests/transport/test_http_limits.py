@@ -1,4 +1,4 @@
-"""The bounds of an HTTP connection, each just within and just beyond; those of messages are in test_websocket_stream.py."""
+"""The limits of an HTTP connection, each just within and just beyond. test_websocket_stream.py has those of messages."""
 
 from __future__ import annotations
 

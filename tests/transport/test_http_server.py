@@ -1,4 +1,4 @@
-"""HTTP as strangers speak it: a table of probes over a memory stream in virtual time, then single properties."""
+"""HTTP requests of any kind: a table of probes over a memory stream in virtual time, then single properties."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ async def test_get_and_head_differ_only_in_the_body(autojump_clock):
     assert got.headers["content-security-policy"] == "default-src 'self'"
 
 
-async def test_what_the_site_is_told(autojump_clock):
+async def test_the_site_gets_the_request(autojump_clock):
     site = TinySite()
     await probe(get("http://LocalHost:8080/a%20b?x=1&x=2&y=&z=%26", "Accept: a", "ACCEPT: b, c"), site)
     (request,) = site.requests
@@ -271,7 +271,7 @@ async def test_closing_during_an_answer_closes_after_it(autojump_clock):
     assert trio.current_time() == 0
 
 
-async def test_a_newcomer_is_answered_once_while_the_server_closes(autojump_clock):
+async def test_a_new_connection_gets_one_answer_while_the_server_closes(autojump_clock):
     closing = trio.Event()
     closing.set()
     found, ended = await probe(GET, closing=closing)
@@ -285,7 +285,7 @@ async def test_a_client_that_leaves_in_mid_answer_is_no_error(autojump_clock):
         await stream.aclose()
 
 
-async def test_a_refused_client_that_does_not_hang_up_is_left_after_a_second(autojump_clock):
+async def test_a_refused_client_that_does_not_hang_up_is_dropped_after_a_second(autojump_clock):
     async with serving() as stream:
         await stream.send_all(b"hello\r\n\r\n")
         assert answers(await read_all(stream))[0].status == 400

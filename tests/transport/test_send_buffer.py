@@ -1,4 +1,4 @@
-"""The size of the system's send buffer: over TCP with a round trip that the test says, and with a system of its own."""
+"""The size of the system's send buffer: over TCP with a chosen round trip, and with a simulated system."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SO_BUF_LOCK = 72
 
 
 def tcp_info(acknowledged: int, round_trip: float) -> bytes:
-    """What Linux says of a connection: all bytes acknowledged, and the shortest round trip in seconds."""
+    """Linux's TCP_INFO of a connection: all acknowledged bytes, and the shortest round trip in seconds."""
     info = bytearray(232)
     struct.pack_into("=Q", info, 120, acknowledged)
     struct.pack_into("=I", info, 148, round(round_trip * 1e6))
@@ -105,7 +105,7 @@ async def carry(system: System, buffer: SendBuffer, rate: float, seconds: float 
         buffer.fit()
 
 
-async def test_the_buffer_follows_what_is_carried_up_and_down(autojump_clock):
+async def test_the_buffer_follows_the_rate_up_and_down(autojump_clock):
     system = System()
     buffer = SendBuffer(system)
     await carry(system, buffer, 50e6)
@@ -127,7 +127,7 @@ async def test_a_thin_link_gets_no_larger_buffer(autojump_clock, rate, round_tri
     assert system.sizes == [FLOOR]
 
 
-async def test_what_the_system_does_not_grant_it_may_choose_itself(autojump_clock):
+async def test_the_system_chooses_a_size_that_it_does_not_grant(autojump_clock):
     system = System(most=208 * 1024)
     buffer = SendBuffer(system)
     await carry(system, buffer, 250_000, round_trip=0.04)

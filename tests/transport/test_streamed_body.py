@@ -1,4 +1,4 @@
-"""Bodies that a site streams: whole, early, slow, cut short, and what becomes of the connection."""
+"""Bodies that a site streams: whole, answered early, slow, cut short; and whether the connection is kept."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_probe_in_pieces_of_one_byte(name, autojump_clock):
         assert [answer.status for answer in answers(await read_all(stream))] == [status for status, _ in expected]
 
 
-async def test_what_is_shared_with_another_origin_is_shared_with_the_one_request_only(autojump_clock):
+async def test_cors_headers_belong_to_one_request_only(autojump_clock):
     friend, shared = "Origin: https://friend.test", "access-control-allow-origin"
     raw = sized("/stream", 3, friend) + GET + PREFLIGHT + sized("/stream", 3) + sized("/never", 3, friend)
     found, _ = await probe(raw)
@@ -134,8 +134,8 @@ async def test_a_body_may_take_longer_than_a_head(autojump_clock):
         assert answers(await read_all(stream))[0].body == b"5\n"
 
 
-async def test_a_client_that_stops_sending_in_the_middle_is_told(autojump_clock):
-    """It ends its side and reads on: 400, and at once."""
+async def test_a_client_that_stops_sending_within_a_body_gets_400(autojump_clock):
+    """The client ends its side and reads on. It gets 400 at once."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     site = TinySite()
     async with trio.open_nursery() as nursery:
@@ -150,7 +150,7 @@ async def test_a_client_that_stops_sending_in_the_middle_is_told(autojump_clock)
         nursery.cancel_scope.cancel()
 
 
-async def test_go_on_is_said_when_the_first_piece_is_wanted(autojump_clock):
+async def test_100_continue_is_sent_when_the_site_asks_for_the_first_piece(autojump_clock):
     async with serving(**OPTIONS) as stream:
         await stream.send_all(post("/stream", "Content-Length: 3", "Expect: 100-continue"))
         assert bytes(await stream.receive_some()) == b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -1,4 +1,4 @@
-"""A connection by TLS: what the peer takes, stalls, polite and impolite ends, and what is no TLS at all.
+"""A connection by TLS: progress, stalls, polite and impolite closes, and bytes that are not TLS.
 
 Over real sockets in virtual time, which moves only when every task is blocked.
 """
@@ -25,7 +25,7 @@ PIECE = 64 * 1024
 
 @pytest.fixture(scope="module")
 def contexts():
-    """The server's and the client's."""
+    """The TLS contexts of the server and the client."""
     authority = trustme.CA()
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(server)
@@ -53,7 +53,7 @@ def client_end(stream, contexts) -> trio.SSLStream:
 
 @asynccontextmanager
 async def joined(contexts, **options):
-    """A WireStream by TLS and its client, hands shaken."""
+    """A WireStream by TLS and its client, after the handshake."""
     ours, tcp = await tcp_pair()
     theirs = client_end(tcp, contexts)
     wire = WireStream(secured(ours, contexts[0]), **options)
@@ -69,7 +69,7 @@ async def joined(contexts, **options):
 
 @asynccontextmanager
 async def served(contexts, **limits):
-    """The client's TCP stream to a server of HTTP by TLS, which must be done when the block is left."""
+    """The client's TCP stream to a server of HTTP by TLS, which must have ended when the block is left."""
     ours, tcp = await tcp_pair()
     with trio.fail_after(1000):
         async with trio.open_nursery() as nursery:
@@ -121,7 +121,7 @@ async def test_small_parts_travel_in_one_record(contexts):
 
 
 @pytest.mark.parametrize(("pause", "done"), [(14.9, True), (15.1, False)])
-async def test_each_byte_that_the_system_takes_counts_by_tls_not_only_whole_pieces(slow_clock, contexts, pause, done):
+async def test_under_tls_each_byte_that_the_system_takes_is_progress(slow_clock, contexts, pause, done):
     class ThinLink:
         async def send(self, data):
             await trio.sleep(pause)
@@ -179,7 +179,7 @@ async def test_the_sockets_options_are_those_without_tls(contexts):
 # Ends
 
 
-async def test_a_polite_close_by_tls_says_so_and_waits_until_all_is_read(slow_clock, contexts):
+async def test_a_polite_close_by_tls_sends_close_notify_and_waits_until_all_is_read(slow_clock, contexts):
     async with joined(contexts) as (wire, theirs, tcp):
         await wire.send_all(b"last words")
         async with trio.open_nursery() as nursery:
@@ -264,7 +264,7 @@ async def test_what_is_no_tls_is_closed_at_once_with_a_line_at_debug(slow_clock,
     assert "SSL" in record.getMessage()
 
 
-async def test_who_is_turned_away_by_tls_reads_why(slow_clock, contexts):
+async def test_a_client_turned_away_by_tls_reads_the_reason(slow_clock, contexts):
     ours, tcp = await tcp_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(turn_away, secured(ours, contexts[0]), "no room")
@@ -275,7 +275,7 @@ async def test_who_is_turned_away_by_tls_reads_why(slow_clock, contexts):
         await tcp.aclose()
 
 
-async def test_who_is_turned_away_by_tls_and_does_not_shake_hands_is_let_go_after_a_second(slow_clock, contexts):
+async def test_a_client_turned_away_without_a_tls_handshake_is_dropped_after_a_second(slow_clock, contexts):
     ours, tcp = await tcp_pair()
     async with tcp:
         await turn_away(secured(ours, contexts[0]), "no room")

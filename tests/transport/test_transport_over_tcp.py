@@ -22,7 +22,7 @@ PICTURE = memoryview(bytes(range(256)) * 10_800)  # as large as a raw 720p frame
 
 @asynccontextmanager
 async def tcp_server(site: TinySite, limits: Limits | None = None) -> AsyncIterator[int]:
-    """A server on a free port; every connection must have ended by itself when the block is left."""
+    """A server on a free port; every connection must have ended when the block is left."""
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     serve = partial(serve_http, site=site, limits=limits or Limits(), closing=trio.Event())
     with trio.fail_after(120):
@@ -84,8 +84,8 @@ async def test_a_third_party_client_is_closed_politely():
         await in_thread(port, act)
 
 
-async def test_a_third_party_client_is_told_1009():
-    """With most of the message still under way a plain close would be a reset, which destroys the close frame."""
+async def test_a_third_party_client_gets_1009():
+    """Most of the message is still on its way: a plain close would reset the connection and destroy the close frame."""
 
     def act(client: ClientConnection) -> None:
         with pytest.raises(ConnectionClosedError) as closed:
@@ -138,7 +138,7 @@ async def test_refusals_are_statuses_to_a_third_party_client():
             assert refused.value.response.status_code == status
 
 
-async def test_the_own_origin_is_welcome():
+async def test_the_own_origin_is_allowed():
     async with tcp_server(TinySite()) as port:
         await in_thread(port, lambda client: None, origin=f"http://127.0.0.1:{port}")
 
@@ -176,7 +176,7 @@ async def test_an_opening_with_its_first_frames_over_tcp():
             received += await stream.receive_some()
 
 
-async def test_an_unmasked_frame_is_told_1002_over_tcp():
+async def test_an_unmasked_frame_is_answered_1002_over_tcp():
     site = TinySite()
     async with tcp_server(site) as port:
         received = await raw(port, opening() + frame(1, b"x", masked=False) + bytes(300_000))

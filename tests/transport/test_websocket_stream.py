@@ -1,4 +1,4 @@
-"""WebSocket conversations over a memory stream in virtual time: what arrives, how they end, what clients do wrong."""
+"""WebSocket conversations over a memory stream in virtual time: messages, closes, and errors of clients."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_the_conversation_gets_the_request(autojump_clock):
     assert request.header("sec-websocket-version") == "13"
 
 
-async def test_a_client_that_takes_no_answer_to_its_opening_is_left_after_ten_seconds(autojump_clock):
+async def test_a_client_that_does_not_read_the_answer_to_its_opening_is_dropped_after_ten_seconds(autojump_clock):
     ours, theirs = trio.testing.lockstep_stream_pair()
     site = TinySite()
     async with trio.open_nursery() as nursery:
@@ -308,7 +308,7 @@ async def test_reasons_are_cut_at_123_bytes_between_characters(autojump_clock):
         assert await peer.event() == CloseConnection(code=1001, reason="ä" * 61)
 
 
-async def test_abort_says_nothing(autojump_clock):
+async def test_abort_sends_no_close_frame(autojump_clock):
     async def talk(messages: MessageStream) -> int:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(messages.abort)
@@ -389,7 +389,7 @@ async def test_cancelling_the_server_drops_the_connection(autojump_clock):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("more", [b"", frame(PING, b"") * 3, frame(TEXT, b"more")], ids=["alone", "pings", "text"])
-async def test_broken_frames_are_told_and_reported(raw, code, more, autojump_clock):
+async def test_broken_frames_close_with_their_code_and_are_reported(raw, code, more, autojump_clock):
     async with conversing() as (peer, site):
         await peer.write(raw + more)
         event = await peer.event()
@@ -528,7 +528,7 @@ async def test_any_byte_counts_as_life(autojump_clock):
 
 
 async def trickle(speaks_until: float) -> tuple[str, float]:
-    """A client takes a piece of a large packet every 4 s, and says for a while that it lives; how that ended, and when."""
+    """A client reads a piece of a large packet every 4 s, and sends pongs for a while. Return how that ended, and when."""
 
     async def talk(messages: MessageStream) -> tuple[str, float]:
         try:
@@ -554,11 +554,11 @@ async def trickle(speaks_until: float) -> tuple[str, float]:
 
 @pytest.mark.parametrize("spoke_at", [0, 4, 8, 12])
 async def test_who_trickles_reads_and_says_nothing_is_silent(autojump_clock, spoke_at):
-    """The packet keeps our pings back; that is no reason to take this process for one that stood still."""
+    """The packet delays our pings. The heartbeat must not take that for a pause of this process."""
     assert await trickle(spoke_at) == ("1006 silent for 20 s", spoke_at + 20)
 
 
-async def test_who_trickles_reads_and_speaks_lives(autojump_clock):
+async def test_a_client_that_reads_slowly_and_sends_is_kept(autojump_clock):
     how, at = await trickle(math.inf)
     assert (how, at > 200) == ("the packet was taken", True)
 

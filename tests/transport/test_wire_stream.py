@@ -1,4 +1,4 @@
-"""WireStream: whole writes or none, stalls, and what it counts."""
+"""WireStream: whole writes or none, stalls, and progress."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def test_a_writer_cancelled_as_its_turn_comes_does_no_harm(autojump_clock)
     assert wire.torn is None
 
 
-async def test_those_who_wait_behind_a_torn_write_are_refused(autojump_clock):
+async def test_writers_that_wait_behind_a_torn_write_fail(autojump_clock):
     ours, _theirs = trio.testing.lockstep_stream_pair()
     wire = WireStream(ours)
 
