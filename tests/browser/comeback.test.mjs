@@ -1,8 +1,8 @@
 // A session that goes on over another socket, and the trying that gets it there, under Node, with sockets played by hand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Memory, comeBack } from "../../src/reactor_trio/page/comeback.js";
-import { Link } from "../../src/reactor_trio/page/link.js";
+import { SavedSession, comeBack } from "../../src/reactor_trio/page/comeback.js";
+import { Connection } from "../../src/reactor_trio/page/connection.js";
 import { connect, openSocket } from "../../src/reactor_trio/page/protocol.js";
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -183,24 +183,24 @@ test("tries go on until the time is over", async () => {
 
 function tab(kept = new Map()) {
   const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value), removeItem: (key) => kept.delete(key) };
-  return new Memory({ location: { pathname: "/", search: "?a=1" }, storage: () => storage });
+  return new SavedSession({ location: { pathname: "/", search: "?a=1" }, storage: () => storage });
 }
 
 test("a page that is loaded anew finds its session again", async () => {
   const memory = tab();
-  assert.equal(memory.recall(), null);
-  const link = () => new Link("http://host/", { WebSocket: FakeSocket }, memory);
-  const before = link();
-  before.again();
+  assert.equal(memory.load(), null);
+  const connection = () => new Connection("http://host/", { WebSocket: FakeSocket }, memory);
+  const before = connection();
+  before.connectNow();
   FakeSocket.last.say("reactor.welcome", WELCOME, { n: 1 });
   FakeSocket.last.say("progress", {}, { n: 8 });
-  before.leave();
-  assert.deepEqual(memory.recall(), { resume: "r", after: 8, url: "ws://host/ws" });
+  before.saveSession();
+  assert.deepEqual(memory.load(), { resume: "r", after: 8, url: "ws://host/ws" });
 
   const sessions = [];
-  const after = link();
+  const after = connection();
   after.addEventListener("connecting", ({ detail }) => sessions.push(detail));
-  after.again();
+  after.connectNow();
   const socket = FakeSocket.last;
   socket.dispatchEvent(new Event("open"));
   assert.equal(socket.url, "ws://host/ws?video=jpeg&resume=r&after=8&follow=1");
@@ -210,18 +210,18 @@ test("a page that is loaded anew finds its session again", async () => {
   assert.equal(socket.sent[0].id, 4);
   socket.say("reactor.bye", { reason: "done" });
   socket.end(1001);
-  assert.equal(memory.recall(), null);
+  assert.equal(memory.load(), null);
   await settled();
-  after.leave();
-  assert.equal(memory.recall(), null);
+  after.saveSession();
+  assert.equal(memory.load(), null);
 });
 
 test("a browser that keeps nothing, or nonsense, begins anew", () => {
-  const refusing = new Memory({ location: {}, storage: () => { throw new Error("not allowed"); } });
-  assert.equal(refusing.recall(), null);
-  refusing.keep({ welcome: WELCOME, newest: 1 });
-  assert.equal(tab(new Map([["reactor-session /?a=1", "{"]])).recall(), null);
-  assert.equal(tab(new Map([["reactor-session /?a=1", '{"resume": 1, "after": 2}']])).recall(), null);
+  const refusing = new SavedSession({ location: {}, storage: () => { throw new Error("not allowed"); } });
+  assert.equal(refusing.load(), null);
+  refusing.save({ welcome: WELCOME, newest: 1 });
+  assert.equal(tab(new Map([["reactor-session /?a=1", "{"]])).load(), null);
+  assert.equal(tab(new Map([["reactor-session /?a=1", '{"resume": 1, "after": 2}']])).load(), null);
 });
 
 const REPLICA = "ws://replica:20001/ws";
@@ -231,15 +231,15 @@ const ADMITTED = { url: REPLICA, ticket: "t", session_id: "s1", claim_within: 5 
 function atReplica() {
   const memory = tab();
   const options = { WebSocket: FakeSocket, token: "mine" };
-  const link = new Link("http://gate/", options, memory);
+  const connection = new Connection("http://gate/", options, memory);
   const sessions = [];
-  link.addEventListener("connecting", ({ detail }) => sessions.push(detail));
-  link.again();
+  connection.addEventListener("connecting", ({ detail }) => sessions.push(detail));
+  connection.connectNow();
   FakeSocket.last.dispatchEvent(new Event("open"));
   FakeSocket.last.say("reactor.admitted", ADMITTED);
   FakeSocket.last.dispatchEvent(new Event("open"));
   FakeSocket.last.say("reactor.welcome", WELCOME, { n: 1 });
-  return { memory, link, sessions, again: () => new Link("http://gate/", options, memory) };
+  return { memory, connection, sessions, again: () => new Connection("http://gate/", options, memory) };
 }
 
 test("a session at a replica is come back to there, by its own token alone", async () => {
@@ -257,20 +257,20 @@ test("a session at a replica is come back to there, by its own token alone", asy
 
 test("a page of a gate that is loaded anew finds its session at the replica", () => {
   const { memory, again } = atReplica();
-  assert.deepEqual(memory.recall(), { resume: "r", after: 1, url: REPLICA });
+  assert.deepEqual(memory.load(), { resume: "r", after: 1, url: REPLICA });
   const names = [];
-  const link = again();
-  link.addEventListener("connecting", ({ detail }) => {
+  const connection = again();
+  connection.addEventListener("connecting", ({ detail }) => {
     for (const name of EVENTS) detail.addEventListener(name, () => names.push(name));
   });
-  link.again();
+  connection.connectNow();
   assert.equal(FakeSocket.last.url, `${REPLICA}?video=jpeg&resume=r&after=1&follow=1`);
   FakeSocket.last.dispatchEvent(new Event("open"));
   FakeSocket.last.say("reactor.welcome", { ...WELCOME, resumed: true, received: 0, missed: 0 }, { n: 1 });
   FakeSocket.last.say("reactor.bye", { reason: "done" });
   FakeSocket.last.end(1001);
   assert.deepEqual(names, ["welcome", "closed"]);
-  assert.equal(memory.recall(), null);
+  assert.equal(memory.load(), null);
 });
 
 test("where the replica has it no more the page begins anew at the gate, and nowhere else", () => {
@@ -294,31 +294,31 @@ test("where the replica has it no more the page begins anew at the gate, and now
   for (const [name, act] of Object.entries(gone)) {
     const { memory, again } = atReplica();
     const names = [];
-    const link = again();
-    link.addEventListener("connecting", ({ detail }) => {
+    const connection = again();
+    connection.addEventListener("connecting", ({ detail }) => {
       names.push("connecting");
       for (const event of ["queued", "welcome"]) detail.addEventListener(event, () => names.push(event));
     });
-    link.again();
+    connection.connectNow();
     act(FakeSocket.last);
     assert.equal(FakeSocket.last.url, "ws://gate/ws?video=jpeg&token=mine&follow=1", name);
     assert.deepEqual(names, ["connecting", "connecting"], name);
-    assert.equal(memory.recall(), null);
+    assert.equal(memory.load(), null);
   }
 });
 
 test("a browser without a network does not wait until it notices", async () => {
   const memory = tab();
-  const link = new Link("http://host/", { WebSocket: FakeSocket }, memory);
+  const connection = new Connection("http://host/", { WebSocket: FakeSocket }, memory);
   let session;
-  link.addEventListener("connecting", ({ detail }) => { session = detail; });
-  link.again();
+  connection.addEventListener("connecting", ({ detail }) => { session = detail; });
+  connection.connectNow();
   const first = FakeSocket.last;
   first.dispatchEvent(new Event("open"));
   first.say("reactor.welcome", WELCOME, { n: 1 });
-  link.offline();
+  connection.offline();
   assert.deepEqual([first.closed, session.linked], [4000, false]);
-  link.offline();
+  connection.offline();
   while (FakeSocket.last === first) await new Promise((resolve) => setTimeout(resolve, 5));
   assert.equal(FakeSocket.last.url, "ws://host/ws?video=jpeg&resume=r&after=1");
   FakeSocket.last.say("reactor.welcome", { ...WELCOME, resumed: true, received: 0, missed: 0 }, { n: 1 });

@@ -1,12 +1,12 @@
 // Gamepad, looking around, latency, share link and recorder, as far as they need no document.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DEAD_ZONE, REST, isPressed, padName, readPad, stick } from "../../src/reactor_trio/page/gamepad.js";
+import { DEAD_ZONE, NEUTRAL, isPressed, padName, readPad, stick } from "../../src/reactor_trio/page/gamepad.js";
 import { Latency, PARTS, quantile } from "../../src/reactor_trio/page/latency.js";
-import { Movement } from "../../src/reactor_trio/page/latest.js";
+import { MovementSum } from "../../src/reactor_trio/page/coalesce.js";
 import { chooseType, describeTime, extension, fileName } from "../../src/reactor_trio/page/recorder.js";
 import { readCommands } from "../../src/reactor_trio/page/schema.js";
-import { describeLink, viewerAddress } from "../../src/reactor_trio/page/share.js";
+import { describeCopied, viewerAddress } from "../../src/reactor_trio/page/share-link.js";
 
 const command = (name, properties = {}, required = []) => ({ name, description: "what", schema: { properties, required } });
 const number = { type: "number" };
@@ -59,7 +59,7 @@ test("a gamepad is read in the order of the standard mapping", () => {
   const read = readPad({ buttons, axes: [0.05, 1, -1, 0] });
   assert.deepEqual(Object.entries(read.buttons).filter(([, value]) => value), [["a", 1], ["rt", 0.25], ["left", 1]]);
   assert.deepEqual(read.axes, { left_x: 0.05, left_y: 0.999, right_x: -1, right_y: 0, lt: 0, rt: 0.25 });
-  assert.deepEqual(new Set([...Object.values(REST.buttons), ...Object.values(REST.axes)]), new Set([0]));
+  assert.deepEqual(new Set([...Object.values(NEUTRAL.buttons), ...Object.values(NEUTRAL.axes)]), new Set([0]));
   assert.equal(readPad({ buttons: [{ pressed: true, value: 0 }], axes: [] }).buttons.a, 1); // some drivers know no way
 });
 
@@ -77,7 +77,7 @@ test("a trigger half pressed does not flutter", () => {
 
 test("movement is summed while one piece is under way, and nothing of it is lost", async () => {
   const sent = [];
-  const movement = new Movement((piece) => new Promise((answer) => sent.push({ ...piece, answer })), { dx: [-1, 1], dy: [-Infinity, Infinity] });
+  const movement = new MovementSum((piece) => new Promise((answer) => sent.push({ ...piece, answer })), { dx: [-1, 1], dy: [-Infinity, Infinity] });
   const answered = async () => { sent.at(-1).answer(); await new Promise(setImmediate); };
   const pieces = () => sent.map(({ dx, dy }) => [dx, dy]);
   movement.add({ dx: 0, dy: 0 });
@@ -168,9 +168,9 @@ test("a link for viewers is the page's own with role and token", () => {
   assert.equal(viewerAddress("http://h:1/?model=m&token=mine&role=control#x", "a&b"), "http://h:1/?model=m&role=viewer#token=a%26b");
   const replica = new URL("https://edge/r/10.0.0.7/20003/");
   assert.equal(viewerAddress("https://gate/?video=raw#x", "s3", replica), "https://edge/r/10.0.0.7/20003/?video=raw&role=viewer#token=s3");
-  assert.match(describeLink("http://127.0.0.1:8080/"), /this computer only/);
-  assert.match(describeLink("http://[::1]:8080/"), /this computer only/);
-  assert.doesNotMatch(describeLink("http://box.example/"), /this computer only/);
+  assert.match(describeCopied("http://127.0.0.1:8080/"), /this computer only/);
+  assert.match(describeCopied("http://[::1]:8080/"), /this computer only/);
+  assert.doesNotMatch(describeCopied("http://box.example/"), /this computer only/);
 });
 
 test("files are MP4 where the browser writes it, and named by model and time", () => {

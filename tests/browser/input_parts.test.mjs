@@ -1,8 +1,8 @@
 // What the page gives to the model, as far as it needs no document: capture times, rates, places, uploads.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CaptureClock, CaptureLatency, Rate, crop, describeRefusal } from "../../src/reactor_trio/page/capture.js";
-import { drawnIn, partOf } from "../../src/reactor_trio/page/pointer.js";
+import { CaptureClock, CaptureLatency, FrameRateLimiter, crop, describeRefusal } from "../../src/reactor_trio/page/capture.js";
+import { contentBox, relativePosition } from "../../src/reactor_trio/page/pointer.js";
 import { readCommands, readField } from "../../src/reactor_trio/page/schema.js";
 import { Uploads, describeSize } from "../../src/reactor_trio/page/uploads.js";
 
@@ -35,11 +35,11 @@ test("latency is from capturing to the first picture made with it", () => {
 
 test("a rate takes its share of what a camera gives", () => {
   const taken = (camera, rate) => {
-    const wanted = new Rate(rate);
+    const wanted = new FrameRateLimiter(rate);
     return Array.from({ length: 120 }, (_, i) => wanted.wants((i * 1000) / camera)).filter(Boolean).length;
   };
   assert.deepEqual([taken(30, 30), taken(60, 30), taken(25, 30), taken(30, 10)], [120, 60, 120, 40]);
-  const wanted = new Rate(30);
+  const wanted = new FrameRateLimiter(30);
   assert.deepEqual([0, 28, 70, 98].map((now) => wanted.wants(now)), [true, true, true, true]); // an uneven camera
   assert.deepEqual([5000, 5010, 5020, 5034].map((now) => wanted.wants(now)), [true, false, false, true]); // after a pause
 });
@@ -59,12 +59,12 @@ test("what goes wrong with a device is told in words", () => {
 });
 
 test("places are parts of the picture as it is drawn", () => {
-  const drawn = drawnIn({ left: 10, top: 20, width: 400, height: 100 }, 200, 100);
+  const drawn = contentBox({ left: 10, top: 20, width: 400, height: 100 }, 200, 100);
   assert.deepEqual(drawn, { left: 110, top: 20, width: 200, height: 100 });
-  assert.deepEqual(partOf(drawn, { clientX: 160, clientY: 70 }), { x: 0.25, y: 0.5, inside: true });
-  assert.deepEqual(partOf(drawn, { clientX: 110, clientY: 120 }), { x: 0, y: 1, inside: true });
-  assert.deepEqual(partOf(drawn, { clientX: 60, clientY: 200 }), { x: 0, y: 1, inside: false });
-  assert.deepEqual(drawnIn({ left: 0, top: 0, width: 100, height: 300 }, 200, 100), { left: 0, top: 125, width: 100, height: 50 });
+  assert.deepEqual(relativePosition(drawn, { clientX: 160, clientY: 70 }), { x: 0.25, y: 0.5, inside: true });
+  assert.deepEqual(relativePosition(drawn, { clientX: 110, clientY: 120 }), { x: 0, y: 1, inside: true });
+  assert.deepEqual(relativePosition(drawn, { clientX: 60, clientY: 200 }), { x: 0, y: 1, inside: false });
+  assert.deepEqual(contentBox({ left: 0, top: 0, width: 100, height: 300 }, 200, 100), { left: 0, top: 125, width: 100, height: 50 });
 });
 
 test("pointer commands take x and y, files an upload", () => {
@@ -154,14 +154,14 @@ test("an upload ends with its button, and all with the session", async () => {
 
 test("a page-wide drop has a place only if there is no choice", () => {
   const uploads = new Uploads("u", "t");
-  assert.deepEqual([uploads.forModel, uploads.onlyPlace], [true, null]);
+  assert.deepEqual([uploads.needsOwnCard, uploads.onlyDropTarget], [true, null]);
   const take = () => {};
-  uploads.addPlace(take);
-  assert.deepEqual([uploads.forModel, uploads.onlyPlace], [false, take]);
-  uploads.addPlace(take);
-  assert.equal(uploads.onlyPlace, null);
+  uploads.addDropTarget(take);
+  assert.deepEqual([uploads.needsOwnCard, uploads.onlyDropTarget], [false, take]);
+  uploads.addDropTarget(take);
+  assert.equal(uploads.onlyDropTarget, null);
   const none = new Uploads("u", null);
-  assert.deepEqual([none.forModel, none.onlyPlace], [false, null]);
+  assert.deepEqual([none.needsOwnCard, none.onlyDropTarget], [false, null]);
 });
 
 test("sizes read well", () => assert.deepEqual([20, 1234, 5e6, 2e9].map(describeSize), ["20 bytes", "1.2 kB", "5.0 MB", "2.0 GB"]));

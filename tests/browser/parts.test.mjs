@@ -1,12 +1,12 @@
 // The page's parts that need no document: schema, pacing of what is sent, figures, reconnection, names of keys.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { Figures } from "../../src/reactor_trio/page/figures.js";
-import { isTaken, keyNames } from "../../src/reactor_trio/page/keyboard.js";
-import { Latest, Throttle } from "../../src/reactor_trio/page/latest.js";
-import { Access } from "../../src/reactor_trio/page/access.js";
-import { backoff, describeEnd, diagnose } from "../../src/reactor_trio/page/link.js";
-import { describeWait } from "../../src/reactor_trio/page/veil.js";
+import { Statistics } from "../../src/reactor_trio/page/statistics.js";
+import { needsKey, keyNames } from "../../src/reactor_trio/page/keyboard.js";
+import { Coalescer, Throttle } from "../../src/reactor_trio/page/coalesce.js";
+import { AccessToken } from "../../src/reactor_trio/page/access.js";
+import { backoff, describeEnd, diagnose } from "../../src/reactor_trio/page/connection.js";
+import { describeWait } from "../../src/reactor_trio/page/overlay.js";
 import { niceStep, readCommands, readField } from "../../src/reactor_trio/page/schema.js";
 
 const read = (property, options) => readField("some_field", property, options);
@@ -88,7 +88,7 @@ test("keys are named by what is printed on them, then by their place", () => {
 });
 
 test("a field keeps the keys that it needs", () => {
-  const taken = (tagName, key, type) => isTaken({ tagName, type }, { key });
+  const taken = (tagName, key, type) => needsKey({ tagName, type }, { key });
   assert.ok(taken("TEXTAREA", "w") && taken("INPUT", "w", "text") && taken("INPUT", "1", "number") && taken("SELECT", "a"));
   assert.ok(taken("INPUT", "ArrowLeft", "range") && taken("BUTTON", " ") && taken("INPUT", " ", "checkbox"));
   assert.ok(!taken("INPUT", "w", "range") && !taken("BUTTON", "w") && !taken("BODY", " ") && !taken("INPUT", "w", "checkbox"));
@@ -98,39 +98,39 @@ test("a field keeps the keys that it needs", () => {
 test("one value under way, then the newest", async () => {
   const sent = [];
   let answer;
-  const latest = new Latest((value) => new Promise((resolve) => { sent.push(value); answer = resolve; }));
-  for (const value of [1, 2, 3]) latest.push(value);
-  assert.deepEqual([sent, latest.busy, latest.waiting], [[1], true, true]);
+  const sender = new Coalescer((value) => new Promise((resolve) => { sent.push(value); answer = resolve; }));
+  for (const value of [1, 2, 3]) sender.push(value);
+  assert.deepEqual([sent, sender.busy, sender.waiting], [[1], true, true]);
   answer();
   await new Promise(setImmediate);
-  assert.deepEqual([sent, latest.busy, latest.waiting], [[1, 3], true, false]);
+  assert.deepEqual([sent, sender.busy, sender.waiting], [[1, 3], true, false]);
   answer();
   await new Promise(setImmediate);
-  assert.deepEqual([sent, latest.busy], [[1, 3], false]);
-  latest.push(4);
+  assert.deepEqual([sent, sender.busy], [[1, 3], false]);
+  sender.push(4);
   assert.deepEqual(sent, [1, 3, 4]);
 });
 
 test("edges all go at once, after the value that waited, and values between them wait for values only", async () => {
   const [sent, answers] = [[], []];
-  const latest = new Latest((value) => new Promise((resolve) => { sent.push(value); answers.push(resolve); }));
+  const sender = new Coalescer((value) => new Promise((resolve) => { sent.push(value); answers.push(resolve); }));
   const answer = async () => {
     answers.shift()();
     await new Promise(setImmediate);
   };
-  for (const value of ["down", "up", "down"]) latest.edge(value);
-  assert.deepEqual([sent, latest.busy, latest.waiting], [["down", "up", "down"], true, false]);
-  for (const value of [1, 2, 3]) latest.push(value);
+  for (const value of ["down", "up", "down"]) sender.sendNow(value);
+  assert.deepEqual([sent, sender.busy, sender.waiting], [["down", "up", "down"], true, false]);
+  for (const value of [1, 2, 3]) sender.push(value);
   assert.deepEqual(sent.slice(3), [1]);
-  latest.edge("up");
+  sender.sendNow("up");
   assert.deepEqual(sent.slice(4), [3, "up"]); // 2 was superseded
-  latest.push(4);
-  latest.drop();
+  sender.push(4);
+  sender.discardWaiting();
   for (let i = 0; i < 6; i++) {
-    assert.ok(latest.busy);
+    assert.ok(sender.busy);
     await answer();
   }
-  assert.deepEqual([sent.length, latest.busy, answers], [6, false, []]);
+  assert.deepEqual([sent.length, sender.busy, answers], [6, false, []]);
 });
 
 test("a throttle tells the newest, ten times a second, and the last for certain", () => {
@@ -159,47 +159,47 @@ test("a throttle tells the newest, ten times a second, and the last for certain"
 const frame = (seq, command = null, track = 0) => ({ track, seq, command });
 
 test("rate and jitter", () => {
-  const figures = new Figures();
-  assert.deepEqual([figures.snapshot(0).fps, figures.snapshot(0).jitter], [null, null]);
-  [0, 40, 80, 120].forEach((time, seq) => figures.shown(frame(seq), time));
-  assert.deepEqual([figures.snapshot(120).fps, figures.snapshot(120).jitter], [25, 0]);
-  figures.shown(frame(4), 200);
-  assert.equal(figures.snapshot(200).jitter.toFixed(3), "17.321");
-  assert.equal(figures.snapshot(4000).fps, null);
-  [10_000, 10_010, 10_020].forEach((time, seq) => figures.shown(frame(seq), time));
-  assert.deepEqual([figures.snapshot(10_020).fps, figures.snapshot(10_020).jitter], [100, 0]);
+  const statistics = new Statistics();
+  assert.deepEqual([statistics.snapshot(0).fps, statistics.snapshot(0).jitter], [null, null]);
+  [0, 40, 80, 120].forEach((time, seq) => statistics.shown(frame(seq), time));
+  assert.deepEqual([statistics.snapshot(120).fps, statistics.snapshot(120).jitter], [25, 0]);
+  statistics.shown(frame(4), 200);
+  assert.equal(statistics.snapshot(200).jitter.toFixed(3), "17.321");
+  assert.equal(statistics.snapshot(4000).fps, null);
+  [10_000, 10_010, 10_020].forEach((time, seq) => statistics.shown(frame(seq), time));
+  assert.deepEqual([statistics.snapshot(10_020).fps, statistics.snapshot(10_020).jitter], [100, 0]);
 });
 
 test("jitter looks at the last 120 pictures only", () => {
-  const figures = new Figures();
-  figures.shown(frame(0), 0);
-  for (let i = 0; i < 120; i++) figures.shown(frame(i), 1000 + 10 * i);
-  assert.equal(figures.snapshot(2190).jitter, 0);
+  const statistics = new Statistics();
+  statistics.shown(frame(0), 0);
+  for (let i = 0; i < 120; i++) statistics.shown(frame(i), 1000 + 10 * i);
+  assert.equal(statistics.snapshot(2190).jitter, 0);
 });
 
 test("latency is from sending to the first picture made with it", () => {
-  const figures = new Figures();
-  figures.sent(1, 100);
-  figures.shown(frame(0), 110);
-  assert.equal(figures.snapshot(110).latency, null);
-  figures.sent(2, 120);
-  figures.sent(3, 130);
-  figures.refused(3);
-  figures.sent(4, 150);
-  figures.shown(frame(1, 3), 160);
-  assert.deepEqual([figures.snapshot(160).latency, figures.snapshot(160).latencyP50], [40, 50]);
-  figures.shown(frame(2, 3), 170);
-  assert.equal(figures.snapshot(170).latency, 40);
-  figures.shown(frame(3, 9), 180);
-  assert.deepEqual([figures.snapshot(180).latency, figures.snapshot(180).latencyP50], [30, 40]);
+  const statistics = new Statistics();
+  statistics.sent(1, 100);
+  statistics.shown(frame(0), 110);
+  assert.equal(statistics.snapshot(110).latency, null);
+  statistics.sent(2, 120);
+  statistics.sent(3, 130);
+  statistics.refused(3);
+  statistics.sent(4, 150);
+  statistics.shown(frame(1, 3), 160);
+  assert.deepEqual([statistics.snapshot(160).latency, statistics.snapshot(160).latencyP50], [40, 50]);
+  statistics.shown(frame(2, 3), 170);
+  assert.equal(statistics.snapshot(170).latency, 40);
+  statistics.shown(frame(3, 9), 180);
+  assert.deepEqual([statistics.snapshot(180).latency, statistics.snapshot(180).latencyP50], [30, 40]);
 });
 
 test("drops are counted by track and by place", () => {
-  const figures = new Figures();
-  for (const seq of [5, 6, 9]) figures.received(frame(seq));
-  for (const seq of [0, 1, 3]) figures.received(frame(seq, null, 1));
-  figures.skipped();
-  assert.deepEqual([figures.snapshot(0).gaps, figures.snapshot(0).skipped], [3, 1]);
+  const statistics = new Statistics();
+  for (const seq of [5, 6, 9]) statistics.received(frame(seq));
+  for (const seq of [0, 1, 3]) statistics.received(frame(seq, null, 1));
+  statistics.skipped();
+  assert.deepEqual([statistics.snapshot(0).gaps, statistics.snapshot(0).skipped], [3, 1]);
 });
 
 test("waits double from half a second to eight, give or take a quarter", () => {
@@ -255,7 +255,7 @@ test("a token is taken out of the address and kept for the tab", () => {
   const tab = (href, kept = new Map()) => {
     const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value), removeItem: (key) => kept.delete(key) };
     const shown = [];
-    const access = new Access({ location: { href }, history: { state: 1, replaceState: (...what) => shown.push(what) }, storage: () => storage });
+    const access = new AccessToken({ location: { href }, history: { state: 1, replaceState: (...what) => shown.push(what) }, storage: () => storage });
     return { access, shown, kept };
   };
   for (const href of ["http://h/at/?role=viewer#token=a%26b", "http://h/at/?token=a%26b&role=viewer"]) {
@@ -264,13 +264,13 @@ test("a token is taken out of the address and kept for the tab", () => {
     assert.deepEqual(shown, [[1, "", "http://h/at/?role=viewer"]]);
     assert.equal(tab("http://h/at/?role=viewer", kept).access.token, "a&b"); // loaded anew
     assert.equal(tab("http://h/at/", kept).access.token, null); // what could watch is not shown for more
-    access.keep(null);
+    access.set(null);
     assert.equal(tab("http://h/at/?role=viewer", kept).access.token, null);
   }
   const { access, shown } = tab("http://h/#top");
   assert.deepEqual([access.token, shown], [null, []]);
   const forbidden = () => { throw new DOMException("no", "SecurityError"); };
-  const bare = new Access({ location: { href: "http://h/#token=t" }, history: { replaceState() {} }, storage: forbidden });
+  const bare = new AccessToken({ location: { href: "http://h/#token=t" }, history: { replaceState() {} }, storage: forbidden });
   assert.equal(bare.token, "t");
 });
 

@@ -1,20 +1,20 @@
 // The player's pure parts: the lead with recorded jitter, freezes, and which codec comes after which.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { StepDown, hearable, named, showable } from "../../src/reactor_trio/page/codecs.js";
+import { DecoderFallback, decodableAudio, parseCodecs, decodableVideo } from "../../src/reactor_trio/page/codecs.js";
 import { Freezes } from "../../src/reactor_trio/page/freezes.js";
-import { Lead } from "../../src/reactor_trio/page/lead.js";
+import { PlayoutDelay } from "../../src/reactor_trio/page/playout-delay.js";
 
 const near = (value, expected, by) => assert.ok(Math.abs(value - expected) <= by, `${value} is not ${expected} ± ${by}`);
 
 /** Pictures at 30 a second from `pts` on, each on its way for one of `delays` in turn; when each is drawn, and the lead then. */
-function play(lead, delays, count, pts = 0) {
+function play(delay, delays, count, pts = 0) {
   const drawn = [];
   for (let i = 0; i < count; i++) {
     const time = pts + (i * 1000) / 30;
     const ready = time + delays[i % delays.length];
-    lead.add(time, ready);
-    drawn.push({ pts: time, ready, at: Math.max(ready, lead.due(time)), lead: lead.lead });
+    delay.add(time, ready);
+    drawn.push({ pts: time, ready, at: Math.max(ready, delay.due(time)), lead: delay.current });
   }
   return drawn;
 }
@@ -29,57 +29,57 @@ const CABLE = [12.1, 12.4, 12.2, 12.1, 12.6, 12.3, 12.2, 12.9, 12.1, 12.3];
 const WIRELESS = [14, 16, 13, 31, 22, 15, 14, 19, 38, 24, 17, 13, 15, 27, 20, 14, 16, 33, 18, 15];
 
 test("where pictures come evenly they do not wait", () => {
-  const drawn = play(new Lead(), CABLE, 300);
+  const drawn = play(new PlayoutDelay(), CABLE, 300);
   assert.ok(drawn.every(({ lead }) => lead <= 1));
   assert.ok(drawn.every(({ at, ready }) => at - ready <= 1));
 });
 
 test("where they come unevenly the lead makes most of them even", () => {
-  const lead = new Lead();
-  play(lead, WIRELESS, 300);
-  const drawn = play(lead, WIRELESS, 100, 10_000);
-  near(lead.lead, 33 - 13, 0.01); // the 19th of 20, above the least
-  const late = drawn.filter(({ pts, at }) => at - pts > 13 + lead.lead + 0.01);
+  const delay = new PlayoutDelay();
+  play(delay, WIRELESS, 300);
+  const drawn = play(delay, WIRELESS, 100, 10_000);
+  near(delay.current, 33 - 13, 0.01); // the 19th of 20, above the least
+  const late = drawn.filter(({ pts, at }) => at - pts > 13 + delay.current + 0.01);
   assert.equal(late.length, 5); // those of 38 ms
   const rest = drawn.filter((each) => !late.includes(each));
   for (const { pts, at } of rest) near(at - pts, 33, 0.01);
-  assert.ok(spread(play(new Lead(), [0], 5)) < 0.01 && spread(drawn) < 12);
+  assert.ok(spread(play(new PlayoutDelay(), [0], 5)) < 0.01 && spread(drawn) < 12);
 });
 
 test("the lead grows at once and shrinks slowly", () => {
-  const lead = new Lead();
-  play(lead, [10], 60);
-  assert.equal(lead.lead, 0);
-  play(lead, [10, 50], 8, 2000); // four of 60 are more than 5 %
-  near(lead.lead, 40, 0.01);
-  play(lead, [10], 150, 2300);
-  near(lead.lead, 40 - 4 * 3.2, 0.5); // 5 s later, of which it was within the 2 s for 1.8
-  play(lead, [10], 240, 7300);
-  assert.equal(lead.lead, 0);
+  const delay = new PlayoutDelay();
+  play(delay, [10], 60);
+  assert.equal(delay.current, 0);
+  play(delay, [10, 50], 8, 2000); // four of 60 are more than 5 %
+  near(delay.current, 40, 0.01);
+  play(delay, [10], 150, 2300);
+  near(delay.current, 40 - 4 * 3.2, 0.5); // 5 s later, of which it was within the 2 s for 1.8
+  play(delay, [10], 240, 7300);
+  assert.equal(delay.current, 0);
 });
 
 test("the lead is 60 ms at most, and no picture waits longer", () => {
-  const lead = new Lead();
-  for (const { at, ready } of play(lead, [10, 200, 80, 10], 300)) assert.ok(at - ready <= 60.01);
-  assert.equal(lead.lead, 60);
+  const delay = new PlayoutDelay();
+  for (const { at, ready } of play(delay, [10, 200, 80, 10], 300)) assert.ok(at - ready <= 60.01);
+  assert.equal(delay.current, 60);
 });
 
 test("the offset follows a connection that became slower or faster", () => {
-  const lead = new Lead();
-  play(lead, [10], 60);
-  play(lead, [40], 200, 2000);
-  assert.equal(lead.due(10_000), 10_040 + lead.lead);
-  assert.ok(lead.lead < 25);
-  play(lead, [10], 1, 9000);
-  near(lead.due(10_000) - lead.lead, 10_010, 0.01);
+  const delay = new PlayoutDelay();
+  play(delay, [10], 60);
+  play(delay, [40], 200, 2000);
+  assert.equal(delay.due(10_000), 10_040 + delay.current);
+  assert.ok(delay.current < 25);
+  play(delay, [10], 1, 9000);
+  near(delay.due(10_000) - delay.current, 10_010, 0.01);
 });
 
 test("another schedule is another beginning", () => {
-  const lead = new Lead();
-  play(lead, WIRELESS, 100);
-  lead.add(10_000, 4000); // the presentation times leapt
-  assert.equal(lead.due(10_000), 4000 + lead.lead);
-  assert.equal(new Lead().due(5), -Infinity);
+  const delay = new PlayoutDelay();
+  play(delay, WIRELESS, 100);
+  delay.add(10_000, 4000); // the presentation times leapt
+  assert.equal(delay.due(10_000), 4000 + delay.current);
+  assert.equal(new PlayoutDelay().due(5), -Infinity);
 });
 
 /** Pictures drawn at these times; `seq` and presentation time follow unless said otherwise. */
@@ -116,30 +116,30 @@ test("a first gap has nothing to be compared with", () => {
 const only = (...known) => ({ isConfigSupported: async ({ codec }) => ({ supported: known.includes(codec) }) });
 
 test("what is asked for is what can be decoded, best first", async () => {
-  assert.deepEqual(await showable({}), ["jpeg"]);
-  assert.deepEqual(await showable({ VideoDecoder: only("av01.0.04M.08", "vp8") }), ["vp8", "av1", "jpeg"]);
-  assert.deepEqual(await showable({ VideoDecoder: { isConfigSupported: async () => { throw new TypeError(); } } }), ["jpeg"]);
-  assert.deepEqual(await hearable({}), ["pcm_s16le"]);
-  assert.deepEqual(await hearable({ AudioDecoder: only("opus") }), ["opus", "pcm_s16le"]);
-  assert.deepEqual(named("h264,mpeg2,lossless,none"), ["h264", "lossless", "none"]);
-  assert.deepEqual(named(null), []);
+  assert.deepEqual(await decodableVideo({}), ["jpeg"]);
+  assert.deepEqual(await decodableVideo({ VideoDecoder: only("av01.0.04M.08", "vp8") }), ["vp8", "av1", "jpeg"]);
+  assert.deepEqual(await decodableVideo({ VideoDecoder: { isConfigSupported: async () => { throw new TypeError(); } } }), ["jpeg"]);
+  assert.deepEqual(await decodableAudio({}), ["pcm_s16le"]);
+  assert.deepEqual(await decodableAudio({ AudioDecoder: only("opus") }), ["opus", "pcm_s16le"]);
+  assert.deepEqual(parseCodecs("h264,mpeg2,lossless,none"), ["h264", "lossless", "none"]);
+  assert.deepEqual(parseCodecs(null), []);
 });
 
 test("steps go down by software, VP8 and JPEG", () => {
-  const steps = new StepDown(["h264", "vp8", "vp9", "jpeg"]);
-  assert.deepEqual(steps.next("h264", false), { software: true });
-  assert.deepEqual(steps.next("h264", true), { video: ["vp8", "jpeg"] });
-  assert.equal(steps.next("h264", true), null); // another track's
-  assert.deepEqual(steps.next("vp8", true), { video: ["jpeg"] });
-  assert.equal(steps.next("jpeg", true), null);
-  assert.equal(steps.count, 3);
+  const fallback = new DecoderFallback(["h264", "vp8", "vp9", "jpeg"]);
+  assert.deepEqual(fallback.next("h264", false), { software: true });
+  assert.deepEqual(fallback.next("h264", true), { video: ["vp8", "jpeg"] });
+  assert.equal(fallback.next("h264", true), null); // another track's
+  assert.deepEqual(fallback.next("vp8", true), { video: ["jpeg"] });
+  assert.equal(fallback.next("jpeg", true), null);
+  assert.equal(fallback.count, 3);
 });
 
 test("steps leave out what the browser never had", () => {
-  assert.deepEqual(new StepDown(["jpeg"]).next("h264", false), { video: ["jpeg"] });
-  const steps = new StepDown(["vp9", "jpeg"]);
-  assert.deepEqual(steps.next("vp9", false), { software: true });
-  assert.deepEqual(steps.next("vp9", false), { software: true }); // another track's, which is to be told too
-  assert.equal(steps.count, 1);
-  assert.deepEqual(steps.next("vp9", true), { video: ["jpeg"] });
+  assert.deepEqual(new DecoderFallback(["jpeg"]).next("h264", false), { video: ["jpeg"] });
+  const fallback = new DecoderFallback(["vp9", "jpeg"]);
+  assert.deepEqual(fallback.next("vp9", false), { software: true });
+  assert.deepEqual(fallback.next("vp9", false), { software: true }); // another track's, which is to be told too
+  assert.equal(fallback.count, 1);
+  assert.deepEqual(fallback.next("vp9", true), { video: ["jpeg"] });
 });

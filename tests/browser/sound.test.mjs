@@ -1,9 +1,9 @@
 // Sound between arrival and loudspeaker, sample by sample: the playout and the clock made of its reports.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Figures } from "../../src/reactor_trio/page/figures.js";
-import { Heard } from "../../src/reactor_trio/page/heard.js";
-import { Playout, TARGET } from "../../src/reactor_trio/page/playout.js";
+import { Statistics } from "../../src/reactor_trio/page/statistics.js";
+import { AudioClock } from "../../src/reactor_trio/page/audio-clock.js";
+import { AudioJitterBuffer, TARGET } from "../../src/reactor_trio/page/audio-jitter-buffer.js";
 
 const RATE = 48_000;
 const QUANTUM = 128;
@@ -13,7 +13,7 @@ const near = (value, expected, by) => assert.ok(Math.abs(value - expected) <= by
 /** A playout and the real time around it: the output asks every 128 samples, blocks arrive when the test says. */
 class Run {
   constructor({ rate = RATE, trackRate = RATE, wave = () => 0.5, drift = 0 } = {}) {
-    Object.assign(this, { rate, trackRate, wave, drift, time: 0, playout: new Playout(rate), heard: [], arrivals: [] });
+    Object.assign(this, { rate, trackRate, wave, drift, time: 0, buffer: new AudioJitterBuffer(rate), heard: [], arrivals: [] });
   }
 
   /** Blocks from `first` on, one each BLOCK by the server's clock, each on its way for `delay(i)` seconds. */
@@ -29,10 +29,10 @@ class Run {
       while (this.arrivals.length && this.arrivals[0].at <= this.time) {
         const { pts } = this.arrivals.shift();
         const first = Math.round(pts * this.trackRate);
-        this.playout.push(0, pts, Float32Array.from({ length }, (_, i) => this.wave((first + i) / this.trackRate)), this.trackRate);
+        this.buffer.push(0, pts, Float32Array.from({ length }, (_, i) => this.wave((first + i) / this.trackRate)), this.trackRate);
       }
       const output = new Float32Array(QUANTUM);
-      this.playout.pull(output);
+      this.buffer.pull(output);
       this.heard.push(...output);
       this.time += QUANTUM / this.rate;
     }
@@ -45,7 +45,7 @@ class Run {
   }
 
   get slack() {
-    return this.time - this.playout.state.position;
+    return this.time - this.buffer.state.position;
   }
 }
 
@@ -54,8 +54,8 @@ const sine = (frequency) => (time) => 0.5 * Math.sin(2 * Math.PI * frequency * t
 test("each block waits for the target, then sound is gapless and exact", () => {
   const run = new Run({ wave: sine(50) }).blocks(0, 100).until(1.5);
   assert.ok(run.slice(0, TARGET - 0.001).every((sample) => sample === 0));
-  const { underruns, leaps, target } = run.playout.state;
-  assert.deepEqual([underruns, leaps, target], [0, 1, TARGET]);
+  const { underruns, seeks, target } = run.buffer.state;
+  assert.deepEqual([underruns, seeks, target], [0, 1, TARGET]);
   near(run.slack, TARGET, 0.003);
   const shift = run.slack;
   run.slice(1.4, 1.5).forEach((sample, i) => near(sample, sine(50)(1.4 - shift + i / RATE), 0.005));
@@ -72,13 +72,13 @@ test("another rate of the track is resampled at its true pitch", () => {
 test("a late block is an underrun: the delay grows once, and blocks as late as that are in time then", () => {
   const late = (i) => (i === 100 || i === 150 ? TARGET + 0.03 : 0);
   const run = new Run().blocks(0, 250, late).until(5);
-  assert.equal(run.playout.state.underruns, 1);
-  near(run.playout.state.target, TARGET + 0.03 + 0.02, 0.004);
+  assert.equal(run.buffer.state.underruns, 1);
+  near(run.buffer.state.target, TARGET + 0.03 + 0.02, 0.004);
 });
 
 test("what comes wildly late does not make the delay grow without bound", () => {
   const run = new Run().blocks(0, 400, (i) => (i >= 100 && i < 150 ? 3 - i * BLOCK : 0)).until(8);
-  assert.ok(run.playout.state.target <= 0.2);
+  assert.ok(run.buffer.state.target <= 0.2);
   assert.ok(run.slack < 0.3, `${run.slack}`);
   assert.ok(run.slice(4, 7.9).every((sample) => sample > 0.4), "it plays on without holes");
 });
@@ -86,53 +86,53 @@ test("what comes wildly late does not make the delay grow without bound", () => 
 test("a way that is slower for good is followed, however much slower", () => {
   const run = new Run().blocks(0, 400, (i) => (i >= 100 ? 0.5 : 0)).until(7);
   assert.ok(run.slice(4, 7).every((sample) => sample > 0.4));
-  near(run.slack, 0.5 + run.playout.state.target, 0.05);
+  near(run.slack, 0.5 + run.buffer.state.target, 0.05);
 });
 
 test("while nothing is late the delay shrinks again", () => {
   const run = new Run().blocks(0, 5000, (i) => (i === 100 ? 0.15 : 0)).until(60);
-  assert.ok(run.playout.state.target < 0.13, `${run.playout.state.target}`);
+  assert.ok(run.buffer.state.target < 0.13, `${run.buffer.state.target}`);
   run.until(99);
-  near(run.playout.state.target, 0.08, 0.01);
-  near(run.slack, run.playout.state.target, 0.02);
-  assert.equal(run.playout.state.underruns, 1);
+  near(run.buffer.state.target, 0.08, 0.01);
+  near(run.slack, run.buffer.state.target, 0.02);
+  assert.equal(run.buffer.state.underruns, 1);
 });
 
 for (const drift of [-0.001, 0.001]) {
   test(`a server's clock that runs ${drift * 1000} ‰ off is followed`, () => {
     const run = new Run({ drift }).blocks(0, 3200).until(60);
-    const waiting = run.time * (1 + drift) - run.playout.state.position;
-    near(waiting, run.playout.state.target, 0.02);
-    assert.deepEqual([run.playout.state.underruns, run.playout.state.leaps], [0, 1]);
+    const waiting = run.time * (1 + drift) - run.buffer.state.position;
+    near(waiting, run.buffer.state.target, 0.02);
+    assert.deepEqual([run.buffer.state.underruns, run.buffer.state.seeks], [0, 1]);
   });
 }
 
 test("where the model made no sound it is silent, and the line goes on: no underrun", () => {
   const run = new Run().blocks(0, 50).blocks(75, 50).until(2.4);
-  assert.deepEqual([run.playout.state.underruns, run.playout.state.leaps], [0, 1]);
+  assert.deepEqual([run.buffer.state.underruns, run.buffer.state.seeks], [0, 1]);
   assert.ok(run.slice(1 + TARGET + 0.02, 1.5 + TARGET - 0.001).every((sample) => Math.abs(sample) < 0.001));
   assert.ok(run.slice(1.5 + TARGET + 0.02, 2.4).every((sample) => sample > 0.49));
 });
 
 test("nothing clicks: neither the ends of a silence nor a step of the playhead", () => {
   const run = new Run().blocks(0, 50).blocks(75, 100, (i) => (i === 120 ? 0.1 : 0)).until(3.4);
-  assert.equal(run.playout.state.underruns, 1);
+  assert.equal(run.buffer.state.underruns, 1);
   const steps = run.heard.slice(1).map((sample, i) => Math.abs(sample - run.heard[i]));
   assert.ok(steps.every((step) => step < 0.02));
 });
 
 test("after a long silence it starts anew", () => {
   const run = new Run().blocks(0, 50).blocks(300, 50).until(6.9);
-  assert.equal(run.playout.state.leaps, 2);
+  assert.equal(run.buffer.state.seeks, 2);
   near(run.slack, TARGET, 0.003);
 });
 
 test("two tracks are heard together, each at its own rate", () => {
-  const playout = new Playout(RATE);
-  playout.push(0, 1, new Float32Array(4800).fill(0.25), 48_000);
-  playout.push(3, 1, new Float32Array(1600).fill(0.5), 16_000);
+  const buffer = new AudioJitterBuffer(RATE);
+  buffer.push(0, 1, new Float32Array(4800).fill(0.25), 48_000);
+  buffer.push(3, 1, new Float32Array(1600).fill(0.5), 16_000);
   const output = new Float32Array(9000);
-  playout.pull(output);
+  buffer.pull(output);
   near(output[Math.round((TARGET + 0.05) * RATE)], 0.75, 1e-6);
 });
 
@@ -148,24 +148,24 @@ test("memory is bounded by what is to be heard", () => {
 const report = (time, position, more = {}) => ({ time, position, speed: 1, end: position + 1, ...more });
 
 test("what is heard follows from the report that was true when it was played", () => {
-  const heard = new Heard();
-  assert.equal(heard.at(1), null);
-  heard.add({ time: 0, position: null, speed: 1, end: -Infinity });
-  heard.add(report(1, 10));
-  heard.add(report(2, 10.5, { speed: 1.001 }));
-  assert.equal(heard.at(0.5), null);
-  assert.equal(heard.at(1.25), 10.25);
-  near(heard.at(2.5), 11.0005, 1e-9);
-  near(heard.buffered(2.5), 0.4995, 1e-9);
-  assert.equal(heard.buffered(9), 0);
-  near(heard.at(4), 12.502, 1e-9);
-  assert.equal(heard.at(5.5), null, "long after the last sound nothing is heard");
-  heard.clear();
-  assert.equal(heard.at(2.5), null);
+  const clock = new AudioClock();
+  assert.equal(clock.positionAt(1), null);
+  clock.addReport({ time: 0, position: null, speed: 1, end: -Infinity });
+  clock.addReport(report(1, 10));
+  clock.addReport(report(2, 10.5, { speed: 1.001 }));
+  assert.equal(clock.positionAt(0.5), null);
+  assert.equal(clock.positionAt(1.25), 10.25);
+  near(clock.positionAt(2.5), 11.0005, 1e-9);
+  near(clock.buffered(2.5), 0.4995, 1e-9);
+  assert.equal(clock.buffered(9), 0);
+  near(clock.positionAt(4), 12.502, 1e-9);
+  assert.equal(clock.positionAt(5.5), null, "long after the last sound nothing is heard");
+  clock.clear();
+  assert.equal(clock.positionAt(2.5), null);
 });
 
 test("the offset is the median over the last pictures that were drawn with sound", () => {
-  const figures = new Figures();
+  const figures = new Statistics();
   const shown = (pts, heard) => figures.shown({ track: 0, seq: 0, command: null, ptsUs: pts * 1000 }, 0, heard);
   shown(100, 90);
   assert.equal(figures.snapshot(0).offset, -10);

@@ -672,19 +672,19 @@ def test_the_queue_position_is_shown(server: FakeServer, page: Page) -> None:
     stop_clock(page)
     peer.say("reactor.queued", {"position": 2, "total": 3})
     state(page, "queued")
-    expect(page.locator("#veil-text")).to_have_text("Waiting, position 2 of 3")
-    expect(page.locator("#veil-note")).to_contain_text("Someone else has the session.")
+    expect(page.locator("#overlay-text")).to_have_text("Waiting, position 2 of 3")
+    expect(page.locator("#overlay-note")).to_contain_text("Someone else has the session.")
     page.clock.run_for(65_000)
     peer.say("reactor.queued", {"position": 1, "total": 3})
-    expect(page.locator("#veil-text")).to_have_text("Waiting, position 1 of 3")
-    expect(page.locator("#veil-note")).to_have_text(re.compile(r"Yours begins when there is a place\. 1 min 5 s$"))
+    expect(page.locator("#overlay-text")).to_have_text("Waiting, position 1 of 3")
+    expect(page.locator("#overlay-note")).to_have_text(re.compile(r"Yours begins when there is a place\. 1 min 5 s$"))
     peer.say("reactor.queued", {"position": 1, "total": 3, "reason": "a step of the model does not end"})
-    expect(page.locator("#veil-text")).to_have_text("Waiting, position 1 of 3: a step of the model does not end")
-    expect(page.locator("#veil-note")).to_have_text("1 min 5 s")
+    expect(page.locator("#overlay-text")).to_have_text("Waiting, position 1 of 3: a step of the model does not end")
+    expect(page.locator("#overlay-note")).to_have_text("1 min 5 s")
     peer.welcome()
     state(page, "live")
     peer.frame(0, picture(200, 0, 0))
-    expect(page.locator("#veil")).to_be_hidden()
+    expect(page.locator("#overlay")).to_be_hidden()
 
 
 def test_until_the_first_picture_the_page_says_what_it_waits_for(server: FakeServer, page: Page) -> None:
@@ -696,7 +696,7 @@ def test_until_the_first_picture_the_page_says_what_it_waits_for(server: FakeSer
     camera = video(1, "camera", direction="in")
     peer.welcome(command("pointer_down", required=("x", "y"), **where), tracks=[video(), camera])
     state(page, "live")
-    status, text, note = page.locator("#status"), page.locator("#veil-text"), page.locator("#veil-note")
+    status, text, note = page.locator("#status"), page.locator("#overlay-text"), page.locator("#overlay-note")
     expect(status).to_have_text("starting")
     expect(text).to_have_text("No picture yet")
     expect(note).to_have_text("The model is warming up, or waits for the camera, not started yet.")
@@ -709,7 +709,7 @@ def test_until_the_first_picture_the_page_says_what_it_waits_for(server: FakeSer
     assert peer.next()["type"] == "pointer_down"
     peer.frame(0, picture(200, 0, 0))
     expect(status).to_have_text("live")
-    expect(page.locator("#veil")).to_be_hidden()
+    expect(page.locator("#overlay")).to_be_hidden()
     peer.bye("done")  # the picture that it leaves is not that of the next session
     page.get_by_role("button", name="Reconnect now").click()
     server.accept().welcome()
@@ -723,7 +723,7 @@ def test_a_picture_of_any_track_ends_the_wait_for_the_first_one(server: FakeServ
     expect(page.locator("#status")).to_have_text("starting")
     peer.frame(0, picture(200, 0, 0), track=1)
     expect(page.locator("#status")).to_have_text("live")
-    expect(page.locator("#veil")).to_be_hidden()
+    expect(page.locator("#overlay")).to_be_hidden()
     assert page.locator("#figure-fps").text_content() in ("–", "0.0")  # the figures are of the first track
 
 
@@ -731,7 +731,7 @@ def test_where_no_picture_is_asked_for_none_is_awaited(server: FakeServer, page:
     open_page(page, server, "?video=none").welcome()
     state(page, "live")
     expect(page.locator("#status")).to_have_text("live")
-    expect(page.locator("#veil")).to_be_hidden()
+    expect(page.locator("#overlay")).to_be_hidden()
 
 
 @pytest.mark.parametrize(
@@ -751,7 +751,7 @@ def test_an_end_that_was_meant_is_final(server: FakeServer, page: Page, reason: 
     wait_for_colour(page, (200, 0, 0))
     peer.bye(reason)
     state(page, "ended")
-    expect(page.locator("#veil-text")).to_have_text(words)
+    expect(page.locator("#overlay-text")).to_have_text(words)
     wait_for_colour(page, (200, 0, 0))  # the last picture stays
     expect(page.get_by_label("Brightness", exact=True)).to_be_disabled()
     page.clock.run_for(60_000)
@@ -788,7 +788,7 @@ def test_it_comes_back_by_itself_at_growing_intervals_and_counts_them_down(serve
     page.clock.install()
     peer = open_page(page, server)
     stop_clock(page)
-    text = page.locator("#veil-text")
+    text = page.locator("#overlay-text")
     for wait in (500, 1000, 2000, 4000, 8000, 8000):
         peer.welcome(BRIGHTNESS)
         state(page, "live")
@@ -813,7 +813,7 @@ def test_a_new_session_starts_from_the_defaults(server: FakeServer, page: Page) 
     page.get_by_label("Brightness", exact=True).fill("0.2")
     peer.ack(peer.next())
     peer.socket.close(1001)
-    expect(page.locator("#veil-text")).to_contain_text("The connection was lost.")
+    expect(page.locator("#overlay-text")).to_contain_text("The connection was lost.")
     page.get_by_role("button", name="Reconnect now").click()
     peer = server.accept()
     peer.welcome(BRIGHTNESS)
@@ -828,7 +828,7 @@ def test_a_server_that_is_not_ready_is_said_so(server: FakeServer, page: Page, t
     server.refuse_with = 503
     server.health = (503, {"status": "loading", "model": "fake", "reason": "the model is loading"})
     page.goto(server.url)
-    expect(page.locator("#veil-text")).to_contain_text("Server not ready or busy: the model is loading. Trying again")
+    expect(page.locator("#overlay-text")).to_contain_text("Server not ready or busy: the model is loading. Trying again")
     server.refuse_with = None
     server.accept().welcome()
     state(page, "live")
@@ -839,7 +839,7 @@ def test_a_server_that_is_not_ready_is_said_so(server: FakeServer, page: Page, t
 def test_another_model_is_final(server: FakeServer, page: Page, troubles: list[str]) -> None:
     server.refuse_with = 404
     page.goto(server.url + "?model=other")
-    expect(page.locator("#veil-text")).to_have_text("This server runs the model “fake”, not “other”.")
+    expect(page.locator("#overlay-text")).to_have_text("This server runs the model “fake”, not “other”.")
     state(page, "ended")
     assert all("404" in trouble for trouble in troubles), troubles
     troubles.clear()

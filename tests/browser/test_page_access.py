@@ -27,11 +27,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_the_page_asks_for_a_token_and_keeps_it_for_the_tab(url: str, page: Page, troubles: list[str]) -> None:
     page.goto(url)
     field = page.get_by_label("Token", exact=True)
-    expect(page.locator("#veil-text")).to_have_text("This server wants a token.")
+    expect(page.locator("#overlay-text")).to_have_text("This server wants a token.")
     expect(field).to_be_focused()
     field.fill("not-the-token-of-it")
     field.press("Enter")
-    expect(page.locator("#veil-text")).to_have_text("Not let in: this token is not one that this server knows.")
+    expect(page.locator("#overlay-text")).to_have_text("Not let in: this token is not one that this server knows.")
     field.fill(TOKEN)
     page.get_by_role("button", name="Connect", exact=True).click()
     expect(page.locator('body[data-state="live"]')).to_be_attached()
@@ -57,6 +57,6 @@ def test_a_link_with_a_token_leaves_no_trace_and_the_shared_one_only_watches(url
     expect(stranger.locator("#status")).to_have_text("watching")
     assert stranger.url == f"{url}?role=viewer"
     stranger.goto(link.replace("role=viewer", "role=control"))
-    expect(stranger.locator("#veil-text")).to_contain_text("This token can only watch")
+    expect(stranger.locator("#overlay-text")).to_contain_text("This token can only watch")
     stranger.context.close()
     context.close()

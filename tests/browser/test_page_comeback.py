@@ -51,7 +51,7 @@ def test_the_page_goes_on_after_a_lost_link_and_a_reload(link: CutLink, page: Pa
 
     link.drop()
     expect(body).to_have_attribute("data-state", "resuming")
-    expect(page.locator("#veil-text")).to_have_text("Reconnecting …")
+    expect(page.locator("#overlay-text")).to_have_text("Reconnecting …")
     shown(page, 1)  # held
     add.click()  # given while there is no link
     link.restore()

@@ -99,7 +99,7 @@ def test_pages_in_turn_have_a_fresh_state_each(url: str, page: Page) -> None:
     page.wait_for_function(MEAN_IS_BETWEEN, arg=DARK)
     second = page.context.new_page()
     second.goto(url)
-    expect(second.locator("#veil-text")).to_have_text("Waiting, position 1 of 1")
+    expect(second.locator("#overlay-text")).to_have_text("Waiting, position 1 of 1")
     page.close()
     expect(second.locator('body[data-state="live"]')).to_be_attached()
     expect(slider(second)).to_have_value("1")
@@ -117,7 +117,7 @@ def test_a_viewer_watches_what_another_page_controls(url: str, page: Page) -> No
 
 def test_another_model_is_not_here(url: str, page: Page, troubles: list[str]) -> None:
     page.goto(f"{url}?model=other")
-    expect(page.locator("#veil-text")).to_have_text("This server runs the model “demo”, not “other”.")
+    expect(page.locator("#overlay-text")).to_have_text("This server runs the model “demo”, not “other”.")
     assert all("404" in trouble for trouble in troubles), troubles
     troubles.clear()
 

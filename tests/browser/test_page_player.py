@@ -451,9 +451,9 @@ def test_a_picture_can_be_saved_and_recorded(server: FakeServer, page: Page, wor
 
 
 DECODE_OPUS = """async ([packets, sizes]) => {
-    const { Opus } = await import("/page/opus.js");
+    const { OpusDecoder } = await import("/page/opus-decoder.js");
     const blocks = [];
-    const opus = new Opus({ codec_string: "opus", sample_rate: 48000 }, (pts, rate, samples) => {
+    const opus = new OpusDecoder({ codec_string: "opus", sample_rate: 48000 }, (pts, rate, samples) => {
         let crossings = 0;
         for (let i = 1; i < samples.length; i++) crossings += samples[i - 1] < 0 && samples[i] >= 0;
         blocks.push({ pts, rate, length: samples.length, crossings, loudest: samples.reduce((a, b) => Math.max(a, b), 0) });
@@ -471,7 +471,7 @@ DECODE_OPUS = """async ([packets, sizes]) => {
     opus.close();
     let refused = null;
     try {
-        new Opus({}, () => {}, () => {}).decode({ ptsUs: 0, meta: { sizes: [5] }, payload: new Uint8Array(4) });
+        new OpusDecoder({}, () => {}, () => {}).decode({ ptsUs: 0, meta: { sizes: [5] }, payload: new Uint8Array(4) });
     } catch (error) {
         refused = error.message;
     }

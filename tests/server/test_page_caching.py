@@ -55,8 +55,8 @@ async def test_a_second_load_transfers_next_to_nothing(autojump_clock):
 
 async def test_a_page_of_an_older_server_gets_what_there_is_and_does_not_keep_it(autojump_clock):
     async with open_server(Still) as server:
-        old = server.http("/page/0123456789abcdef/sound-worklet.js")  # it asks late, in the folder that it came from
-        assert (old.status, old.body) == (200, (PAGE / "sound-worklet.js").read_bytes())
+        old = server.http("/page/0123456789abcdef/audio-player-worklet.js")  # it asks late, in the folder that it came from
+        assert (old.status, old.body) == (200, (PAGE / "audio-player-worklet.js").read_bytes())
         assert old.headers["cache-control"] == "no-cache"
 
 

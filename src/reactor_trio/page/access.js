@@ -2,7 +2,7 @@
  * What this page shows the server so that it is let in: from its own address, which it is taken out of at once, kept for
  * this tab, or typed in. Behind the `#` it never leaves the browser; the address bar, history and screenshots keep neither.
  */
-import { Kept } from "./kept.js";
+import { SafeStorage } from "./storage.js";
 
 /** The address without its token, and the token, or null. */
 export function splitAddress(address) {
@@ -18,24 +18,24 @@ export function splitAddress(address) {
 }
 
 /** The token of one tab, for each address that it shows. */
-export class Access {
+export class AccessToken {
   #key;
-  #kept;
+  #storage;
 
   constructor({ location, history, storage }) {
     const { address, token } = splitAddress(location.href);
     const { pathname, search } = new URL(address);
     this.#key = `reactor-token ${pathname}${search}`;
-    this.#kept = new Kept(storage); // without one the page asks again when it is loaded anew
-    this.token = token ?? this.#kept.get(this.#key);
+    this.#storage = new SafeStorage(storage); // without one the page asks again when it is loaded anew
+    this.token = token ?? this.#storage.get(this.#key);
     if (token === null) return;
     history.replaceState(history.state, "", address);
-    this.keep(token);
+    this.set(token);
   }
 
   /** Use `token` from now on, also after the page is loaded anew; null forgets it. */
-  keep(token) {
+  set(token) {
     this.token = token;
-    this.#kept.set(this.#key, token);
+    this.#storage.set(this.#key, token);
   }
 }

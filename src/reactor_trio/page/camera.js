@@ -1,5 +1,5 @@
 /** The camera as a stream of the browser's video encoder, or as JPEG pictures; none is kept waiting to be encoded. */
-import { Rate, crop, openStream } from "./capture.js";
+import { FrameRateLimiter, crop, openStream } from "./capture.js";
 import { StreamEncoder, chooseEncoder } from "./stream-encoder.js";
 
 const QUALITY = 0.8;
@@ -23,7 +23,7 @@ export async function startCamera({ width, height, rate, deviceId, codecs }, pre
 
   const canvas = new OffscreenCanvas(width, height);
   const context = canvas.getContext("2d", { alpha: false });
-  const wanted = new Rate(rate);
+  const wanted = new FrameRateLimiter(rate);
   const draw = () => context.drawImage(
     preview, ...crop(preview.videoWidth, preview.videoHeight, width, height), 0, 0, width, height);
   let encoding = false;

@@ -1,7 +1,7 @@
 /**
  * What camera and microphone share: one clock, a rate, and words for what goes wrong. Pure, but for `openStream`.
  */
-import { median } from "./figures.js";
+import { median } from "./statistics.js";
 
 const WINDOW = 120;
 
@@ -58,7 +58,7 @@ export class CaptureLatency {
 }
 
 /** Chooses, from pictures that come at the camera's own rate, those that make `rate` a second. */
-export class Rate {
+export class FrameRateLimiter {
   #period;
   #next = -Infinity;
 

@@ -4,20 +4,20 @@ const VIDEO = { h264: "avc1.42E01F", vp8: "vp8", vp9: "vp09.00.10.08", av1: "av0
 const ALL = [...Object.keys(VIDEO), "lossless", "jpeg", "raw", "none"];
 
 /** Codecs for video, best first. Only a secure context (https, localhost) has WebCodecs; anywhere else it is JPEG. */
-export async function showable(scope = globalThis) {
+export async function decodableVideo(scope = globalThis) {
   const answers = await Promise.all(Object.values(VIDEO).map((codec) => supports(scope.VideoDecoder, { codec })));
   return [...Object.keys(VIDEO).filter((_, i) => answers[i]), "jpeg"];
 }
 
 /** Codecs for sound, best first. */
-export async function hearable(scope = globalThis) {
+export async function decodableAudio(scope = globalThis) {
   const opus = await supports(scope.AudioDecoder, { codec: "opus", sampleRate: 48_000, numberOfChannels: 1 });
   return opus ? ["opus", "pcm_s16le"] : ["pcm_s16le"];
 }
 
 /** The codecs named in `words` ("h264,jpeg") that a page may ask for. */
-export function named(words) {
-  return (words ?? "").split(",").filter((codec) => ALL.includes(codec));
+export function parseCodecs(names) {
+  return (names ?? "").split(",").filter((codec) => ALL.includes(codec));
 }
 
 async function supports(decoder, config) {
@@ -32,7 +32,7 @@ async function supports(decoder, config) {
  * What a page does about a decoder that fails or holds pictures back: it decodes in software, then asks for VP8, then for
  * JPEG. `codecs` are those that this browser can decode. What did not work is not tried again by this page.
  */
-export class StepDown {
+export class DecoderFallback {
   #codecs;
   #failed = new Set();
   software = false;

@@ -1,6 +1,6 @@
 /** Coming back to a session whose link was lost, for as long as the server keeps it; and remembering it while the page is loaded anew. */
 
-import { Kept } from "./kept.js";
+import { SafeStorage } from "./storage.js";
 
 const FIRST_WAIT = 100;
 const LONGEST_WAIT = 2000;
@@ -31,19 +31,19 @@ export async function comeBack(session, open, { random = Math.random, sleep = pa
 }
 
 /** What a page needs to find its session again after it was loaded anew; each address that a tab shows has its own. */
-export class Memory {
+export class SavedSession {
   #key;
-  #kept;
+  #storage;
 
   constructor({ location, storage }) {
     this.#key = `reactor-session ${location.pathname}${location.search}`;
-    this.#kept = new Kept(storage); // without one the page begins a session of its own when it is loaded anew
+    this.#storage = new SafeStorage(storage); // without one the page begins a session of its own when it is loaded anew
   }
 
   /** {resume, after, url} of the session that was kept, or null. */
-  recall() {
+  load() {
     try {
-      const { resume, after, url } = JSON.parse(this.#kept.get(this.#key) ?? "{}");
+      const { resume, after, url } = JSON.parse(this.#storage.get(this.#key) ?? "{}");
       const whole = typeof resume === "string" && Number.isSafeInteger(after) && typeof url === "string";
       return whole ? { resume, after, url } : null;
     } catch {
@@ -52,8 +52,8 @@ export class Memory {
   }
 
   /** Keep this session, or with null none. */
-  keep(session) {
+  save(session) {
     const resume = session?.welcome?.resume_token;
-    this.#kept.set(this.#key, resume ? JSON.stringify({ resume, after: session.newest, url: session.url }) : null);
+    this.#storage.set(this.#key, resume ? JSON.stringify({ resume, after: session.newest, url: session.url }) : null);
   }
 }

@@ -7,7 +7,7 @@
  */
 import { element, refusalLine } from "./dom.js";
 import { createField } from "./fields.js";
-import { Latest } from "./latest.js";
+import { Coalescer } from "./coalesce.js";
 
 /** `session` is the open session, which knows the values of settings. */
 export function settingControl({ name, description, field }, send, uploads, session) {
@@ -15,10 +15,10 @@ export function settingControl({ name, description, field }, send, uploads, sess
   const refusal = refusalLine();
   const control = element("div", { class: "control", "data-command": name }, view.element, refusal.element);
   let value = valueNow(field, session.state); // that the model has
-  let unfit = false; // what stands in the field is no value, and the refusal says why
+  let invalid = false; // what stands in the field is no value, and the refusal says why
   view.write(value);
 
-  const latest = new Latest(async (given) => {
+  const sender = new Coalescer(async (given) => {
     control.classList.add("busy");
     try {
       await send(name, { [field.name]: given });
@@ -26,9 +26,9 @@ export function settingControl({ name, description, field }, send, uploads, sess
       refusal.hide();
     } catch (error) {
       refusal.show(error);
-      if (!latest.waiting && !view.editing) view.write(value);
+      if (!sender.waiting && !view.editing) view.write(value);
     }
-    control.classList.toggle("busy", latest.waiting);
+    control.classList.toggle("busy", sender.waiting);
   });
   view.onchange = () => {
     let given;
@@ -36,17 +36,17 @@ export function settingControl({ name, description, field }, send, uploads, sess
       given = view.read();
     } catch (error) {
       refusal.show(error);
-      unfit = !view.empty;
+      invalid = !view.empty;
       if (view.empty) view.write(value);
       return;
     }
-    unfit = false;
+    invalid = false;
     refusal.hide();
-    latest.push(given);
+    sender.push(given);
   };
   // A value that comes while one of ours is under way is older than that, or is followed by the newest.
   const show = () => {
-    if (!latest.busy && !view.editing && !unfit) view.write(value);
+    if (!sender.busy && !view.editing && !invalid) view.write(value);
   };
   view.onleft = show;
   session.addEventListener("state", ({ detail }) => {

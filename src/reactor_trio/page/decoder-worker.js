@@ -1,27 +1,27 @@
 /** The page's worker: decodes and draws on the canvases that `picture.js` hands over, as it says. */
-import { Screen } from "./screen.js";
+import { CanvasRenderer } from "./canvas-renderer.js";
 
-const screens = new Map();
+const renderers = new Map();
 
-/** {open: canvas, origin} begins with a canvas, {close: true} ends with it, else {call, what, ask} is for its screen. */
-self.onmessage = async ({ data: { id, open, origin, close, call, what, ask } }) => {
-  if (open) {
+/** {canvas, origin} begins with a canvas, {close: true} ends with it, else {call, args, request} is for its renderer. */
+self.onmessage = async ({ data: { id, canvas, origin, close, call, args, request } }) => {
+  if (canvas) {
     const now = () => performance.now() + performance.timeOrigin - origin; // as the page has it
-    screens.set(id, new Screen(open, now, (...said) => self.postMessage({ id, said })));
+    renderers.set(id, new CanvasRenderer(canvas, now, (...event) => self.postMessage({ id, event })));
     return;
   }
-  const screen = screens.get(id);
+  const renderer = renderers.get(id);
   if (close) {
-    screen.end();
-    screens.delete(id);
+    renderer.end();
+    renderers.delete(id);
     return;
   }
   try {
-    const answer = await screen[call](...what);
-    if (ask) self.postMessage({ id, ask, answer });
+    const answer = await renderer[call](...args);
+    if (request) self.postMessage({ id, request, answer });
   } catch (error) {
-    if (!ask) throw error;
-    self.postMessage({ id, ask, error: error.message });
+    if (!request) throw error;
+    self.postMessage({ id, request, error: error.message });
   }
 };
 self.postMessage("ready");

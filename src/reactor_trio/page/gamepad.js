@@ -7,15 +7,15 @@
  * they have moved; one message is under way at a time and the newest follows it.
  */
 import { element, refusalLine } from "./dom.js";
-import { Latest } from "./latest.js";
-import { Press, buttons as legendButtons, notes } from "./press.js";
+import { Coalescer } from "./coalesce.js";
+import { PressCommand, legendButtons, legendNotes } from "./press-command.js";
 import { PAD_BUTTONS } from "./schema.js";
 
 export const DEAD_ZONE = 0.12;
 const TRIGGER_REST = 0.04;
 const REPEAT_AFTER = 500;
 const REPEAT_EVERY = 33;
-const SIGNS = { up: "↑", down: "↓", left: "←", right: "→", back: "Back", start: "Start", home: "Home" };
+const LABELS = { up: "↑", down: "↓", left: "←", right: "→", back: "Back", start: "Start", home: "Home" };
 
 /** A stick's place without its dead zone, which is round, and within the unit circle: [x, y] in thousandths. */
 export function stick(x = 0, y = 0) {
@@ -35,7 +35,7 @@ export function readPad(pad) {
 }
 
 /** Nothing pressed, the sticks in the middle. */
-export const REST = readPad({ buttons: [], axes: [] });
+export const NEUTRAL = readPad({ buttons: [], axes: [] });
 
 /** A button counts as pressed from half of its way, and until it is back at a third. */
 export function isPressed(value, before) {
@@ -52,10 +52,10 @@ const thousandths = (value) => Math.round(value * 1000) / 1000 || 0; // no "-0"
 export class Gamepads {
   #buttons;
   #axes;
-  #told = "";
-  #tellAxes;
-  #since = new Map();
-  #turn = null;
+  #sentAxes = "";
+  #axesSender;
+  #repeatAt = new Map();
+  #pollRequest = null;
   #status = element("p", { class: "description", "data-gamepad": "none" });
   #refusal = refusalLine();
   #stop = new AbortController();
@@ -63,13 +63,13 @@ export class Gamepads {
   /** `commands` are {buttons, axes} as `readCommands` has them. Listens until `close`. */
   constructor({ buttons, axes }, send) {
     this.#buttons = buttons.map(({ name, button, mode, description }) => {
-      const sign = SIGNS[button] ?? button.toUpperCase();
+      const sign = LABELS[button] ?? button.toUpperCase();
       const label = description || `gamepad ${button}`;
-      const press = new Press({ name, mode }, send, this.#refusal, sign, { "data-button": button, "aria-label": label });
+      const press = new PressCommand({ name, mode }, send, this.#refusal, sign, { "data-button": button, "aria-label": label });
       return { button, mode, sign, description, press };
     });
     this.#axes = axes;
-    this.#tellAxes = new Latest(async (data) => {
+    this.#axesSender = new Coalescer(async (data) => {
       try {
         await send(axes.name, data);
         this.#refusal.hide();
@@ -78,17 +78,17 @@ export class Gamepads {
       }
     });
     if (buttons.length === 0 && axes === null) return;
-    this.#told = JSON.stringify(this.#wanted(REST));
+    this.#sentAxes = JSON.stringify(this.#axesFor(NEUTRAL));
     const until = { signal: this.#stop.signal };
-    window.addEventListener("gamepadconnected", () => this.#look(), until);
-    window.addEventListener("gamepaddisconnected", () => this.#look(), until);
-    document.addEventListener("visibilitychange", () => this.#look(), until);
-    this.#look();
+    window.addEventListener("gamepadconnected", () => this.#poll(), until);
+    window.addEventListener("gamepaddisconnected", () => this.#poll(), until);
+    document.addEventListener("visibilitychange", () => this.#poll(), until);
+    this.#poll();
   }
 
   close() {
     this.#stop.abort();
-    cancelAnimationFrame(this.#turn);
+    cancelAnimationFrame(this.#pollRequest);
     for (const { press } of this.#buttons) press.close();
   }
 
@@ -98,48 +98,48 @@ export class Gamepads {
     return [
       this.#status,
       legendButtons(this.#buttons.map(({ button, press }) => [button, press])),
-      notes(lines),
+      legendNotes(lines),
       this.#refusal.element,
     ];
   }
 
   /** Reads the gamepad once, and again before the next picture if there is one to be read. */
-  #look() {
-    cancelAnimationFrame(this.#turn);
+  #poll() {
+    cancelAnimationFrame(this.#pollRequest);
     const pad = [...(navigator.getGamepads?.() ?? [])].find((candidate) => candidate?.connected);
-    this.#describe(pad);
+    this.#showStatus(pad);
     const seen = pad && !document.hidden;
-    this.#apply(seen ? readPad(pad) : REST, performance.now());
-    if (seen) this.#turn = requestAnimationFrame(() => this.#look());
+    this.#apply(seen ? readPad(pad) : NEUTRAL, performance.now());
+    if (seen) this.#pollRequest = requestAnimationFrame(() => this.#poll());
   }
 
   #apply({ buttons, axes }, now) {
-    for (const { button, mode, press } of this.#buttons) this.#button(press, mode, buttons[button], now);
+    for (const { button, mode, press } of this.#buttons) this.#updateButton(press, mode, buttons[button], now);
     if (this.#axes === null) return;
-    const wanted = this.#wanted({ axes });
-    if (JSON.stringify(wanted) === this.#told) return;
-    this.#told = JSON.stringify(wanted);
-    this.#tellAxes.push(wanted);
+    const wanted = this.#axesFor({ axes });
+    if (JSON.stringify(wanted) === this.#sentAxes) return;
+    this.#sentAxes = JSON.stringify(wanted);
+    this.#axesSender.push(wanted);
   }
 
-  #button(press, mode, value, now) {
-    const next = this.#since.get(press);
+  #updateButton(press, mode, value, now) {
+    const next = this.#repeatAt.get(press);
     if (mode === "value" ? value === 0 : !isPressed(value, next !== undefined)) {
-      if (this.#since.delete(press)) press.release(this);
+      if (this.#repeatAt.delete(press)) press.release(this);
     } else if (next === undefined || mode === "value") {
-      this.#since.set(press, now + REPEAT_AFTER);
+      this.#repeatAt.set(press, now + REPEAT_AFTER);
       press.press(this, value);
     } else if (now >= next) {
-      this.#since.set(press, now + REPEAT_EVERY);
+      this.#repeatAt.set(press, now + REPEAT_EVERY);
       press.repeat();
     }
   }
 
-  #wanted({ axes }) {
+  #axesFor({ axes }) {
     return this.#axes && Object.fromEntries(this.#axes.fields.map((name) => [name, axes[name]]));
   }
 
-  #describe(pad) {
+  #showStatus(pad) {
     const state = pad ? "connected" : "none";
     if (this.#status.textContent && this.#status.dataset.gamepad === state) return;
     this.#status.dataset.gamepad = state;

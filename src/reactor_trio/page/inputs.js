@@ -16,7 +16,7 @@ const DEFAULT_SIZE = "640×480";
 const DEFAULT_RATE = 30;
 const DEFAULT_SAMPLE_RATE = 48_000;
 // Unsent bytes above which a frame is skipped. Sound is small, so that it goes on where pictures have to wait.
-const ROOM = { video: 128 * 1024, audio: 512 * 1024 };
+const MAX_UNSENT = { video: 128 * 1024, audio: 512 * 1024 };
 const REFRESH = 500;
 
 export class Inputs {
@@ -36,7 +36,7 @@ export class Inputs {
 
   /** The words for those that are not started: "camera", "microphone". */
   get unstarted() {
-    return [...new Set(this.#cards.filter((card) => !card.started).map((card) => card.word))];
+    return [...new Set(this.#cards.filter((card) => !card.started).map((card) => card.deviceName))];
   }
 
   /** Stops whatever is live. */
@@ -97,7 +97,7 @@ class InputCard {
     return this.#run !== null;
   }
 
-  get word() {
+  get deviceName() {
     return this.#parts.title.toLowerCase();
   }
 
@@ -126,7 +126,7 @@ class InputCard {
     } catch (error) {
       this.#fail(run, error);
     }
-    if (this.#run === run) button.textContent = `Stop ${this.word}`;
+    if (this.#run === run) button.textContent = `Stop ${this.deviceName}`;
   }
 
   stop() {
@@ -136,7 +136,7 @@ class InputCard {
     this.element.classList.remove("live");
     for (const part of [live, preview, level]) if (part) part.hidden = true;
     status.textContent = "";
-    button.textContent = `Start ${this.word}`;
+    button.textContent = `Start ${this.deviceName}`;
   }
 
   #open(sink, signal) {
@@ -155,7 +155,7 @@ class InputCard {
   #fail(run, error) {
     if (this.#run !== run) return; // it was stopped meanwhile, and what failed was only that
     this.stop();
-    this.#refusal.show({ message: describeRefusal(this.word, error, globalThis) });
+    this.#refusal.show({ message: describeRefusal(this.deviceName, error, globalThis) });
   }
 
   #showLive(signal) {
@@ -178,7 +178,7 @@ class InputCard {
 
   #next(busy) {
     const number = this.#seq++;
-    if (!busy && this.#session.bufferedAmount <= ROOM[this.#track.kind]) return number;
+    if (!busy && this.#session.bufferedAmount <= MAX_UNSENT[this.#track.kind]) return number;
     this.#skipped += 1;
     return null;
   }

@@ -6,9 +6,9 @@
  * when the page loses the keyboard is let go. Fields keep the keys that they need themselves.
  */
 import { refusalLine } from "./dom.js";
-import { Press, buttons, notes } from "./press.js";
+import { PressCommand, legendButtons, legendNotes } from "./press-command.js";
 
-const SIGNS = { up: "↑", down: "↓", left: "←", right: "→", space: "Space", escape: "Esc", enter: "Enter" };
+const LABELS = { up: "↑", down: "↓", left: "←", right: "→", space: "Space", escape: "Esc", enter: "Enter" };
 
 /** The names under which a keyboard event may be bound, the printed key first, then its place on a US keyboard. */
 export function keyNames({ key, code }) {
@@ -18,7 +18,7 @@ export function keyNames({ key, code }) {
 }
 
 /** Whether a focused element needs this key itself. */
-export function isTaken(target, { key }) {
+export function needsKey(target, { key }) {
   const tag = target?.tagName;
   if (tag === "TEXTAREA" || tag === "SELECT" || target?.isContentEditable) return true;
   if (tag === "INPUT" && target.type === "range") return /^(Arrow|Page|Home|End|Tab)/.test(key);
@@ -49,20 +49,20 @@ export class Keyboard {
 
   /** The legend: a button for each key, and what it does. */
   legend() {
-    const lines = notes([...this.#keys.values()].map(({ command, sign }) => [sign, command.description]));
-    return [buttons([...this.#keys].map(([name, { press }]) => [name, press])), lines, this.#refusal.element];
+    const lines = legendNotes([...this.#keys.values()].map(({ command, sign }) => [sign, command.description]));
+    return [legendButtons([...this.#keys].map(([name, { press }]) => [name, press])), lines, this.#refusal.element];
   }
 
   #bind(command, send) {
-    const sign = SIGNS[command.key] ?? (command.key.length === 1 ? command.key.toUpperCase() : command.title);
+    const sign = LABELS[command.key] ?? (command.key.length === 1 ? command.key.toUpperCase() : command.title);
     const label = command.description || `key ${command.title}`;
     const mode = command.held ? "down" : "plain";
-    const press = new Press({ name: command.name, mode }, send, this.#refusal, sign, { "data-key": command.key, "aria-label": label });
+    const press = new PressCommand({ name: command.name, mode }, send, this.#refusal, sign, { "data-key": command.key, "aria-label": label });
     return { command, sign, press };
   }
 
   #down(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || isTaken(event.target, event)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || needsKey(event.target, event)) return;
     const key = keyNames(event).map((name) => this.#keys.get(name)).find(Boolean);
     if (!key) return;
     event.preventDefault();

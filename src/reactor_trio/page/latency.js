@@ -9,7 +9,7 @@
 
 export const PARTS = ["wait", "step", "queue", "encode", "network", "decode"];
 const WINDOW = 120;
-const MOST_KEPT = 256;
+const MAX_REMEMBERED = 256;
 
 export class Latency {
   #sent = new Map();
@@ -17,7 +17,7 @@ export class Latency {
   #samples = [];
 
   sent(id, now) {
-    keep(this.#sent, id, now);
+    remember(this.#sent, id, now);
   }
 
   /** A command was refused: no frame will be made with it. */
@@ -27,7 +27,7 @@ export class Latency {
 
   /** A frame of the main track has arrived. */
   received({ seq }, now) {
-    keep(this.#arrived, seq, now);
+    remember(this.#arrived, seq, now);
   }
 
   /** A frame of the main track was drawn; those before it will not be. */
@@ -60,9 +60,9 @@ export class Latency {
   }
 }
 
-function keep(map, key, value) {
+function remember(map, key, value) {
   map.set(key, value);
-  if (map.size > MOST_KEPT) map.delete(map.keys().next().value);
+  if (map.size > MAX_REMEMBERED) map.delete(map.keys().next().value);
 }
 
 /** The server's four times in ms; null if it did not say them all. */

@@ -1,76 +1,76 @@
-/** The page: puts sessions, pictures, controls and figures together. */
-import { Access } from "./access.js";
-import { Breakdown } from "./breakdown.js";
+/** The page: puts sessions, pictures, controls and statistics together. */
+import { AccessToken } from "./access.js";
+import { LatencyPanel } from "./latency-panel.js";
 import { CaptureLatency } from "./capture.js";
-import { StepDown, hearable, named, showable } from "./codecs.js";
-import { Memory } from "./comeback.js";
+import { DecoderFallback, decodableAudio, parseCodecs, decodableVideo } from "./codecs.js";
+import { SavedSession } from "./comeback.js";
 import { actionControl, settingControl } from "./controls.js";
 import { element } from "./dom.js";
-import { Ending } from "./ending.js";
-import { Figures } from "./figures.js";
-import { returnKeyboard } from "./focus.js";
+import { EndingBanner } from "./ending-banner.js";
+import { Statistics } from "./statistics.js";
+import { returnFocus } from "./keyboard-focus.js";
 import { Freezes } from "./freezes.js";
 import { Gamepads } from "./gamepad.js";
 import { Inputs } from "./inputs.js";
-import { Kept } from "./kept.js";
+import { SafeStorage } from "./storage.js";
 import { Keyboard } from "./keyboard.js";
 import { Latency } from "./latency.js";
-import { Link } from "./link.js";
-import { Look } from "./look.js";
-import { Picture, forget, startWorker } from "./picture.js";
+import { Connection } from "./connection.js";
+import { PointerLock } from "./pointer-lock.js";
+import { Picture, releaseCanvas, startWorker } from "./picture.js";
 import { Pointer } from "./pointer.js";
 import { pageOf } from "./protocol.js";
 import { readCommands } from "./schema.js";
-import { Share } from "./share.js";
-import { Sound } from "./sound.js";
+import { ShareLink } from "./share-link.js";
+import { AudioPlayer } from "./audio-player.js";
 import { Toasts } from "./toasts.js";
-import { Tools } from "./tools.js";
+import { Toolbar } from "./toolbar.js";
 import { Uploads, dropOn, uploadCard } from "./uploads.js";
-import { Veil, describeWait } from "./veil.js";
+import { Overlay, describeWait } from "./overlay.js";
 
 const FIGURES_INTERVAL = 250;
 const LOG_LENGTH = 100;
 
 const $ = (id) => document.getElementById(id);
 const toasts = new Toasts($("toasts"));
-const access = new Access({ location, history, storage: () => globalThis.sessionStorage });
+const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
 const query = new URLSearchParams(location.search);
-const [decodable, audible] = await Promise.all([showable(), hearable(), startWorker((message) => trouble(`pictures: ${message}`))]);
-const asked = named(query.get("video"));
-const steps = new StepDown(decodable);
-const wishes = {
-  video: asked.length ? asked : decodable,
+const [decodable, audible] = await Promise.all([decodableVideo(), decodableAudio(), startWorker((message) => reportProblem(`pictures: ${message}`))]);
+const requestedVideo = parseCodecs(query.get("video"));
+const fallback = new DecoderFallback(decodable);
+const requested = {
+  video: requestedVideo.length ? requestedVideo : decodable,
   audio: query.get("audio") === "none" ? "none" : audible,
   role: query.get("role") === "viewer" ? "viewer" : undefined,
   model: query.get("model") ?? undefined,
   token: access.token ?? undefined,
   feedback: true,
 };
-const link = new Link(document.baseURI, wishes, new Memory({ location, storage: () => globalThis.sessionStorage }));
-addEventListener("pagehide", () => link.leave());
-addEventListener("offline", () => link.offline());
+const connection = new Connection(document.baseURI, requested, new SavedSession({ location, storage: () => globalThis.sessionStorage }));
+addEventListener("pagehide", () => connection.saveSession());
+addEventListener("offline", () => connection.offline());
 
-const veil = new Veil($("veil"), $("veil-text"), $("veil-note"));
+const overlay = new Overlay($("overlay"), $("overlay-text"), $("overlay-note"));
 
 /** What is over the picture is `text`, and `how` it is awaited. */
 function show(state, status, text = null, how = {}) {
   document.body.dataset.state = state;
   $("status").textContent = status;
-  if (text === null) veil.hide();
-  else veil.show(status, text, how);
+  if (text === null) overlay.hide();
+  else overlay.show(status, text, how);
   $("reconnect").hidden = state !== "ended";
   $("access").hidden = true;
   $("controls").disabled = state !== "live" && state !== "resuming"; // what is done while it comes back is told then
 }
 
-link.addEventListener("connecting", ({ detail: session }) => {
+connection.addEventListener("connecting", ({ detail: session }) => {
   show("connecting", "connecting", "Connecting …");
   session.addEventListener("queued", ({ detail: { position, total, reason } }) => {
     const note = reason ? "" : "Someone else has the session. Yours begins when there is a place.";
     show("queued", "waiting", `Waiting, position ${position} of ${total}${reason ? `: ${reason}` : ""}`, { note });
   });
   session.addEventListener("admitted", () => show("connecting", "connecting", "Connecting …"));
-  session.addEventListener("welcome", () => live(session));
+  session.addEventListener("welcome", () => runSession(session));
   session.addEventListener("lost", () => {
     ending.hide();
     show("resuming", "reconnecting", "Reconnecting …");
@@ -83,86 +83,86 @@ link.addEventListener("connecting", ({ detail: session }) => {
   session.addEventListener("error", ({ detail }) => log("error", `${detail.code}: ${detail.message}`));
 });
 
-link.addEventListener("ended", ({ detail: { text, wait, tokenWanted } }) => {
+connection.addEventListener("ended", ({ detail: { text, wait, tokenWanted } }) => {
   show("ended", wait === null ? "ended" : "disconnected", text, { wait });
   if (!tokenWanted) return;
-  access.keep(null);
+  access.set(null);
   $("access").hidden = false;
   $("access-token").focus();
 });
 
 $("access").addEventListener("submit", (event) => {
   event.preventDefault();
-  access.keep($("access-token").value.trim());
-  wishes.token = access.token;
+  access.set($("access-token").value.trim());
+  requested.token = access.token;
   $("access-token").value = "";
-  link.again();
+  connection.connectNow();
 });
 // Another link to this same page, opened in this tab: the browser does not load it anew for what stands behind the `#`.
 addEventListener("hashchange", () => { if (new URLSearchParams(location.hash.slice(1)).has("token")) location.reload(); });
 
-link.addEventListener("reloading", ({ detail: { text } }) => show("connecting", "reloading", text));
+connection.addEventListener("reloading", ({ detail: { text } }) => show("connecting", "reloading", text));
 
-$("reconnect").addEventListener("click", () => link.again());
+$("reconnect").addEventListener("click", () => connection.connectNow());
 
 const SOUND_WORDS = { off: "Sound off", starting: "Starting …", on: "Sound on" };
-const sound = new Sound({
+const audio = new AudioPlayer({
   changed() {
-    $("sound").dataset.sound = sound.state;
-    $("sound-toggle").textContent = SOUND_WORDS[sound.state];
-    $("sound-toggle").setAttribute("aria-pressed", String(sound.state !== "off"));
+    $("sound").dataset.sound = audio.state;
+    $("sound-toggle").textContent = SOUND_WORDS[audio.state];
+    $("sound-toggle").setAttribute("aria-pressed", String(audio.state !== "off"));
   },
-  failed: trouble,
+  failed: reportProblem,
 });
-$("sound-toggle").addEventListener("click", () => sound.turn(sound.state === "off"));
-$("sound-volume").addEventListener("input", () => { sound.volume = $("sound-volume").valueAsNumber; });
+$("sound-toggle").addEventListener("click", () => audio.setEnabled(audio.state === "off"));
+$("sound-volume").addEventListener("input", () => { audio.volume = $("sound-volume").valueAsNumber; });
 
-const tools = new Tools(
+const toolbar = new Toolbar(
   { hero: $("hero"), snapshot: $("snapshot"), record: $("record"), time: $("record-time"), fullscreen: $("fullscreen") },
-  sound,
-  trouble,
+  audio,
+  reportProblem,
 );
-const ending = new Ending($("ending"));
-const share = new Share($("share"), $("share-status"), $("share-link"));
+const ending = new EndingBanner($("ending"));
+const share = new ShareLink($("share"), $("share-status"), $("share-link"));
 
-const lead = $("lead-toggle");
-const remembered = new Kept(() => globalThis.localStorage);
-lead.checked = (query.get("lead") ?? remembered.get("lead")) !== "off";
-lead.addEventListener("change", () => remembered.set("lead", lead.checked ? "on" : "off"));
+const leadToggle = $("lead-toggle");
+const preferences = new SafeStorage(() => globalThis.localStorage);
+leadToggle.checked = (query.get("lead") ?? preferences.get("lead")) !== "off";
+leadToggle.addEventListener("change", () => preferences.set("lead", leadToggle.checked ? "on" : "off"));
 
 let keyboard = null; // of the session that runs, if its model has keys
 const largeCanvas = () => document.querySelector("#hero canvas");
-returnKeyboard(largeCanvas, () => keyboard !== null);
+returnFocus(largeCanvas, () => keyboard !== null);
 
 /** One session from its welcome to its end. What it made stays in view until the next one begins. */
-function live(session) {
+function runSession(session) {
   const { name, role, schema } = session.welcome;
   $("name").textContent = name;
   document.title = name;
   $("role-note").hidden = role !== "viewer";
 
   const controlling = role !== "viewer";
-  const figures = new Figures();
+  const statistics = new Statistics();
   const latency = new Latency();
-  const breakdown = new Breakdown($("latency"));
+  const breakdown = new LatencyPanel($("latency"));
   const inputs = new Inputs(session, controlling);
   const capture = new CaptureLatency(inputs.clock);
   fill("inputs", inputs.elements);
   $("capture").hidden = inputs.elements.length === 0;
   const freezes = new Freezes();
-  const pictures = showTracks(session, figures, freezes, capture, latency, () => showPicture("shown"));
-  const smooth = () => { for (const picture of pictures.values()) picture.smooth(lead.checked); };
-  lead.addEventListener("change", smooth);
+  const pictures = showTracks(session, statistics, freezes, capture, latency, () => showPicture("shown"));
+  const smooth = () => { for (const picture of pictures.values()) picture.smooth(leadToggle.checked); };
+  leadToggle.addEventListener("change", smooth);
   const [main = null] = pictures.keys();
-  tools.begin(name, () => [...pictures.values()].find(({ canvas }) => canvas === largeCanvas()) ?? null);
-  const home = pageOf(session.url);
-  share.show(session.welcome.share_token ?? null, home);
-  const sounding = sound.begin(session.tracks);
-  for (const node of [$("sound"), ...document.querySelectorAll(".sounding")]) node.hidden = !sounding;
-  const uploads = new Uploads(new URL("uploads", home), session.welcome.upload_token ?? null);
-  const bound = showControls(controlling ? schema.commands : [], session, uploads, (type, data) =>
+  toolbar.beginSession(name, () => [...pictures.values()].find(({ canvas }) => canvas === largeCanvas()) ?? null);
+  const serverPage = pageOf(session.url);
+  share.show(session.welcome.share_token ?? null, serverPage);
+  const hasAudio = audio.beginSession(session.tracks);
+  for (const node of [$("sound"), ...document.querySelectorAll(".sounding")]) node.hidden = !hasAudio;
+  const uploads = new Uploads(new URL("uploads", serverPage), session.welcome.upload_token ?? null);
+  const controllers = showControls(controlling ? schema.commands : [], session, uploads, (type, data) =>
     session.command(type, data).catch((error) => {
-      figures.refused(error.id);
+      statistics.refused(error.id);
       latency.refused(error.id);
       throw error;
     }),
@@ -170,36 +170,36 @@ function live(session) {
 
   session.addEventListener("sent", ({ detail: { id } }) => {
     const now = performance.now();
-    figures.sent(id, now);
+    statistics.sent(id, now);
     latency.sent(id, now);
   });
   session.addEventListener("track", ({ detail }) => {
-    sound.describe(detail);
+    audio.describe(detail);
     pictures.get(detail.index)?.describe(detail);
   });
   session.addEventListener("frame", ({ detail: frame }) => {
-    if (sound.take(frame)) return;
+    if (audio.accept(frame)) return;
     const picture = pictures.get(frame.track);
     if (!picture) return;
-    figures.received(frame);
+    statistics.received(frame);
     if (frame.track === main) latency.received(frame, performance.now());
     picture.show(frame);
   });
   session.addEventListener("message", ({ detail: { type, data } }) => log(type, JSON.stringify(data)));
 
   const refresh = () => {
-    showFigures(figures, freezes, capture, session);
+    showFigures(statistics, freezes, capture, session);
     breakdown.show(latency.snapshot());
   };
   refresh();
   const timer = setInterval(refresh, FIGURES_INTERVAL);
   session.addEventListener("closed", () => {
     clearInterval(timer);
-    lead.removeEventListener("change", smooth);
+    leadToggle.removeEventListener("change", smooth);
     refresh();
-    tools.end();
+    toolbar.endSession();
     share.show(null);
-    for (const part of [inputs, uploads, ...bound]) part.close();
+    for (const part of [inputs, uploads, ...controllers]) part.close();
     keyboard = null;
     for (const picture of pictures.values()) picture.close();
   });
@@ -212,7 +212,7 @@ function live(session) {
     else show("live", controlling ? "starting" : "watching", "No picture yet", { note: waiting });
   };
   session.addEventListener("resumed", () => showPicture(document.body.dataset.picture));
-  showPicture(pictures.size && String(wishes.video) !== "none" ? "awaited" : "shown");
+  showPicture(pictures.size && String(requested.video) !== "none" ? "awaited" : "shown");
 }
 
 /** The controls of the commands; what is to be closed with the session is returned. */
@@ -221,7 +221,7 @@ function showControls(commands, session, uploads, send) {
   keyboard = keys.length ? new Keyboard(keys, send) : null;
   const canvas = largeCanvas();
   const onPicture = new Pointer(pointer, send, canvas);
-  const around = new Look(look, send, canvas);
+  const around = new PointerLock(look, send, canvas);
   const gamepads = new Gamepads(pad, send);
   const reply = (type, value) => log(type, JSON.stringify(value));
   fill("settings", settings.map((setting) => settingControl(setting, send, uploads, session)));
@@ -229,9 +229,9 @@ function showControls(commands, session, uploads, send) {
   fill("gamepad", pad.buttons.length || pad.axes ? gamepads.legend() : []);
   fill("pointer", [...(Object.keys(pointer).length ? onPicture.legend() : []), ...(look ? around.legend() : [])]);
   const cards = actions.map((action) => actionControl(action, send, reply, uploads));
-  if (uploads.forModel) cards.push(uploadCard(uploads));
+  if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
   fill("actions", cards);
-  if (uploads.onlyPlace) dropOn(window, uploads.onlyPlace, { signal: uploads.signal });
+  if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });
   return [...(keyboard ? [keyboard] : []), gamepads, onPicture, around];
 }
 
@@ -242,7 +242,7 @@ function fill(part, nodes) {
 }
 
 /** A canvas for each video track, the first one large; one of the session before keeps its place and its picture. */
-function showTracks(session, figures, freezes, capture, latency, firstShown) {
+function showTracks(session, statistics, freezes, capture, latency, firstShown) {
   const outputs = session.tracks.filter(({ direction }) => direction === "out");
   const videos = outputs.filter(({ kind }) => kind === "video");
   const before = new Map([...document.querySelectorAll("canvas")].map((canvas) => [canvas.dataset.track, canvas.parentElement]));
@@ -252,19 +252,19 @@ function showTracks(session, figures, freezes, capture, latency, firstShown) {
     const canvas = figure.querySelector("canvas");
     let [failing, first] = [false, true];
     pictures.set(track.index, new Picture(canvas, track, {
-      shown(frame, now, waits) {
+      shown(frame, now, delay) {
         failing = false;
-        tools.shown(canvas);
+        toolbar.pictureShown(canvas);
         if (first) firstShown(); // of any track: the first one may never have a picture
         first = false;
-        if (place > 0) return; // the figures are of the first track
-        figures.shown(frame, now, sound.heard(now));
+        if (place > 0) return; // the statistics are of the first track
+        statistics.shown(frame, now, audio.timeAt(now));
         freezes.shown(frame, now);
         capture.shown(frame, now);
         latency.shown(frame, now);
-        figures.lead = waits;
+        statistics.playoutDelay = delay;
       },
-      skipped: () => figures.skipped(),
+      skipped: () => statistics.skipped(),
       failed(frame, message) {
         // A codec or size gone wrong fails with every frame; it is said once.
         if (!failing) log("error", `${track.name}, frame ${frame.seq}: ${message}`);
@@ -273,12 +273,12 @@ function showTracks(session, figures, freezes, capture, latency, firstShown) {
       dealt: (seq, heldUs) => session.feedback(track.index, seq, heldUs),
       keyframe: () => session.keyframe(track.index),
       trouble: (codec, software, message) => stepDown(session, pictures, codec, software, message),
-    }, { heard: (now) => sound.heard(now), lead: lead.checked, software: steps.software }));
+    }, { audioTime: (now) => audio.timeAt(now), lead: leadToggle.checked, software: fallback.software }));
     return figure;
   });
   for (const figure of before.values()) if (!figuresInPlace.includes(figure)) {
     figure.remove();
-    forget(figure.querySelector("canvas"));
+    releaseCanvas(figure.querySelector("canvas"));
   }
   if (figuresInPlace.length) $("hero").prepend(figuresInPlace[0]);
   $("others").replaceChildren(...figuresInPlace.slice(1));
@@ -289,12 +289,12 @@ function showTracks(session, figures, freezes, capture, latency, firstShown) {
 
 /** A decoder that does not do its work is done without; said once for each step, and kept for the sessions to come. */
 function stepDown(session, pictures, codec, software, message) {
-  const step = steps.next(codec, software);
+  const step = fallback.next(codec, software);
   if (step === null) return;
   if (step.software) {
     for (const picture of pictures.values()) picture.preferSoftware();
   } else {
-    wishes.video = step.video;
+    requested.video = step.video;
     session.requestVideo(step.video);
   }
   const text = `${codec}: ${message}. ${step.software ? "It is decoded in software now" : `The page asks for ${step.video.join(" or ")} now`}.`;
@@ -317,8 +317,8 @@ function pictureFigure(name) {
   return figure;
 }
 
-function showFigures(figures, freezes, capture, session) {
-  const now = figures.snapshot(performance.now());
+function showFigures(statistics, freezes, capture, session) {
+  const now = statistics.snapshot(performance.now());
   const { last, p50 } = capture.snapshot();
   const set = (id, value, digits = 0) => { $(id).textContent = value === null ? "–" : value.toFixed(digits); };
   set("figure-fps", now.fps, 1);
@@ -330,21 +330,21 @@ function showFigures(figures, freezes, capture, session) {
   set("figure-drops", now.gaps + now.skipped);
   set("figure-gaps", now.gaps);
   set("figure-skipped", now.skipped);
-  $("figure-lead").textContent = figures.lead === null ? "off" : `${figures.lead.toFixed(0)} ms`;
+  $("figure-lead").textContent = statistics.playoutDelay === null ? "off" : `${statistics.playoutDelay.toFixed(0)} ms`;
   set("figure-freezes", freezes.figures.count);
   set("figure-frozen", freezes.figures.frozen / 1000, 1);
-  set("figure-steps", steps.count);
+  set("figure-steps", fallback.count);
   set("figure-av-offset", now.offset === null ? null : Math.round(now.offset)); // rounded first: there is no "-0"
-  set("figure-audio-buffer", sound.figures.buffer);
-  set("figure-audio-target", sound.figures.target);
-  set("figure-audio-underruns", sound.figures.underruns);
-  set("figure-audio-lost", sound.figures.lost);
+  set("figure-audio-buffer", audio.statistics.buffer);
+  set("figure-audio-target", audio.statistics.target);
+  set("figure-audio-underruns", audio.statistics.underruns);
+  set("figure-audio-lost", audio.statistics.lost);
   const main = session.tracks.find(({ direction, kind }) => direction === "out" && kind === "video");
   $("figure-format").textContent = main?.width ? `${main.width}×${main.height} ${main.codec}` : (main?.codec ?? "–");
 }
 
 /** What went wrong here, and the user is to know. */
-function trouble(text) {
+function reportProblem(text) {
   log("error", text);
   toasts.show(text);
 }
@@ -360,4 +360,4 @@ function log(type, text) {
   if ($("log-list").children.length > LOG_LENGTH) $("log-list").lastChild.remove();
 }
 
-link.again();
+connection.connectNow();

@@ -2,14 +2,14 @@
  * The page's side of a picture: hands frames to what decodes and draws them, in a worker where the browser can, and says
  * what became of each. A canvas that a worker draws on is the worker's for good, also in the next session.
  */
-import { Screen } from "./screen.js";
+import { CanvasRenderer } from "./canvas-renderer.js";
 
 const PATIENCE = 3000;
 const SMALL = 128; // up to this size single pixels are shown
 
 let worker = null;
 let lastId = 0;
-const screens = new WeakMap(); // by canvas
+const surfaces = new WeakMap(); // by canvas
 
 /** Starts the worker for all pictures to come; without one, for want of OffscreenCanvas or of module workers, the page does its work. */
 export async function startWorker(failed) {
@@ -29,68 +29,68 @@ export async function startWorker(failed) {
 }
 
 /** A screen in the worker. */
-class RemoteScreen {
+class WorkerRenderer {
   #id = ++lastId;
-  #asked = new Map();
-  #lastAsk = 0;
-  #leave = new AbortController();
+  #requests = new Map();
+  #lastRequest = 0;
+  #stop = new AbortController();
 
   constructor(canvas, tell) {
-    worker.addEventListener("message", ({ data: { id, said, ask, answer, error } }) => {
+    worker.addEventListener("message", ({ data: { id, event, request, answer, error } }) => {
       if (id !== this.#id) return;
-      if (said) {
-        tell(...said);
+      if (event) {
+        tell(...event);
         return;
       }
-      const { resolve, reject } = this.#asked.get(ask);
-      this.#asked.delete(ask);
+      const { resolve, reject } = this.#requests.get(request);
+      this.#requests.delete(request);
       if (error === undefined) resolve(answer);
       else reject(new Error(error));
-    }, { signal: this.#leave.signal });
-    const open = canvas.transferControlToOffscreen();
-    worker.postMessage({ id: this.#id, open, origin: performance.timeOrigin }, [open]);
+    }, { signal: this.#stop.signal });
+    const offscreen = canvas.transferControlToOffscreen();
+    worker.postMessage({ id: this.#id, canvas: offscreen, origin: performance.timeOrigin }, [offscreen]);
   }
 
-  begin(...what) { this.#call("begin", what); }
-  describe(...what) { this.#call("describe", what); }
-  smooth(...what) { this.#call("smooth", what); }
+  begin(...args) { this.#call("begin", args); }
+  describe(...args) { this.#call("describe", args); }
+  smooth(...args) { this.#call("smooth", args); }
   preferSoftware() { this.#call("preferSoftware", []); }
   end() { this.#call("end", []); }
 
   /** The frame's bytes go over, so they are gone here. */
   show(frame, arrived, clock) {
-    worker.postMessage({ id: this.#id, call: "show", what: [frame, arrived, clock] }, [frame.payload.buffer]);
+    worker.postMessage({ id: this.#id, call: "show", args: [frame, arrived, clock] }, [frame.payload.buffer]);
   }
 
   snapshot() {
-    const ask = ++this.#lastAsk;
-    worker.postMessage({ id: this.#id, call: "snapshot", what: [], ask });
-    return new Promise((resolve, reject) => this.#asked.set(ask, { resolve, reject }));
+    const request = ++this.#lastRequest;
+    worker.postMessage({ id: this.#id, call: "snapshot", args: [], request });
+    return new Promise((resolve, reject) => this.#requests.set(request, { resolve, reject }));
   }
 
-  leave() {
-    this.#leave.abort();
+  release() {
+    this.#stop.abort();
     worker.postMessage({ id: this.#id, close: true });
   }
 
-  #call(call, what) {
-    worker.postMessage({ id: this.#id, call, what });
+  #call(call, args) {
+    worker.postMessage({ id: this.#id, call, args });
   }
 }
 
 /** The canvas is shown no more. */
-export function forget(canvas) {
-  screens.get(canvas)?.screen.leave?.();
-  screens.delete(canvas);
+export function releaseCanvas(canvas) {
+  surfaces.get(canvas)?.renderer.release?.();
+  surfaces.delete(canvas);
 }
 
 let sessions = 0;
 
 export class Picture {
   #canvas;
-  #screen;
+  #renderer;
   #listener;
-  #heard;
+  #audioTime;
   #frames = new Map();
 
   /**
@@ -100,21 +100,21 @@ export class Picture {
    * one is needed; `trouble` that nothing more of this codec is decoded until `preferSoftware` or another codec comes.
    * `heard(now)` gives the presentation time in ms that is heard at `now`, or null while there is no sound.
    */
-  constructor(canvas, track, listener, { heard = () => null, lead = true, software = false } = {}) {
+  constructor(canvas, track, listener, { audioTime = () => null, lead = true, software = false } = {}) {
     this.#canvas = canvas;
     this.#listener = listener;
-    this.#heard = heard;
-    let place = screens.get(canvas);
-    if (place === undefined) {
-      place = { picture: null, session: 0 };
-      const tell = (session, ...said) => { if (session === place.session) place.picture?.hear(...said); };
-      place.screen = worker ? new RemoteScreen(canvas, tell) : new Screen(canvas, () => performance.now(), tell);
-      screens.set(canvas, place);
+    this.#audioTime = audioTime;
+    let surface = surfaces.get(canvas);
+    if (surface === undefined) {
+      surface = { picture: null, session: 0 };
+      const tell = (session, ...event) => { if (session === surface.session) surface.picture?.onEvent(...event); };
+      surface.renderer = worker ? new WorkerRenderer(canvas, tell) : new CanvasRenderer(canvas, () => performance.now(), tell);
+      surfaces.set(canvas, surface);
     }
-    place.picture = this;
-    place.session = ++sessions;
-    this.#screen = place.screen;
-    this.#screen.begin(place.session, track, { lead, software });
+    surface.picture = this;
+    surface.session = ++sessions;
+    this.#renderer = surface.renderer;
+    this.#renderer.begin(surface.session, track, { lead, software });
   }
 
   get canvas() {
@@ -123,7 +123,7 @@ export class Picture {
 
   /** The track has a new size or codec from the next frame on. */
   describe(track) {
-    this.#screen.describe(track);
+    this.#renderer.describe(track);
   }
 
   /** Draws the frame in its turn, unless a newer one takes it. Its payload is gone afterwards. */
@@ -131,38 +131,38 @@ export class Picture {
     const now = performance.now();
     this.#frames.set(frame.seq, frame);
     const { seq, ptsUs, flags, command } = frame;
-    this.#screen.show({ seq, ptsUs, flags, command, payload }, now, { at: now, heard: this.#heard(now) });
+    this.#renderer.show({ seq, ptsUs, flags, command, payload }, now, { at: now, audioTime: this.#audioTime(now) });
   }
 
   /** Whether pictures wait a little to be seen evenly. */
   smooth(on) {
-    this.#screen.smooth(on);
+    this.#renderer.smooth(on);
   }
 
   preferSoftware() {
-    this.#screen.preferSoftware();
+    this.#renderer.preferSoftware();
   }
 
   /** What is on the canvas, as PNG. */
   snapshot() {
-    return this.#screen.snapshot();
+    return this.#renderer.snapshot();
   }
 
   /** Draws nothing more, also not what is being decoded; the last picture stays. */
   close() {
-    const place = screens.get(this.#canvas);
-    if (place?.picture !== this) return;
-    place.picture = null;
-    this.#screen.end();
+    const surface = surfaces.get(this.#canvas);
+    if (surface?.picture !== this) return;
+    surface.picture = null;
+    this.#renderer.end();
   }
 
   /** What the screen says. */
-  hear(event, ...what) {
+  onEvent(event, ...args) {
     if (!["shown", "skipped", "failed"].includes(event)) {
-      this.#listener[event](...what);
+      this.#listener[event](...args);
       return;
     }
-    const [seq, ...rest] = what;
+    const [seq, ...rest] = args;
     const frame = this.#frames.get(seq);
     if (frame === undefined) return;
     this.#frames.delete(seq);

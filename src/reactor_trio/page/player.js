@@ -10,8 +10,8 @@
  * second after it came. Else it waits for the lead, if that is on; and the first one made with a newer command waits for
  * nothing: it is drawn as soon as it is decoded, and older ones that wait are left out.
  */
-import { isStill, openDecoder } from "./decoding.js";
-import { Lead } from "./lead.js";
+import { isStill, openDecoder } from "./decoders.js";
+import { PlayoutDelay } from "./playout-delay.js";
 
 const LONGEST_HOLD = 250;
 const MOST_WAITING = 32;
@@ -23,25 +23,25 @@ const ERROR_MEMORY = 10_000;
 const CHANGE_PATIENCE = 100;
 
 export class Player {
-  #screen;
+  #renderer;
   #listener;
   #now;
   #software;
   #described;
-  #lead = null;
-  #clock = { at: 0, heard: null };
+  #delay = null;
+  #clock = { at: 0, audioTime: null };
   #newestCommand = -1;
-  #cost = 0;
+  #decodeTime = 0;
 
   #waiting = []; // not decoded
   #ready = []; // decoded, not drawn
-  #open = []; // not answered by `dealt`, which comes in order
+  #unprocessed = []; // not answered by `dealt`, which comes in order
 
   #track = null; // of the decoder; null when it is to be opened anew
   #decoder = null;
-  #stuck = null; // the codec that did not work, until the page has done something about it
+  #failedCodec = null; // the codec that did not work, until the page has done something about it
   #needsKey = true;
-  #given = false;
+  #hasOutput = false;
   #lastError = -Infinity;
 
   #keyframeAt = -Infinity;
@@ -55,8 +55,8 @@ export class Player {
    * dealt(seq, heldUs), keyframe(), trouble(codec, software, message)}, of which one of the first three answers each frame;
    * `now()` is the page's clock. `lead` and `software` say whether to begin with them.
    */
-  constructor(screen, track, listener, { now, lead = true, software = false }) {
-    this.#screen = screen;
+  constructor(renderer, track, listener, { now, lead = true, software = false }) {
+    this.#renderer = renderer;
     this.#described = track;
     this.#listener = listener;
     this.#now = now;
@@ -71,33 +71,33 @@ export class Player {
 
   /** Whether pictures wait for the lead. */
   smooth(on) {
-    if (on !== (this.#lead !== null)) this.#lead = on ? new Lead() : null;
+    if (on !== (this.#delay !== null)) this.#delay = on ? new PlayoutDelay() : null;
     this.#present();
   }
 
   /** Decodes in software from the next keyframe on. */
   preferSoftware() {
     this.#software = true;
-    this.#stuck = null;
+    this.#failedCodec = null;
     this.#reset();
-    this.#askForKeyframe();
+    this.#requestKeyframe();
   }
 
-  /** A frame that came at `arrived`; at `clock.at` the presentation time `clock.heard` (null: no sound) is heard. */
+  /** A frame that came at `arrived`; at `clock.at` the presentation time `clock.audioTime` (null: no sound) is heard. */
   show({ seq, ptsUs, flags, command, payload }, arrived, clock) {
     if (this.#closed) return;
     this.#clock = clock;
     const entry = {
       seq, ptsUs, payload, arrived, track: this.#described, key: (flags & 1) === 1,
-      urgent: false, unseen: false, dealt: false, fed: null, image: null,
+      urgent: false, superseded: false, processed: false, fedAt: null, image: null,
     };
     if (command !== null && command > this.#newestCommand) {
       this.#newestCommand = command;
-      if (clock.heard === null) this.#cutOver(entry);
+      if (clock.audioTime === null) this.#supersede(entry);
     }
-    this.#open.push(entry);
+    this.#unprocessed.push(entry);
     this.#waiting.push(entry);
-    this.#pump();
+    this.#feedDecoder();
   }
 
   /** Draws nothing more, also not what is being decoded; the last picture stays. */
@@ -108,11 +108,11 @@ export class Player {
     for (const { image } of this.#ready) image.close?.();
     this.#waiting = [];
     this.#ready = [];
-    this.#open = [];
+    this.#unprocessed = [];
   }
 
   /** `entry` is the first made with a newer command: what is older is still decoded where that is needed, but not drawn. */
-  #cutOver(entry) {
+  #supersede(entry) {
     entry.urgent = true;
     for (const older of this.#ready.splice(0)) this.#skip(older);
     this.#waiting = this.#waiting.filter((older) => {
@@ -120,20 +120,20 @@ export class Player {
       this.#skip(older);
       return false;
     });
-    for (const older of this.#open) older.unseen = true;
+    for (const older of this.#unprocessed) older.superseded = true;
   }
 
   /** Feeds the decoder with what waits, as far as there is room. */
-  #pump() {
+  #feedDecoder() {
     for (;;) {
-      this.#thin();
+      this.#dropWaiting();
       const [entry] = this.#waiting;
       if (entry === undefined || this.#closed) return;
-      if (entry.track !== this.#track && !this.#change(entry.track)) return;
+      if (entry.track !== this.#track && !this.#switchTrack(entry.track)) return;
       if (this.#decoder === null) {
         this.#waiting.shift();
         this.#skip(entry);
-      } else if (this.#ready.length >= MOST_READY || !this.#decoder.room) {
+      } else if (this.#ready.length >= MOST_READY || !this.#decoder.hasRoom) {
         return;
       } else {
         this.#waiting.shift();
@@ -146,70 +146,70 @@ export class Player {
     if (!isStill(entry.track.codec)) {
       if (this.#needsKey && !entry.key) {
         this.#skip(entry);
-        this.#askForKeyframe();
+        this.#requestKeyframe();
         return;
       }
       this.#needsKey = false;
       clearTimeout(this.#keyframeTimer);
       this.#keyframeTimer = null;
     }
-    entry.fed = this.#now();
+    entry.fedAt = this.#now();
     this.#decoder.feed(entry);
   }
 
-  /** Leaves out what can be spared of those that wait. */
-  #thin() {
+  /** Leaves out what can be droppable of those that wait. */
+  #dropWaiting() {
     const waiting = this.#waiting;
     if (waiting.length === 0) return;
     const now = this.#now();
-    const spared = isStill(waiting[0].track.codec) ? this.#sparedStills(now) : this.#sparedChunks(now);
-    for (const entry of waiting.splice(0, spared)) this.#skip(entry);
+    const droppable = isStill(waiting[0].track.codec) ? this.#droppableStills(now) : this.#droppableChunks(now);
+    for (const entry of waiting.splice(0, droppable)) this.#skip(entry);
   }
 
   /** All before the newest that would still be on time. */
-  #sparedStills(now) {
+  #droppableStills(now) {
     const waiting = this.#waiting;
-    let spared = 0;
-    while (spared + 1 < waiting.length && isStill(waiting[spared].track.codec)
-      && (waiting.length - spared > MOST_WAITING || this.#wait(waiting[spared + 1], now) <= this.#cost)) spared += 1;
-    return spared;
+    let droppable = 0;
+    while (droppable + 1 < waiting.length && isStill(waiting[droppable].track.codec)
+      && (waiting.length - droppable > MOST_WAITING || this.#timeUntilDue(waiting[droppable + 1], now) <= this.#decodeTime)) droppable += 1;
+    return droppable;
   }
 
   /** All before the newest keyframe whose time has come; without one, all up to the next if the decoder is behind. */
-  #sparedChunks(now) {
+  #droppableChunks(now) {
     const waiting = this.#waiting;
-    const shorter = waiting.findLastIndex((entry) => entry.key && this.#wait(entry, now) === 0);
+    const shorter = waiting.findLastIndex((entry) => entry.key && this.#timeUntilDue(entry, now) === 0);
     if (shorter > 0) return shorter;
-    const behind = this.#given && now - this.#due(waiting[0]) > LATE;
+    const behind = this.#hasOutput && now - this.#due(waiting[0]) > LATE;
     if (waiting[0].key || !(behind || waiting.length > MOST_WAITING)) return 0;
     const next = waiting.findIndex((entry) => entry.key || isStill(entry.track.codec));
     if (next >= 0) return next;
     this.#needsKey = true;
-    this.#askForKeyframe();
+    this.#requestKeyframe();
     return waiting.length;
   }
 
   /** Opens the decoder for `track` once the one before has given what is in it; whether that is so. */
-  #change(track) {
-    if (this.#decoder !== null && !this.#decoder.empty) {
+  #switchTrack(track) {
+    if (this.#decoder !== null && !this.#decoder.isEmpty) {
       this.#changeTimer ??= setTimeout(() => {
         this.#reset();
-        this.#pump();
+        this.#feedDecoder();
       }, CHANGE_PATIENCE);
       return false;
     }
     this.#reset();
     this.#track = track;
-    if (track.codec === this.#stuck) return true;
+    if (track.codec === this.#failedCodec) return true;
     try {
       this.#decoder = openDecoder(track, this.#software, {
         decoded: (entry, image) => this.#decoded(entry, image),
         lost: (entry, message) => this.#lost(entry, message),
         failed: (message) => this.#failed(message),
-        held: (message) => this.#trouble(message),
+        stalled: (message) => this.#abandonDecoder(message),
       });
     } catch (error) {
-      this.#trouble(error.message);
+      this.#abandonDecoder(error.message);
     }
     return true;
   }
@@ -222,30 +222,30 @@ export class Player {
     this.#decoder = null;
     this.#track = null;
     this.#needsKey = true;
-    this.#given = false;
+    this.#hasOutput = false;
     for (const entry of rest) this.#skip(entry);
   }
 
   #decoded(entry, image) {
     const now = this.#now();
     entry.image = image;
-    this.#given = true;
-    this.#cost += (now - entry.fed - this.#cost) / 8;
-    this.#lead?.add(entry.ptsUs / 1000, entry.arrived + now - entry.fed); // less what it waited for room
-    this.#deal(entry);
-    if (entry.unseen) {
+    this.#hasOutput = true;
+    this.#decodeTime += (now - entry.fedAt - this.#decodeTime) / 8;
+    this.#delay?.add(entry.ptsUs / 1000, entry.arrived + now - entry.fedAt); // less what it waited for room
+    this.#markProcessed(entry);
+    if (entry.superseded) {
       this.#skip(entry);
     } else {
       this.#ready.push(entry);
       this.#present();
     }
-    this.#pump();
+    this.#feedDecoder();
   }
 
   #lost(entry, message) {
     this.#listener.failed(entry.seq, message);
-    this.#deal(entry);
-    this.#pump();
+    this.#markProcessed(entry);
+    this.#feedDecoder();
   }
 
   /** The first error may be the stream's, and a keyframe helps; the second is the decoder's. */
@@ -253,23 +253,23 @@ export class Player {
     const again = this.#now() - this.#lastError < ERROR_MEMORY;
     this.#lastError = again ? -Infinity : this.#now();
     if (again) {
-      this.#trouble(message);
+      this.#abandonDecoder(message);
       return;
     }
     this.#reset();
-    this.#askForKeyframe();
-    this.#pump();
+    this.#requestKeyframe();
+    this.#feedDecoder();
   }
 
-  #trouble(message) {
+  #abandonDecoder(message) {
     const track = this.#track;
     this.#reset();
     this.#track = track;
-    this.#stuck = track.codec;
+    this.#failedCodec = track.codec;
     clearTimeout(this.#keyframeTimer);
     this.#keyframeTimer = null;
     this.#listener.trouble(track.codec, this.#software, message);
-    this.#pump();
+    this.#feedDecoder();
   }
 
   /** Draws the newest picture whose time has come, and comes back for the next. */
@@ -277,8 +277,8 @@ export class Player {
     clearTimeout(this.#presentTimer);
     if (this.#closed) return;
     const now = this.#now();
-    const early = this.#clock.heard === null ? 2 : EARLY;
-    const place = this.#ready.findLastIndex((entry) => this.#wait(entry, now) <= early);
+    const early = this.#clock.audioTime === null ? 2 : EARLY;
+    const place = this.#ready.findLastIndex((entry) => this.#timeUntilDue(entry, now) <= early);
     if (place >= 0) {
       const older = this.#ready.splice(0, place + 1);
       const entry = older.pop();
@@ -288,8 +288,8 @@ export class Player {
     if (this.#ready.length) {
       this.#presentTimer = setTimeout(() => {
         this.#present();
-        this.#pump();
-      }, this.#wait(this.#ready[0], now) - early / 2);
+        this.#feedDecoder();
+      }, this.#timeUntilDue(this.#ready[0], now) - early / 2);
     }
   }
 
@@ -297,41 +297,41 @@ export class Player {
     const still = isStill(track.codec);
     const width = still ? image.width : track.width ?? image.displayWidth;
     const height = still ? image.height : track.height ?? image.displayHeight;
-    this.#screen.draw(image, width, height);
+    this.#renderer.draw(image, width, height);
     image.close?.();
-    this.#listener.shown(seq, this.#now(), this.#lead?.lead ?? null, width, height);
+    this.#listener.shown(seq, this.#now(), this.#delay?.current ?? null, width, height);
   }
 
-  #wait(entry, now) {
+  #timeUntilDue(entry, now) {
     return Math.max(0, this.#due(entry) - now);
   }
 
   /** When it is to be drawn: not before it came, and not much later. */
   #due({ urgent, ptsUs, arrived }) {
-    const { at, heard } = this.#clock;
+    const { at, audioTime } = this.#clock;
     const pts = ptsUs / 1000;
     let due = arrived;
-    if (heard !== null) due = at + pts - heard;
-    else if (!urgent && this.#lead !== null) due = this.#lead.due(pts);
+    if (audioTime !== null) due = at + pts - audioTime;
+    else if (!urgent && this.#delay !== null) due = this.#delay.due(pts);
     return Math.max(arrived, Math.min(due, arrived + LONGEST_HOLD));
   }
 
   #skip(entry) {
     entry.image?.close?.();
     this.#listener.skipped(entry.seq);
-    if (!entry.dealt) this.#deal(entry);
+    if (!entry.processed) this.#markProcessed(entry);
   }
 
   /** The frame needs no more work here but to be drawn; said with all before it, so not while one of those does. */
-  #deal(entry) {
-    entry.dealt = true;
+  #markProcessed(entry) {
+    entry.processed = true;
     let last = null;
-    while (this.#open[0]?.dealt) last = this.#open.shift();
+    while (this.#unprocessed[0]?.processed) last = this.#unprocessed.shift();
     if (last !== null) this.#listener.dealt(last.seq, Math.round((this.#now() - last.arrived) * 1000));
   }
 
   /** Now, or when the floor since the last time allows it if one is still needed then. */
-  #askForKeyframe() {
+  #requestKeyframe() {
     if (this.#keyframeTimer !== null || this.#closed) return;
     const now = this.#now();
     const wait = this.#keyframeAt + KEYFRAME_FLOOR - now;
@@ -342,7 +342,7 @@ export class Player {
     }
     this.#keyframeTimer = setTimeout(() => {
       this.#keyframeTimer = null;
-      if (this.#needsKey) this.#askForKeyframe();
+      if (this.#needsKey) this.#requestKeyframe();
     }, wait);
   }
 }

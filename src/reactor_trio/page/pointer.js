@@ -4,23 +4,23 @@
  * Places are parts of the picture as it is drawn, from 0 to 1, right and down: black bars beside it do not count, and a
  * pointer that leaves it while pressed is told at its edge. Moves are told while the pointer is pressed, and without
  * pressing if the model has no `pointer_down`; one is under way at a time, and the newest follows it. `pointer_up` tells
- * the last place itself, so no move comes after it. While the picture holds the pointer, for looking around, its place is
+ * the last place itself, so no move comes after it. While the picture holds the pointer, for looking around, its position is
  * the middle.
  */
 import { element, refusalLine } from "./dom.js";
-import { Latest } from "./latest.js";
+import { Coalescer } from "./coalesce.js";
 
 const WORDS = { down: "Press", move: "Drag", up: "Let go" };
 
 /** Where a picture of `width` by `height` is drawn in a box that keeps its shape: {left, top, width, height}. */
-export function drawnIn(box, width, height) {
+export function contentBox(box, width, height) {
   const scale = Math.min(box.width / width, box.height / height);
   const drawn = { width: width * scale, height: height * scale };
   return { left: box.left + (box.width - drawn.width) / 2, top: box.top + (box.height - drawn.height) / 2, ...drawn };
 }
 
 /** The point of the window as a part of `drawn`: {x, y, inside}, with x and y kept within 0 and 1. */
-export function partOf(drawn, { clientX, clientY }) {
+export function relativePosition(drawn, { clientX, clientY }) {
   const [x, y] = [(clientX - drawn.left) / drawn.width, (clientY - drawn.top) / drawn.height];
   const within = (value) => Math.min(1, Math.max(0, value));
   return { x: within(x), y: within(y), inside: x === within(x) && y === within(y) };
@@ -31,7 +31,7 @@ export class Pointer {
   #send;
   #canvas;
   #pressed = null;
-  #places = new Latest(({ part, place }) => this.#tell(part, place));
+  #sender = new Coalescer(({ phase, position }) => this.#sendPosition(phase, position));
   #refusal = refusalLine();
   #stop = new AbortController();
 
@@ -60,9 +60,9 @@ export class Pointer {
   }
 
   legend() {
-    const lines = Object.entries(WORDS).filter(([part]) => part in this.#commands).map(([part, words]) => {
-      const { name, description } = this.#commands[part];
-      const word = part === "move" && !("down" in this.#commands) ? "Move" : words;
+    const lines = Object.entries(WORDS).filter(([phase]) => phase in this.#commands).map(([phase, words]) => {
+      const { name, description } = this.#commands[phase];
+      const word = phase === "move" && !("down" in this.#commands) ? "Move" : words;
       return element("li", { "data-command": name }, element("kbd", {}, word), ` ${description || "on the picture"}`);
     });
     return [element("ul", { class: "notes" }, ...lines), this.#refusal.element];
@@ -70,41 +70,41 @@ export class Pointer {
 
   #down(event) {
     if (event.button !== 0 || !event.isPrimary || this.#pressed !== null) return;
-    const place = this.#place(event);
-    if (!place.inside) return;
+    const position = this.#position(event);
+    if (!position.inside) return;
     if (!this.#locked) this.#canvas.setPointerCapture(event.pointerId); // else it is the canvas's anyway, and cannot be captured
     this.#pressed = event.pointerId;
-    this.#places.edge({ part: "down", place });
+    this.#sender.sendNow({ phase: "down", position });
   }
 
   #move(event) {
     if (this.#pressed === null ? "down" in this.#commands || !event.isPrimary : event.pointerId !== this.#pressed) return;
-    if (this.#locked) return; // it has no place: `pointer_look` tells how it moves
-    const place = this.#place(event);
-    if (this.#pressed === null && !place.inside) return;
-    this.#places.push({ part: "move", place });
+    if (this.#locked) return; // it has no position: `pointer_look` tells how it moves
+    const position = this.#position(event);
+    if (this.#pressed === null && !position.inside) return;
+    this.#sender.push({ phase: "move", position });
   }
 
   #up(event) {
     if (event.pointerId !== this.#pressed) return;
     this.#pressed = null;
-    if ("up" in this.#commands) this.#places.drop();
-    this.#places.edge({ part: "up", place: this.#place(event) });
+    if ("up" in this.#commands) this.#sender.discardWaiting();
+    this.#sender.sendNow({ phase: "up", position: this.#position(event) });
   }
 
-  async #tell(part, { x, y }) {
-    if (!(part in this.#commands)) return;
+  async #sendPosition(phase, { x, y }) {
+    if (!(phase in this.#commands)) return;
     try {
-      await this.#send(this.#commands[part].name, { x, y });
+      await this.#send(this.#commands[phase].name, { x, y });
       this.#refusal.hide();
     } catch (error) {
       this.#refusal.show(error);
     }
   }
 
-  #place(event) {
+  #position(event) {
     if (this.#locked) return { x: 0.5, y: 0.5, inside: true };
     const { width, height } = this.#canvas;
-    return partOf(drawnIn(this.#canvas.getBoundingClientRect(), width, height), event);
+    return relativePosition(contentBox(this.#canvas.getBoundingClientRect(), width, height), event);
   }
 }

@@ -18,12 +18,12 @@ export const SUBPROTOCOL = "reactor.v1";
 
 // Close codes with which a session has ended; after any other the server may keep it.
 const FINAL_CODES = new Set([1000, 1002, 1005, 1007, 1009]);
-const GIVEN_UP = 4000; // a page may not say 1001
-const MOST_KEPT = 1024;
-const MOST_SETS = 2 * MOST_KEPT; // of commands whose answers may be lost
+const ABANDONED = 4000; // a page may not say 1001
+const MAX_UNANSWERED = 1024;
+const MAX_SETS = 2 * MAX_UNANSWERED; // of commands whose answers may be lost
 // Commands that go at once after a comeback, and then in a second: half of what a server takes unless it is told otherwise.
-const CATCH_UP = 100;
-const NOT_LET_IN = "The server that has a place for this page could not be reached, or did not let it in.";
+const CATCH_UP_RATE = 100;
+const REPLICA_FAILED = "The server that has a place for this page could not be reached, or did not let it in.";
 
 /** A command was refused and changed nothing; `code` is a word of the protocol or of the model's author. */
 export class CommandError extends Error {
@@ -86,9 +86,9 @@ export class Session extends EventTarget {
   #socket;
   #comesBack;
   #follow;
-  #sentOn = false;
+  #redirected = false;
   #answers = new Map();
-  #kept = new Map(); // texts of commands without an answer, by their number in the session, which is their id
+  #unanswered = new Map(); // texts of commands without an answer, by their number in the session, which is their id
   #tracks = new Map();
   #state = {};
   #sets = new Map(); // [field, value] of commands without an answer that set a setting, by their ids
@@ -131,8 +131,8 @@ export class Session extends EventTarget {
 
   /** The link is no good any more, whatever the socket says: `lost` follows, if the session can come back. */
   drop() {
-    if (this.#socket === null || !this.#mayReturn(1006)) return;
-    this.#socket.close(GIVEN_UP);
+    if (this.#socket === null || !this.#mayResume(1006)) return;
+    this.#socket.close(ABANDONED);
     this.#closed(1006);
   }
 
@@ -143,7 +143,7 @@ export class Session extends EventTarget {
   resume(socket, patience) {
     socket.binaryType = "arraybuffer";
     return new Promise((resolve) => {
-      const done = (answer, code = GIVEN_UP) => {
+      const done = (answer, code = ABANDONED) => {
         clearTimeout(timer);
         heard.abort();
         if (answer !== "resumed") socket.close(code);
@@ -154,13 +154,13 @@ export class Session extends EventTarget {
       socket.addEventListener("close", ({ code }) => done(FINAL_CODES.has(code) ? "gone" : "failed"), { signal: heard.signal });
       socket.addEventListener("message", ({ data }) => {
         const message = parsed(data);
-        if (!this.#isReturn(message)) {
+        if (!this.#isResumption(message)) {
           done("gone", 1000);
           return;
         }
         done("resumed");
         this.#adopt(socket);
-        this.#goOn(message.data);
+        this.#continue(message.data);
       }, { once: true, signal: heard.signal });
     });
   }
@@ -190,15 +190,15 @@ export class Session extends EventTarget {
    */
   command(type, data = {}) {
     if (this.#over || (this.linked && this.#socket.readyState !== 1)) return Promise.reject(new CommandError("closed", "not connected"));
-    if (this.#kept.size >= MOST_KEPT) return Promise.reject(new CommandError("busy", `${MOST_KEPT} commands have no answer yet`));
+    if (this.#unanswered.size >= MAX_UNANSWERED) return Promise.reject(new CommandError("busy", `${MAX_UNANSWERED} commands have no answer yet`));
     const id = ++this.#lastId;
     const answer = new Promise((resolve, reject) => this.#answers.set(id, { resolve, reject }));
-    this.#kept.set(id, JSON.stringify({ type, data, id }));
+    this.#unanswered.set(id, JSON.stringify({ type, data, id }));
     const field = type.startsWith("set_") ? type.slice(4) : "";
     if (field && Object.hasOwn(data, field)) this.#sets.set(id, [field, data[field]]);
-    if (this.#sets.size > MOST_SETS) this.#sets.delete(this.#sets.keys().next().value);
-    if (this.linked && this.#catchUp === null) this.#sendKept(Infinity);
-    this.#tell("sent", { id, type });
+    if (this.#sets.size > MAX_SETS) this.#sets.delete(this.#sets.keys().next().value);
+    if (this.linked && this.#catchUp === null) this.#sendWaiting(Infinity);
+    this.#emit("sent", { id, type });
     return answer;
   }
 
@@ -207,17 +207,17 @@ export class Session extends EventTarget {
    * `heldUs` are the microseconds from its arrival until then.
    */
   feedback(track, seq, heldUs) {
-    this.#runtime("reactor.feedback", { track, seq, held_us: heldUs });
+    this.#sendRuntime("reactor.feedback", { track, seq, held_us: heldUs });
   }
 
   /** Ask for a picture that can be decoded without those before it. */
   keyframe(track) {
-    this.#runtime("reactor.keyframe", { track });
+    this.#sendRuntime("reactor.keyframe", { track });
   }
 
   /** From now on these codecs for video are decoded here, best first; ["none"] for no video. A `track` event follows. */
   requestVideo(codecs) {
-    this.#runtime("reactor.video", { video: codecs });
+    this.#sendRuntime("reactor.video", { video: codecs });
   }
 
   /**
@@ -241,32 +241,32 @@ export class Session extends EventTarget {
     else this.#finish(1006, "client_left", "");
   }
 
-  #isReturn(message) {
+  #isResumption(message) {
     return message?.type === "reactor.welcome" && message.data?.resumed === true && message.data.session_id === this.welcome.session_id;
   }
 
-  #goOn(welcome) {
+  #continue(welcome) {
     const seconds = (performance.now() - this.#lostAt) / 1000;
     this.#lostAt = null;
     this.#begin(welcome);
     this.#sentId = welcome.received;
-    if (welcome.missed > 0) this.#doubt(welcome);
-    this.#tell("resumed", { seconds, missed: welcome.missed });
-    this.#tell("state", this.state);
+    if (welcome.missed > 0) this.#rejectLostAnswers(welcome);
+    this.#emit("resumed", { seconds, missed: welcome.missed });
+    this.#emit("state", this.state);
     for (const track of this.#tracks.values()) {
-      if (track.direction === "out") this.#tell("track", track);
-      else this.#tell("keyframe", { track: track.index });
+      if (track.direction === "out") this.#emit("track", track);
+      else this.#emit("keyframe", { track: track.index });
     }
-    this.#sendKept(CATCH_UP);
+    this.#sendWaiting(CATCH_UP_RATE);
     const more = () => {
-      this.#sendKept(CATCH_UP);
+      this.#sendWaiting(CATCH_UP_RATE);
       if (this.#sentId === this.#lastId) this.#stopCatchingUp();
     };
     if (this.#sentId < this.#lastId) this.#catchUp = setInterval(more, 1000);
   }
 
   /** Answers may be among the messages that are lost. */
-  #doubt({ received, missed }) {
+  #rejectLostAnswers({ received, missed }) {
     for (const id of this.#answers.keys()) {
       if (id > received) continue;
       const error = new CommandError("answer_lost", `Whether it was applied is not known: ${missed} messages were lost.`);
@@ -275,8 +275,8 @@ export class Session extends EventTarget {
   }
 
   /** Sends what is not sent, in order. */
-  #sendKept(most) {
-    for (let sent = 0; sent < most && this.#sentId < this.#lastId; sent++) this.#socket.send(this.#kept.get(++this.#sentId));
+  #sendWaiting(most) {
+    for (let sent = 0; sent < most && this.#sentId < this.#lastId; sent++) this.#socket.send(this.#unanswered.get(++this.#sentId));
   }
 
   #stopCatchingUp() {
@@ -285,20 +285,20 @@ export class Session extends EventTarget {
   }
 
   /** The session is elsewhere. */
-  #goTo(admitted) {
+  #redirect(admitted) {
     const gate = this.#socket;
     try {
-      if (this.#follow === null || this.#sentOn || this.welcome) throw new TypeError("only a gate sends its clients elsewhere");
+      if (this.#follow === null || this.#redirected || this.welcome) throw new TypeError("only a gate sends its clients elsewhere");
       this.#adopt(this.#follow(admitted));
     } catch (error) { // also an address that is none, or that this page may not connect to
-      this.#tell("error", { code: "protocol_error", message: `reactor.admitted: ${error.message}` });
-      gate.close(GIVEN_UP);
+      this.#emit("error", { code: "protocol_error", message: `reactor.admitted: ${error.message}` });
+      gate.close(ABANDONED);
       return;
     }
     gate.close(1000);
-    this.#sentOn = true;
+    this.#redirected = true;
     this.url = admitted.url;
-    this.#tell("admitted", { url: admitted.url });
+    this.#emit("admitted", { url: admitted.url });
   }
 
   #begin(welcome) {
@@ -307,11 +307,11 @@ export class Session extends EventTarget {
     this.#tracks = new Map(welcome.tracks.map((track) => [track.index, track]));
   }
 
-  #runtime(type, data) {
+  #sendRuntime(type, data) {
     if (this.#socket?.readyState === 1) this.#socket.send(JSON.stringify({ type, data }));
   }
 
-  #tell(type, detail) {
+  #emit(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
@@ -320,10 +320,10 @@ export class Session extends EventTarget {
     try {
       frame = decodePacket(new Uint8Array(data));
     } catch (error) {
-      this.#tell("error", { code: "protocol_error", message: `not a packet of the protocol: ${error.message}` });
+      this.#emit("error", { code: "protocol_error", message: `not a packet of the protocol: ${error.message}` });
       return;
     }
-    this.#tell("frame", frame);
+    this.#emit("frame", frame);
   }
 
   #text(text) {
@@ -332,7 +332,7 @@ export class Session extends EventTarget {
       message = JSON.parse(text);
       if (typeof message?.type !== "string") throw new TypeError("it has no type");
     } catch (error) {
-      this.#tell("error", { code: "protocol_error", message: `not a message of the protocol: ${error.message}` });
+      this.#emit("error", { code: "protocol_error", message: `not a message of the protocol: ${error.message}` });
       return;
     }
     const { type, id, n, data = {} } = message;
@@ -342,55 +342,55 @@ export class Session extends EventTarget {
     }
     switch (type) {
       case "reactor.queued":
-        this.#tell("queued", data);
+        this.#emit("queued", data);
         break;
       case "reactor.admitted":
-        this.#goTo(data);
+        this.#redirect(data);
         break;
       case "reactor.welcome":
         this.#begin(data);
         // Of a session that another page began the commands are numbered on.
         if (data.resumed) this.#lastId = this.#sentId = data.received;
         else this.newest = n ?? 0;
-        this.#tell("welcome", data);
+        this.#emit("welcome", data);
         break;
       case "reactor.state":
         Object.assign(this.#state, data);
-        this.#tell("state", data);
+        this.#emit("state", data);
         break;
       case "reactor.track":
         this.#tracks.set(data.index, data);
-        this.#tell("track", data);
+        this.#emit("track", data);
         break;
       case "reactor.keyframe":
-        this.#tell("keyframe", data);
+        this.#emit("keyframe", data);
         break;
       case "reactor.ack":
-        this.#applied(id);
+        this.#applySetting(id);
         this.#answer(id)?.resolve({ id, step: data.step, reply: data.reply });
         break;
       case "reactor.error": {
         this.#sets.delete(id);
         const waiting = this.#answer(id);
         if (waiting) waiting.reject(Object.assign(new CommandError(data.code, data.message), { id }));
-        else this.#tell("error", data);
+        else this.#emit("error", data);
         break;
       }
       case "reactor.ending":
-        this.#tell("ending", data);
+        this.#emit("ending", data);
         break;
       case "reactor.bye":
         this.#bye = data;
-        this.#tell("bye", data);
+        this.#emit("bye", data);
         break;
       default:
         // A later server may say more of its own; only what the model says is the user's.
-        if (!type.startsWith("reactor.")) this.#tell("message", { type, data, n });
+        if (!type.startsWith("reactor.")) this.#emit("message", { type, data, n });
     }
   }
 
   /** What this client set is what the model has, unless the server tells otherwise behind the answer. */
-  #applied(id) {
+  #applySetting(id) {
     const [field, value] = this.#sets.get(id) ?? [];
     this.#sets.delete(id);
     if (field && Object.hasOwn(this.#state, field)) this.#state[field] = value;
@@ -399,18 +399,18 @@ export class Session extends EventTarget {
   #answer(id) {
     const waiting = this.#answers.get(id);
     this.#answers.delete(id);
-    this.#kept.delete(id);
+    this.#unanswered.delete(id);
     return waiting;
   }
 
-  #mayReturn(code) {
+  #mayResume(code) {
     const kept = this.#bye === null || this.#bye.reason === "too_slow";
     return this.#comesBack && Boolean(this.welcome?.resume_token) && kept && !FINAL_CODES.has(code);
   }
 
   #closed(code) {
-    if (!this.#mayReturn(code)) {
-      const words = this.#sentOn && this.welcome === null ? NOT_LET_IN : "";
+    if (!this.#mayResume(code)) {
+      const words = this.#redirected && this.welcome === null ? REPLICA_FAILED : "";
       this.#finish(code, this.#bye?.reason ?? null, this.#bye?.message ?? words);
       return;
     }
@@ -418,7 +418,7 @@ export class Session extends EventTarget {
     this.#bye = null;
     this.#socket = null;
     this.#lostAt = performance.now();
-    this.#tell("lost", { code });
+    this.#emit("lost", { code });
   }
 
   #finish(code, reason, message) {
@@ -426,8 +426,8 @@ export class Session extends EventTarget {
     this.#stopCatchingUp();
     for (const { reject } of this.#answers.values()) reject(new CommandError("closed", "the connection ended"));
     this.#answers.clear();
-    this.#kept.clear();
-    this.#tell("closed", { code, reason, message, opened: this.#opened, welcomed: this.welcome !== null });
+    this.#unanswered.clear();
+    this.#emit("closed", { code, reason, message, opened: this.#opened, welcomed: this.welcome !== null });
   }
 }
 

@@ -8,10 +8,10 @@ const TYPES = [
   "video/mp4;codecs=avc1.42E01F,mp4a.40.2", "video/mp4;codecs=avc1,mp4a.40.2", "video/mp4;codecs=avc1,opus", "video/mp4;codecs=vp9,opus",
   "video/webm;codecs=vp9,opus", "video/webm;codecs=vp8,opus", "video/webm", "video/mp4",
 ];
-const LARGEST = 1 << 30;
-const PIECE = 1000;
+const MAX_BYTES = 1 << 30;
+const CHUNK_MS = 1000;
 const BITS_PER_PIXEL = 5; // and second: 4.6 Mbit/s for 1280×720
-const LEAST_BITS = 1_500_000;
+const MIN_BITRATE = 1_500_000;
 
 /**
  * The first type of file that this browser writes, MP4 before WebM; null if it writes none. Without sound it names no codec
@@ -50,9 +50,9 @@ export class Recorder {
   #canvas;
   #context;
   #track;
-  #sound;
-  #turn = null;
-  #pieces = [];
+  #audio;
+  #drawRequest = null;
+  #chunks = [];
   #size = 0;
   #listener;
   began = performance.now();
@@ -62,11 +62,11 @@ export class Recorder {
    * failed(message)}: one `done` after the end, with what there is, and `failed` before it if that was not meant. Throws if
    * this browser cannot record.
    */
-  constructor(source, sound, listener) {
-    const type = globalThis.MediaRecorder ? chooseType((candidate) => MediaRecorder.isTypeSupported(candidate), sound !== null) : null;
+  constructor(source, audio, listener) {
+    const type = globalThis.MediaRecorder ? chooseType((candidate) => MediaRecorder.isTypeSupported(candidate), audio !== null) : null;
     if (type === null) throw new Error("this browser cannot record video");
     this.source = source;
-    this.#sound = sound;
+    this.#audio = audio;
     this.#listener = listener;
     // Most encoders want even sizes; the picture stays as it is, at the top left.
     const { width, height } = source;
@@ -77,20 +77,20 @@ export class Recorder {
     [this.#track] = video.getVideoTracks();
     const asked = this.#track.requestFrame ? this.#track : video; // Firefox asks the stream
     this.#requestPicture = () => asked.requestFrame();
-    const tracks = [this.#track, ...(sound?.stream.getAudioTracks() ?? [])];
-    const videoBitsPerSecond = Math.max(LEAST_BITS, BITS_PER_PIXEL * width * height);
+    const tracks = [this.#track, ...(audio?.stream.getAudioTracks() ?? [])];
+    const videoBitsPerSecond = Math.max(MIN_BITRATE, BITS_PER_PIXEL * width * height);
     this.#recorder = new MediaRecorder(new MediaStream(tracks), { mimeType: type, videoBitsPerSecond });
-    this.#recorder.addEventListener("dataavailable", ({ data }) => this.#take(data));
+    this.#recorder.addEventListener("dataavailable", ({ data }) => this.#addChunk(data));
     this.#recorder.addEventListener("error", ({ error }) => listener.failed(error?.message ?? "the browser's recorder failed"));
-    this.#recorder.addEventListener("stop", () => this.#done());
-    this.#recorder.start(PIECE);
+    this.#recorder.addEventListener("stop", () => this.#finish());
+    this.#recorder.start(CHUNK_MS);
     this.#draw();
   }
 
   /** A picture is shown: it is recorded with the screen's next one, when it is surely to be seen on the canvas. */
   shown() {
     if (document.hidden) this.#draw();
-    else this.#turn ??= requestAnimationFrame(() => this.#draw());
+    else this.#drawRequest ??= requestAnimationFrame(() => this.#draw());
   }
 
   stop() {
@@ -98,8 +98,8 @@ export class Recorder {
   }
 
   #draw() {
-    cancelAnimationFrame(this.#turn);
-    this.#turn = null;
+    cancelAnimationFrame(this.#drawRequest);
+    this.#drawRequest = null;
     if (this.#recorder.state !== "recording") return;
     try {
       this.#context.drawImage(this.source, 0, 0, this.size.width, this.size.height);
@@ -110,19 +110,19 @@ export class Recorder {
     }
   }
 
-  #take(data) {
-    this.#pieces.push(data);
+  #addChunk(data) {
+    this.#chunks.push(data);
     this.#size += data.size;
-    if (this.#size <= LARGEST || this.#recorder.state === "inactive") return;
+    if (this.#size <= MAX_BYTES || this.#recorder.state === "inactive") return;
     this.#listener.failed("the file has reached 1 GiB; it is saved, and recording ends");
     this.stop();
   }
 
-  #done() {
-    cancelAnimationFrame(this.#turn);
+  #finish() {
+    cancelAnimationFrame(this.#drawRequest);
     this.#track.stop();
-    this.#sound?.close();
-    this.#listener.done(new Blob(this.#pieces, { type: this.#recorder.mimeType }));
-    this.#pieces = [];
+    this.#audio?.close();
+    this.#listener.done(new Blob(this.#chunks, { type: this.#recorder.mimeType }));
+    this.#chunks = [];
   }
 }

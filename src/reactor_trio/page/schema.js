@@ -43,7 +43,7 @@ export function readCommands(commands) {
     } else if (padMode(name, fields)) {
       pad.buttons.push({ name, description, button: name.slice(8), mode: padMode(name, fields) });
     } else {
-      actions.push({ name, title: schema.title && schema.title !== name ? schema.title : humanize(name), description, fields: fields.map(withStart) });
+      actions.push({ name, title: schema.title && schema.title !== name ? schema.title : humanize(name), description, fields: fields.map(withInitialValue) });
     }
   }
   return { settings, keys, pointer, look, pad, actions };
@@ -174,7 +174,7 @@ function resolve(schema, root) {
 }
 
 /** A slider always shows a place. Of an argument that is needed, and has no default, that is its value: the middle. */
-function withStart(field) {
+function withInitialValue(field) {
   const { kind, required, initial, minimum, maximum, step } = field;
   if (kind !== "slider" || !required || initial !== undefined) return field;
   return { ...field, initial: tidy(minimum + step * Math.round((maximum - minimum) / 2 / step)) };

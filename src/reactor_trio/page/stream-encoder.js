@@ -5,7 +5,7 @@
  */
 
 const BITS_PER_PIXEL = 3.6; // a second; 640x480 makes 1.1 Mbit/s
-const MOST_INSIDE = 3;
+const MAX_PENDING = 3;
 const PATIENCE = 2000; // ms without a picture coming out while it is full
 
 /** WebCodecs' configuration of a codec of the protocol, null if there is none for pictures of this size. */
@@ -43,10 +43,10 @@ export async function chooseEncoder(codecs, width, height, rate, Encoder = globa
 /** Encodes canvases until it is closed; `deliver(number, at, meta, payload, key)` gets what comes out, `failed()` is final. */
 export class StreamEncoder {
   #encoder;
-  #inside = new Map();
+  #pending = new Map();
   #fullSince = null;
   #failed;
-  #stamp = -1;
+  #timestamp = -1;
 
   constructor({ codec, config }, deliver, failed, Encoder = globalThis.VideoEncoder) {
     this.codec = codec;
@@ -55,9 +55,9 @@ export class StreamEncoder {
     this.#encoder = new Encoder({
       output: (chunk, { decoderConfig } = {}) => {
         meta = { ...meta, ...colourOf(decoderConfig?.colorSpace) };
-        const given = this.#inside.get(chunk.timestamp);
+        const given = this.#pending.get(chunk.timestamp);
         // What went in earlier and has not come out was left out by the encoder.
-        for (const stamp of this.#inside.keys()) if (stamp <= chunk.timestamp) this.#inside.delete(stamp);
+        for (const stamp of this.#pending.keys()) if (stamp <= chunk.timestamp) this.#pending.delete(stamp);
         this.#fullSince = null;
         if (!given) return;
         const payload = new Uint8Array(chunk.byteLength);
@@ -71,7 +71,7 @@ export class StreamEncoder {
 
   /** Whether it has enough to do. One that is full for long has stopped, or holds pictures back, and has failed. */
   busy(now) {
-    if (this.#inside.size < MOST_INSIDE && this.#encoder.encodeQueueSize < MOST_INSIDE) return false;
+    if (this.#pending.size < MAX_PENDING && this.#encoder.encodeQueueSize < MAX_PENDING) return false;
     this.#fullSince ??= now;
     if (now - this.#fullSince > PATIENCE) this.#fail();
     return true;
@@ -79,9 +79,9 @@ export class StreamEncoder {
 
   /** Encode what `canvas` shows, captured at `at`, in milliseconds. */
   encode(canvas, number, at, key, Frame = globalThis.VideoFrame) {
-    this.#stamp = Math.max(this.#stamp + 1, Math.round(at * 1000));
-    const frame = new Frame(canvas, { timestamp: this.#stamp });
-    this.#inside.set(this.#stamp, { number, at });
+    this.#timestamp = Math.max(this.#timestamp + 1, Math.round(at * 1000));
+    const frame = new Frame(canvas, { timestamp: this.#timestamp });
+    this.#pending.set(this.#timestamp, { number, at });
     try {
       this.#encoder.encode(frame, { keyFrame: key });
     } catch {

@@ -5,10 +5,10 @@ const SHOWN_FOR = 10_000;
 const MOST = 3;
 
 export class Toasts {
-  #place;
+  #container;
 
   constructor(place) {
-    this.#place = place;
+    this.#container = place;
   }
 
   /** Shows a text for a while, or until it is clicked; the newest is the last. */
@@ -16,7 +16,7 @@ export class Toasts {
     const toast = element("p", { class: "toast", title: "Click to hide" }, text);
     toast.addEventListener("click", () => toast.remove());
     setTimeout(() => toast.remove(), SHOWN_FOR);
-    this.#place.append(toast);
-    if (this.#place.children.length > MOST) this.#place.firstChild.remove();
+    this.#container.append(toast);
+    if (this.#container.children.length > MOST) this.#container.firstChild.remove();
   }
 }

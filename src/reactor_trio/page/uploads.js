@@ -10,7 +10,7 @@ export class Uploads {
   #url;
   #token;
   #stop = new AbortController();
-  #places = [];
+  #dropTargets = [];
 
   /** `url` is that of the server's `uploads`; `token` the session's upload token, or null if it takes none. */
   constructor(url, token) {
@@ -19,8 +19,8 @@ export class Uploads {
   }
 
   /** A place of the page that takes a file: `take(file)`. */
-  addPlace(take) {
-    this.#places.push(take);
+  addDropTarget(take) {
+    this.#dropTargets.push(take);
   }
 
   /** Aborts with the session. */
@@ -29,13 +29,13 @@ export class Uploads {
   }
 
   /** Whether the model takes files by themselves: it has an upload token, but no command with a place for a file. */
-  get forModel() {
-    return this.#token !== null && this.#places.length === 0;
+  get needsOwnCard() {
+    return this.#token !== null && this.#dropTargets.length === 0;
   }
 
   /** What takes a file that is dropped anywhere on the page: the one place that there is, or null. */
-  get onlyPlace() {
-    return this.#token !== null && this.#places.length === 1 ? this.#places[0] : null;
+  get onlyDropTarget() {
+    return this.#token !== null && this.#dropTargets.length === 1 ? this.#dropTargets[0] : null;
   }
 
   /**
@@ -150,7 +150,7 @@ export function uploadInput({ title, accept }, id, uploads) {
   });
   cancel.addEventListener("click", () => run?.abort());
   dropOn(zone, (file) => !control.matches(":disabled") && take(file));
-  uploads.addPlace((file) => !control.matches(":disabled") && take(file));
+  uploads.addDropTarget((file) => !control.matches(":disabled") && take(file));
   return {
     control,
     element: box,

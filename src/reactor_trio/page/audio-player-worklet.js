@@ -1,0 +1,41 @@
+/**
+ * The audio thread's side of `audio-player.js`. It hears `{track, pts, rate, samples}` (seconds, Hz, samples of 16 bits or floats) and
+ * `"reset"`, and reports ten times a second, and whenever the playhead was put elsewhere, how its playout stands at an
+ * exact time of the context.
+ */
+import { AudioJitterBuffer } from "./audio-jitter-buffer.js";
+
+const REPORT_EVERY = 0.1;
+
+const asFloats = (samples) => (samples instanceof Float32Array ? samples : Float32Array.from(samples, (value) => value / 32768));
+
+class AudioPlayerProcessor extends AudioWorkletProcessor {
+  #buffer = new AudioJitterBuffer(sampleRate);
+  #seeks = 0;
+  #reported = -Infinity;
+
+  constructor() {
+    super();
+    this.port.onmessage = ({ data }) => {
+      if (data === "reset") {
+        this.#buffer = new AudioJitterBuffer(sampleRate);
+        this.#seeks = -1;
+      } else {
+        this.#buffer.push(data.track, data.pts, asFloats(data.samples), data.rate);
+      }
+    };
+  }
+
+  process(_inputs, [[output]]) {
+    const state = this.#buffer.state;
+    if (state.seeks !== this.#seeks || currentTime - this.#reported >= REPORT_EVERY) {
+      this.port.postMessage({ time: currentTime, ...state });
+      this.#seeks = state.seeks;
+      this.#reported = currentTime;
+    }
+    this.#buffer.pull(output);
+    return true;
+  }
+}
+
+registerProcessor("audio-player", AudioPlayerProcessor);

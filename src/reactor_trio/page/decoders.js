@@ -1,0 +1,177 @@
+/**
+ * Decoders of pictures, the same in a worker and on the page. Each takes entries, one for each frame, and gives what can be
+ * drawn of them: `listener` is {decoded(entry, image), lost(entry, message), failed(message), held(message)}; decoded and
+ * lost answer an entry; after failed and held the decoder is of no use. Pictures are given in the order of their entries.
+ */
+
+const DEFAULT_CODEC_STRINGS = { h264: "avc1.42E01F", vp8: "vp8", vp9: "vp09.00.10.08", av1: "av01.0.04M.08", lossless: "avc1.F4001F" };
+const MAX_PENDING = 3; // in a decoder at a time
+const MAX_PENDING_AT_FIRST = 8; // until it gives one: if it has not given any of so many, it holds pictures back
+const PATIENCE = 1000;
+const STILLS = { jpeg: decodeJpeg, raw: decodeRaw };
+
+export const isStill = (codec) => Object.hasOwn(STILLS, codec);
+
+/** The decoder for a track; throws if this browser has none. */
+export function openDecoder(track, software, listener) {
+  if (isStill(track.codec)) return new StillDecoder(listener);
+  if (globalThis.VideoDecoder === undefined || !Object.hasOwn(DEFAULT_CODEC_STRINGS, track.codec)) {
+    throw new TypeError(`this page cannot show ${track.codec}`);
+  }
+  return new ChunkDecoder(track, software, listener);
+}
+
+/** Pictures that stand each by itself, one at a time. */
+class StillDecoder {
+  #listener;
+  #busy = false;
+  #closed = false;
+
+  constructor(listener) {
+    this.#listener = listener;
+  }
+
+  get hasRoom() {
+    return !this.#busy;
+  }
+
+  get isEmpty() {
+    return !this.#busy;
+  }
+
+  async feed(entry) {
+    this.#busy = true;
+    let image = null;
+    let trouble = null;
+    try {
+      image = await STILLS[entry.track.codec](entry);
+    } catch (error) {
+      trouble = error.message;
+    }
+    this.#busy = false;
+    if (this.#closed) image?.close?.();
+    else if (image === null) this.#listener.lost(entry, trouble);
+    else this.#listener.decoded(entry, image);
+  }
+
+  close() {
+    this.#closed = true;
+    return [];
+  }
+}
+
+async function decodeJpeg({ payload }) {
+  try {
+    return await createImageBitmap(new Blob([payload], { type: "image/jpeg" }));
+  } catch (error) {
+    throw new TypeError(`not a JPEG that this browser can decode: ${error.message}`);
+  }
+}
+
+/** Costs a pass over the pixels, so it waits for the browser to ask for one: else a fast stream would leave no time. */
+async function decodeRaw({ payload, track: { width, height } }) {
+  if (payload.length !== width * height * 3) {
+    throw new TypeError(`${payload.length} bytes are no RGB picture of ${width}×${height}`);
+  }
+  await new Promise(requestAnimationFrame);
+  const image = new ImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let i = 0, p = 0; i < pixels.length; i++, p += 3) {
+    pixels[i] = 0xff000000 | (payload[p + 2] << 16) | (payload[p + 1] << 8) | payload[p];
+  }
+  return image;
+}
+
+/** Pictures that need those before them, by WebCodecs. No `description` means Annex B for H.264. */
+class ChunkDecoder {
+  #listener;
+  #decoder;
+  #pending = new Map();
+  #timestamp = -1;
+  #hasOutput = false;
+  #timer = null;
+  #checks = 0;
+
+  constructor({ codec, codec_string, width, height, coded_width, coded_height, color }, software, listener) {
+    this.#listener = listener;
+    this.#decoder = new VideoDecoder({
+      output: (image) => this.#output(image),
+      error: (error) => this.#end(() => listener.failed(error.message)),
+    });
+    const size = width ? { codedWidth: coded_width ?? width, codedHeight: coded_height ?? height } : {};
+    this.#decoder.configure({
+      codec: codec_string ?? DEFAULT_CODEC_STRINGS[codec],
+      ...size,
+      hardwareAcceleration: software ? "prefer-software" : "no-preference",
+      optimizeForLatency: true,
+      // Without it a browser takes the colours for BT.709, and saturated ones come out wrong.
+      ...(color && { colorSpace: { matrix: color.matrix, primaries: color.primaries, transfer: color.transfer, fullRange: color.full_range } }),
+    });
+  }
+
+  get hasRoom() {
+    return this.#pending.size < (this.#hasOutput ? MAX_PENDING : MAX_PENDING_AT_FIRST);
+  }
+
+  get isEmpty() {
+    return this.#pending.size === 0;
+  }
+
+  feed(entry) {
+    this.#timestamp = Math.max(this.#timestamp + 1, entry.ptsUs); // also where presentation times repeat
+    this.#pending.set(this.#timestamp, entry);
+    if (this.#timer === null) this.#watch();
+    try {
+      this.#decoder.decode(new EncodedVideoChunk({ type: entry.key ? "key" : "delta", timestamp: this.#timestamp, data: entry.payload }));
+    } catch (error) {
+      this.#end(() => this.#listener.failed(error.message));
+    }
+  }
+
+  /** The entries that it has not answered. */
+  close() {
+    const rest = [...this.#pending.values()];
+    this.#end(() => {});
+    this.#pending.clear();
+    return rest;
+  }
+
+  #output(image) {
+    const entry = this.#pending.get(image.timestamp);
+    if (this.#decoder === null || entry === undefined) {
+      image.close();
+      return;
+    }
+    this.#hasOutput = true;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#checks = 0;
+    for (const [stamp, older] of this.#pending) {
+      if (stamp > image.timestamp) break;
+      this.#pending.delete(stamp);
+      if (older !== entry) this.#listener.lost(older, "the decoder gave no picture");
+    }
+    if (this.#decoder !== null && this.#pending.size > 0) this.#watch();
+    this.#listener.decoded(entry, image);
+  }
+
+  /** A full decoder has a second to give something, one with room two: nothing more may come for it to wait for. */
+  #watch() {
+    const since = performance.now();
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      const waited = performance.now() - since;
+      if (waited > 1.5 * PATIENCE) this.#watch(); // the whole page stood still
+      else if (this.hasRoom && ++this.#checks < 2) this.#watch();
+      else this.#end(() => this.#listener.stalled(`${this.#pending.size} frames went in and none came out`));
+    }, PATIENCE);
+  }
+
+  #end(then) {
+    clearTimeout(this.#timer);
+    if (this.#decoder === null) return;
+    if (this.#decoder.state !== "closed") this.#decoder.close();
+    this.#decoder = null;
+    then();
+  }
+}

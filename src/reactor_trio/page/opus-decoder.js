@@ -1,0 +1,44 @@
+/** Decodes the Opus packets of one audio track to samples. */
+
+const PACKET_US = 20_000;
+
+export class OpusDecoder {
+  #decoder;
+  #times = [];
+
+  /** `samples(pts, rate, samples)` gets what was decoded (seconds, Hz, Float32Array), `failed(message)` the end of it. */
+  constructor({ codec_string, sample_rate }, samples, failed) {
+    this.#decoder = new AudioDecoder({
+      output: (data) => {
+        // One packet in, one block out; the decoder's own time counts on over gaps.
+        const pts = this.#times.shift();
+        const block = new Float32Array(data.numberOfFrames);
+        data.copyTo(block, { planeIndex: 0, format: "f32-planar" });
+        const { sampleRate } = data;
+        data.close();
+        samples(pts / 1e6, sampleRate, block);
+      },
+      error: (error) => failed(error.message),
+    });
+    this.#decoder.configure({ codec: codec_string ?? "opus", sampleRate: sample_rate ?? 48_000, numberOfChannels: 1 });
+  }
+
+  /** A wire packet: Opus packets of 20 ms each, of which `meta.sizes` are the lengths, the first one at `ptsUs`. */
+  decode({ ptsUs, meta, payload }) {
+    const sizes = meta?.sizes ?? [];
+    if (!Array.isArray(sizes) || sizes.reduce((sum, size) => sum + size, 0) !== payload.length) {
+      throw new TypeError("the lengths of its packets do not add up to it");
+    }
+    let at = 0;
+    sizes.forEach((size, i) => {
+      const timestamp = ptsUs + i * PACKET_US;
+      this.#times.push(timestamp);
+      this.#decoder.decode(new EncodedAudioChunk({ type: "key", timestamp, data: payload.subarray(at, at + size) }));
+      at += size;
+    });
+  }
+
+  close() {
+    if (this.#decoder.state !== "closed") this.#decoder.close();
+  }
+}

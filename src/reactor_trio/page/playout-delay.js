@@ -1,0 +1,47 @@
+/**
+ * When a picture is to be drawn so that pictures that came unevenly are seen evenly: at its presentation time, plus the
+ * least delay seen of late (the offset), plus a lead that covers most of what the others were later. Pure; milliseconds.
+ *
+ * The offset is the least delay of the last 5 s, the lead the 95th percentile of the lateness in the last 2 s, from 0 to
+ * 60 ms. The lead grows at once and shrinks by 4 ms in a second, so that a quiet second does not bring the unevenness back.
+ * A picture is never held longer than the lead.
+ */
+
+const WINDOW = 5000;
+const RECENT = 2000;
+const MOST = 512; // more than 5 s of pictures at 100 a second
+const PERCENTILE = 0.95;
+const LONGEST = 60;
+const SHRINK = 4 / 1000;
+const ANEW = 500; // a delay that changed by more is another schedule, of which the old delays say nothing
+
+export class PlayoutDelay {
+  #arrivals = [];
+  #delay = 0;
+  #offset = null;
+
+  /** Milliseconds that the pictures wait at most. */
+  get current() {
+    return this.#delay;
+  }
+
+  /** The picture of presentation time `pts` could have been drawn at `ready`. */
+  add(pts, ready) {
+    const delay = ready - pts;
+    const before = this.#arrivals.at(-1);
+    if (before && Math.abs(delay - before.delay) > ANEW) this.#arrivals = [];
+    this.#arrivals.push({ ready, delay });
+    while (this.#arrivals.length > MOST || this.#arrivals[0].ready < ready - WINDOW) this.#arrivals.shift();
+    this.#offset = Math.min(...this.#arrivals.map((each) => each.delay));
+    const recent = this.#arrivals.filter((each) => each.ready > ready - RECENT).map((each) => each.delay);
+    const most = recent.sort((a, b) => a - b)[Math.ceil(PERCENTILE * recent.length) - 1];
+    const wanted = Math.min(LONGEST, most - this.#offset);
+    const shrunk = before ? this.#delay - SHRINK * Math.max(0, ready - before.ready) : 0;
+    this.#delay = Math.max(wanted, shrunk, 0);
+  }
+
+  /** When to draw the picture of presentation time `pts`; in the past if that is at once. */
+  due(pts) {
+    return this.#offset === null ? -Infinity : pts + this.#offset + this.#delay;
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * A command that is pressed and let go: by a key, by a button of a gamepad, or by its own button in a legend. Each press
+ * and release names its source, and the command is held as long as one source holds it.
+ *
+ * A plain command is sent at each press, and again while it is held if the one before is answered. One with a boolean
+ * `down` is sent once with true and once with false; one with a number `value` is sent with how far it is pressed, 0 to 1.
+ * Presses and releases are sent at once, all of them and in order; of the values between two of them the newest follows.
+ */
+import { element } from "./dom.js";
+import { Coalescer } from "./coalesce.js";
+
+const presses = new WeakMap(); // by their buttons
+
+export class PressCommand {
+  #mode;
+  #sender;
+  #sources = new Map();
+  #fingers = new Map(); // what is pressed by a finger that began on this button, by its id
+  #sentValue = 0;
+  button;
+
+  /**
+   * `command` is {name, mode}, with mode "plain", "down" or "value"; `send(name, data)` the session's `command`; `attributes`
+   * and `label` those of the legend's button; `refusal` the line where a refusal is read.
+   */
+  constructor({ name, mode }, send, refusal, label, attributes) {
+    this.#mode = mode;
+    this.#sender = new Coalescer(async (data) => {
+      try {
+        await send(name, data);
+        refusal.hide();
+      } catch (error) {
+        refusal.show(error);
+      }
+    });
+    this.button = element("button", { type: "button", class: "key", "data-command": name, ...attributes }, label);
+    presses.set(this.button, this);
+    this.#listen(this.button);
+  }
+
+  get held() {
+    return this.#sources.size > 0;
+  }
+
+  isHeldBy(source) {
+    return this.#sources.has(source);
+  }
+
+  /** `source` presses it, by `value` of 1; again with another value if that changes. */
+  press(source, value = 1) {
+    const began = !this.held;
+    this.#sources.set(source, value);
+    this.button.classList.add("held");
+    if (this.#mode === "value") this.#sendValue();
+    else if (this.#mode === "plain") this.#sender.sendNow({});
+    else if (began) this.#sender.sendNow({ down: true });
+  }
+
+  /** It is held on: a plain command is sent again, unless the one before is not answered yet. */
+  repeat() {
+    if (this.#mode === "plain" && !this.#sender.busy) this.#sender.push({});
+  }
+
+  release(source) {
+    if (!this.#sources.delete(source)) return;
+    if (this.#mode === "value") this.#sendValue();
+    if (this.held) return;
+    this.button.classList.remove("held");
+    if (this.#mode === "down") this.#sender.sendNow({ down: false });
+  }
+
+  releaseAll() {
+    for (const source of [...this.#sources.keys()]) this.release(source);
+  }
+
+  /** The session is over: it no longer shows as held, and nothing is sent. */
+  close() {
+    this.#sources.clear();
+    this.button.classList.remove("held");
+  }
+
+  #sendValue() {
+    const value = Math.max(0, ...this.#sources.values());
+    const before = this.#sentValue;
+    if (value === before) return;
+    this.#sentValue = value;
+    if (value === 0 || before === 0) this.#sender.sendNow({ value });
+    else this.#sender.push({ value });
+  }
+
+  #listen(button) {
+    button.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      event.preventDefault();
+      button.setPointerCapture(event.pointerId); // wherever it goes, this button hears of it
+      this.#moveFinger(event.pointerId, null); // should the browser have kept to itself that it was lifted
+      this.#moveFinger(event.pointerId, this);
+    });
+    button.addEventListener("pointermove", ({ pointerId, clientX, clientY }) => {
+      const under = presses.get(document.elementFromPoint(clientX, clientY)?.closest(".key"));
+      // What was let go meanwhile, since the page was left or the session ended, is not pressed again before the finger is.
+      if (under && this.#fingers.get(pointerId)?.isHeldBy(pointerId)) this.#moveFinger(pointerId, under);
+    });
+    for (const end of ["pointerup", "pointercancel"]) button.addEventListener(end, ({ pointerId }) => this.#moveFinger(pointerId, null));
+    button.addEventListener("contextmenu", (event) => event.preventDefault());
+    // Pressed by a screen reader or by Space on the focused button: a tap.
+    button.addEventListener("click", ({ detail }) => {
+      if (detail !== 0) return;
+      this.press(button);
+      this.release(button);
+    });
+  }
+
+  /** The finger lets go of what it pressed and presses `next`, the same or another one, or null. */
+  #moveFinger(finger, next) {
+    const before = this.#fingers.get(finger);
+    if (next === before) return;
+    before?.release(finger);
+    next?.press(finger);
+    if (next) this.#fingers.set(finger, next);
+    else this.#fingers.delete(finger);
+  }
+}
+
+const CROSSES = [["w", "a", "s", "d"], ["up", "left", "down", "right"]];
+
+/** A legend's buttons; `presses` are by name, and those of a whole cross lie in their places. */
+export function legendButtons(presses) {
+  const left = new Map(presses);
+  const groups = [];
+  for (const cross of CROSSES) {
+    if (!cross.every((name) => left.has(name))) continue;
+    groups.push(element("div", { class: "cross" }, ...cross.map((name) => left.get(name).button)));
+    cross.forEach((name) => left.delete(name));
+  }
+  if (left.size) groups.push(element("div", { class: "row" }, ...[...left.values()].map(({ button }) => button)));
+  return groups.length ? element("div", { class: "keys" }, ...groups) : null;
+}
+
+/** A legend's list of what the described ones do: `labels` are pairs of a label and a description. */
+export function legendNotes(labels) {
+  const lines = labels.filter(([, description]) => description);
+  return lines.length ? element("ul", { class: "notes" }, ...lines.map(([label, text]) => element("li", {}, element("kbd", {}, label), ` ${text}`))) : null;
+}

@@ -1,0 +1,24 @@
+/** Tells whole seconds as they pass. */
+export class SecondsTimer {
+  #timer = null;
+
+  /** How many have passed since `since`, a time of the page's clock in ms, until `stop`. */
+  countUp(since, call) {
+    this.stop();
+    const passed = performance.now() - since;
+    call(Math.floor(passed / 1000));
+    this.#timer = setTimeout(() => this.countUp(since, call), 1000 - (passed % 1000));
+  }
+
+  /** How many are left until `end`; the last one told is 0. */
+  countDown(end, call) {
+    this.stop();
+    const left = Math.max(0, end - performance.now());
+    call(Math.ceil(left / 1000));
+    if (left > 0) this.#timer = setTimeout(() => this.countDown(end, call), left % 1000 || 1000);
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
+  }
+}
