@@ -255,7 +255,7 @@ test("a replica that lets nobody in ends the session in words", () => {
   gate.dispatchEvent(new Event("open"));
   gate.say("reactor.admitted", ADMITTED);
   FakeSocket.last.end(1006);
-  const message = "The server that has a place for this page could not be reached, or did not let it in.";
+  const message = "The replica that has a place for this page could not be reached, or refused it.";
   assert.deepEqual(told.at(-1)[1], { code: 1006, reason: null, message, opened: true, welcomed: false });
 });
 

@@ -133,7 +133,7 @@ def test_a_frame_that_cannot_be_decoded_is_said_once_and_the_next_is_shown(serve
     wait_for_colour(page, (4, 5, 6))
     expect(page.locator("#log-count")).to_have_text("1")
     page.click("#log summary")
-    expect(page.locator("#log-list li")).to_contain_text("main_video, frame 0: 36 bytes are no RGB picture of 5×3")
+    expect(page.locator("#log-list li")).to_contain_text("main_video, frame 0: 36 bytes are not an RGB picture of 5×3")
 
 
 # Holds back the decoding of a JPEG, and the turn to draw a raw frame, until `gate.open()`.
@@ -775,9 +775,9 @@ def test_an_end_in_sight_is_counted_down_and_may_be_taken_back(server: FakeServe
     peer.say("reactor.ending", {"reason": "idle", "seconds": None})
     expect(banner).to_be_hidden()
     peer.say("reactor.ending", {"reason": "draining", "seconds": 1.5})
-    expect(banner).to_have_text("The server is going down. The session ends in 2 s")
+    expect(banner).to_have_text("The server is shutting down. The session ends in 2 s")
     page.clock.run_for(5000)
-    expect(banner).to_have_text("The server is going down. The session ends in 0 s")
+    expect(banner).to_have_text("The server is shutting down. The session ends in 0 s")
     peer.bye("expired")
     state(page, "ended")
     expect(banner).to_be_hidden()

@@ -185,7 +185,7 @@ def test_the_legend_tells_of_layouts_and_presses_without_a_gamepad(server: FakeS
     peer.ack(sent(peer, "gamepad_rt", value=0))
     page.evaluate("pad.mapping = ''")
     page.evaluate("plug(true)")
-    expect(status).to_have_text("Test Pad: its layout is not known, buttons may be in other places")
+    expect(status).to_have_text("Test Pad: its layout is unknown, buttons may be in other places")
 
 
 # Looking around

@@ -197,7 +197,7 @@ def test_a_block_that_is_no_samples_is_said_once_and_the_pictures_go_on(server: 
     page.wait_for_function("() => document.querySelector('canvas').width === 64")
     expect(page.locator("#log-count")).to_have_text("1")
     page.click("#log summary")
-    expect(page.locator("#log-list li")).to_contain_text("main_audio, block 0: 3 bytes of pcm_s16le are no 16-bit samples")
+    expect(page.locator("#log-list li")).to_contain_text("main_audio, block 0: 3 bytes of pcm_s16le are not 16-bit samples")
 
 
 def test_sound_that_is_on_stays_on_in_the_next_session(server: FakeServer, page: Page) -> None:

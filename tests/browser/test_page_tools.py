@@ -268,7 +268,7 @@ def test_the_link_for_viewers_is_copied_and_a_viewer_says_who_it_is(server: Fake
     expect(page.locator("#share")).to_be_hidden()
     peer.welcome(GO, share="s&3")
     page.get_by_role("button", name="Share").click()
-    expect(page.locator("#share-status")).to_have_text("Link copied: who has it can watch. It works on this computer only.")
+    expect(page.locator("#share-status")).to_have_text("Link copied: anyone who has it can watch. It works on this computer only.")
     link = page.evaluate("navigator.clipboard.readText()")
     assert link == server.url + "?model=fake&role=viewer#token=s%263"
     viewer = context.new_page()

@@ -1,10 +1,11 @@
 /**
- * What this page shows the server so that it is let in: from its own address, which it is taken out of at once, kept for
- * this tab, or typed in. Behind the `#` it never leaves the browser; the address bar, history and screenshots keep neither.
+ * The token that this page sends as its credential. It comes from the page's address, from this tab's storage, or from the
+ * user. The page removes it from the address at once, so that it stays out of the address bar, history and screenshots. A
+ * browser never sends the part behind the `#`.
  */
 import { SafeStorage } from "./storage.js";
 
-/** The address without its token, and the token, or null. */
+/** Splits an address into {address, token}: the address without its token, and the token or null. */
 export function splitAddress(address) {
   const url = new URL(address);
   const hidden = new URLSearchParams(url.hash.slice(1));
@@ -17,7 +18,7 @@ export function splitAddress(address) {
   return { address: url.href, token };
 }
 
-/** The token of one tab, for each address that it shows. */
+/** The token of one tab. Each address that the tab shows has its own. */
 export class AccessToken {
   #key;
   #storage;
@@ -26,14 +27,14 @@ export class AccessToken {
     const { address, token } = splitAddress(location.href);
     const { pathname, search } = new URL(address);
     this.#key = `reactor-token ${pathname}${search}`;
-    this.#storage = new SafeStorage(storage); // without one the page asks again when it is loaded anew
+    this.#storage = new SafeStorage(storage); // without storage the page asks again after a reload
     this.token = token ?? this.#storage.get(this.#key);
     if (token === null) return;
     history.replaceState(history.state, "", address);
     this.set(token);
   }
 
-  /** Use `token` from now on, also after the page is loaded anew; null forgets it. */
+  /** Uses `token` from now on, also after a reload; null discards it. */
   set(token) {
     this.token = token;
     this.#storage.set(this.#key, token);

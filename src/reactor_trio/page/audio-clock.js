@@ -1,15 +1,15 @@
 /**
- * Which presentation time is heard at which time of the audio context, from the audio thread's reports. A report holds
- * from its own time on, and samples on their way to the loudspeaker are still those of the report before. Pure; seconds.
+ * Maps times of the audio context to the presentation time that is heard then, from the audio thread's reports. A report is
+ * valid from its own time on; samples that are still on their way to the loudspeaker belong to the report before. Pure; seconds.
  */
 
 const REPORT_MEMORY = 2; // longer than any output's latency
-const IDLE = 2; // silence after which there is nothing to be in step with
+const IDLE = 2; // silence after which the clock stops
 
 export class AudioClock {
   #reports = [];
 
-  /** `report` is {time, position, speed, end}, later than the one before; position is null before the first block. */
+  /** `report` is {time, position, speed, end}, with increasing `time`; `position` is null before the first block. */
   addReport(report) {
     this.#reports.push(report);
     while (this.#reports.length > 1 && this.#reports[1].time < report.time - REPORT_MEMORY) this.#reports.shift();
@@ -19,7 +19,7 @@ export class AudioClock {
     this.#reports = [];
   }
 
-  /** The presentation time that is heard at `time` of the context; null if nothing is, or nothing has been for a while. */
+  /** The presentation time that is heard at `time` of the context; null before the first block and after long silence. */
   positionAt(time) {
     const report = this.#reports.findLast((each) => each.time <= time);
     if (report === undefined || report.position === null) return null;
@@ -27,7 +27,7 @@ export class AudioClock {
     return position > this.#reports.at(-1).end + IDLE ? null : position;
   }
 
-  /** Sound that has come and is not yet played at `time` of the context; null before the first block. */
+  /** Seconds of received sound that are not yet played at `time` of the context; null before the first block. */
   buffered(time) {
     const report = this.#reports.at(-1);
     if (report === undefined || report.position === null) return null;

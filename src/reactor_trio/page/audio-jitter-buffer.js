@@ -1,12 +1,12 @@
 /**
- * Sound between its arrival and the loudspeaker: a line of presentation time with the blocks on it, and a playhead that
- * moves along it as the output asks for samples. Pure: runs in the audio thread (`audio-player-worklet.js`) and under Node.
+ * The jitter buffer for sound: a timeline of presentation time with the received blocks, and a playhead that
+ * moves along it as the output requests samples. Pure: runs in the audio thread (`audio-player-worklet.js`) and under Node.
  *
- * The server sends each block when it is due, so how long a block waits here before it is heard, its *slack*, is the
- * delay that this buffer adds, less what the network held the block up. The buffer keeps the mean slack at a target by
- * playing up to 0.5 % faster or slower, which also follows the server's clock. A block that comes too late to be heard
- * whole is an underrun: the playhead is set back and the target grows. While the least slack has room to spare, the
- * target shrinks. Where the model made no sound there is silence, which is no underrun.
+ * The server sends each block when it is due. The *slack* of a block is the time that it waits here before it is played: the
+ * buffer's delay, less the block's delay in the network. The buffer keeps the mean slack at a target by
+ * playing up to 0.5 % faster or slower, which also follows the server's clock. A block that arrives too late to be played
+ * whole is an underrun: the playhead moves back and the target grows. While the least slack has room to spare, the
+ * target shrinks. Where the model made no sound there is silence, which is not an underrun.
  *
  * Times are in seconds, presentation time as the packets give it.
  */
@@ -14,16 +14,16 @@
 export const TARGET = 0.06;
 const SHORTEST = 0.03;
 const LONGEST = 0.2;
-const GROWTH = 0.02; // beyond what a late block would have needed
-const SPARE = 0.025; // least slack that shrinking leaves
+const GROWTH = 0.02; // in addition to the lateness of the block
+const SPARE = 0.025; // the least slack that remains after shrinking
 const SHRINK_EVERY = 10;
 const SHRINK_BY = 0.01;
-const MEMORY = 1; // of the mean slack
-const PULL_IN = 8; // an error of the mean slack is gone after about this long
+const MEMORY = 1; // time constant of the mean slack
+const PULL_IN = 8; // time constant of the speed control: an error of the mean slack disappears in about this time
 const FASTEST = 0.005;
-const TOO_LONG = 0.1; // mean slack above the target that is skipped instead of played faster
-const FAR_TOO_LONG = 0.25; // the same of one block's: a burst after a stall
-const IDLE = 2; // silence after which the next block starts anew
+const TOO_LONG = 0.1; // mean slack above the target at which the buffer skips instead of playing faster
+const FAR_TOO_LONG = 0.25; // the same for the slack of one block: a burst after a stall
+const IDLE = 2; // silence after which the next block restarts the buffer
 const FADE = 0.003;
 
 export class AudioJitterBuffer {
@@ -44,7 +44,7 @@ export class AudioJitterBuffer {
   #fadeStep;
   #decay;
 
-  /** `sampleRate` is the output's, in Hz; tracks may have others. */
+  /** `sampleRate` is the output's, in Hz; tracks may have other rates. */
   constructor(sampleRate) {
     this.#step = 1 / sampleRate;
     this.#fadeStep = this.#step / FADE;
@@ -52,8 +52,8 @@ export class AudioJitterBuffer {
   }
 
   /**
-   * How it stands: `position` of the playhead (null before the first block), its `speed`, the `end` of what has come,
-   * the `target`, `underruns`, and `seeks`, which counts how often the playhead was put elsewhere.
+   * The current state: `position` of the playhead (null before the first block), its `speed`, the `end` of the last block,
+   * the `target` slack, the number of `underruns`, and `seeks`, the number of jumps of the playhead.
    */
   get state() {
     return {
@@ -62,7 +62,7 @@ export class AudioJitterBuffer {
     };
   }
 
-  /** A block of a track has come: `samples` (-1 to 1) at `rate` Hz, to be heard from `pts` on. */
+  /** Adds a block of a track: `samples` (-1 to 1) at `rate` Hz, to be played from `pts` on. */
   push(track, pts, samples, rate) {
     if (this.#position === null || this.#position > this.#end + IDLE) this.#start(pts);
     else this.#measure(pts, samples.length / rate);
@@ -70,14 +70,14 @@ export class AudioJitterBuffer {
     this.#blocksOfTrack.set(track, blocks);
     const before = blocks.at(-1);
     const expected = before && before.pts + before.samples.length / before.rate;
-    // Times on the wire are rounded; what follows within two samples follows at once.
+    // Times on the wire are rounded; a block that begins within two samples of the previous end follows it directly.
     const joined = before !== undefined && before.rate === rate && Math.abs(pts - expected) <= 2 / rate;
     const start = joined ? expected : pts;
     blocks.push({ pts: start, samples, rate, joined });
     this.#end = Math.max(this.#end, start + samples.length / rate);
   }
 
-  /** Fills `output` with what is to be heard next and moves on. */
+  /** Fills `output` with the next samples and moves the playhead. */
   pull(output) {
     for (let i = 0; i < output.length; i++) {
       const value = this.#position === null ? null : this.#sample(this.#position);
@@ -132,7 +132,7 @@ export class AudioJitterBuffer {
     const shift = Math.min(wanted, LONGEST - this.#target);
     this.#target += shift;
     if (shift < wanted) {
-      this.#start(pts); // later than the longest delay can make good
+      this.#start(pts); // too late for the longest delay
       return;
     }
     this.#meanSlack += shift;
@@ -147,7 +147,7 @@ export class AudioJitterBuffer {
     this.#startFade();
   }
 
-  /** The line is not continued: what was heard dies away, what comes next fades in, and there is no click. */
+  /** Starts a short cross-fade at a discontinuity, so that there is no click: the last sample fades out, the next ones fade in. */
   #startFade() {
     this.#fadeOut = this.#last;
     this.#fadeIn = 0;
@@ -159,7 +159,7 @@ export class AudioJitterBuffer {
       for (let k = blocks.length - 1; k >= 0; k--) {
         const { pts, samples, rate } = blocks[k];
         const place = (position - pts) * rate;
-        // Rounding may put the playhead just before the first block, or between two that are joined.
+        // Rounding may put the playhead just before the first block, or between two joined blocks.
         if (place < -1e-6) continue;
         if (place < samples.length) sum = (sum ?? 0) + interpolate(blocks, k, Math.max(0, place));
         break;
@@ -168,7 +168,7 @@ export class AudioJitterBuffer {
     return sum;
   }
 
-  /** The block before the one that is heard is kept: interpolation looks one sample back. */
+  /** Discards played blocks, except the one before the current block: interpolation needs its last sample. */
   #discardPlayed() {
     for (const blocks of this.#blocksOfTrack.values()) {
       while (blocks.length > 1 && ended(blocks[0]) < this.#position && ended(blocks[1]) < this.#position) blocks.shift();
@@ -178,7 +178,7 @@ export class AudioJitterBuffer {
 
 const ended = ({ pts, samples, rate }) => pts + samples.length / rate;
 
-/** A cubic through the four samples around `place` of block `k` (Catmull-Rom); exact on a sample. */
+/** Interpolates at `place` of block `k` with a cubic through the four nearest samples (Catmull-Rom); exact on a sample. */
 function interpolate(blocks, k, place) {
   const i = Math.floor(place);
   const t = place - i;

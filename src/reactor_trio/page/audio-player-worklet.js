@@ -1,7 +1,7 @@
 /**
- * The audio thread's side of `audio-player.js`. It hears `{track, pts, rate, samples}` (seconds, Hz, samples of 16 bits or floats) and
- * `"reset"`, and reports ten times a second, and whenever the playhead was put elsewhere, how its playout stands at an
- * exact time of the context.
+ * The audio thread's side of `audio-player.js`. It receives `{track, pts, rate, samples}` (seconds, Hz, samples of 16 bits or
+ * floats) and `"reset"`. It reports the state of its jitter buffer at an exact time of the context, ten times a second and after
+ * each jump of the playhead.
  */
 import { AudioJitterBuffer } from "./audio-jitter-buffer.js";
 

@@ -1,6 +1,7 @@
 /**
- * Plays the audio tracks of a session, off until the user turns it on: a browser lets a page make sound only after a
- * gesture, and while it is off nothing is decoded and nothing runs. When it plays, `heard` is the clock for the pictures.
+ * Plays the audio tracks of a session. The player is off until the user turns it on, because a browser lets a page make sound
+ * only after a gesture. While it is off, it decodes nothing and opens no device. While it plays, `timeAt` is the clock for the
+ * pictures.
  */
 import { AudioClock } from "./audio-clock.js";
 import { OpusDecoder } from "./opus-decoder.js";
@@ -19,7 +20,7 @@ export class AudioPlayer {
   #volume = 1;
   #listener;
 
-  /** `listener` is {changed(), failed(message)}; changed after each change of `state`. */
+  /** `listener` is {changed(), failed(message)}; `changed` is called after each change of `state`. */
   constructor(listener) {
     this.#listener = listener;
   }
@@ -30,7 +31,7 @@ export class AudioPlayer {
     return this.#node && this.#context.state === "running" ? "on" : "starting";
   }
 
-  /** {buffer, target, underruns, lost}: ms of sound that wait and shall wait, late blocks, blocks lost on the way. */
+  /** {buffer, target, underruns, lost}: ms of sound in the buffer, the target in ms, late blocks, blocks lost on the way. */
   get statistics() {
     const buffer = this.state === "on" ? this.#clock.buffered(this.#context.currentTime) : null;
     return {
@@ -41,7 +42,7 @@ export class AudioPlayer {
     };
   }
 
-  /** A session begins with these tracks; those that are no sound to be heard are left alone. */
+  /** Begins a session with these tracks, of which it plays the audio outputs; returns whether there are any. */
   beginSession(tracks) {
     this.#tracks = new Map(tracks.filter(({ kind, direction }) => kind === "audio" && direction === "out").map((track) => [track.index, track]));
     this.#newest.clear();
@@ -58,7 +59,7 @@ export class AudioPlayer {
     this.#decoders.delete(track.index);
   }
 
-  /** Takes a frame if it belongs to an audio track, and says whether it did. */
+  /** Takes a frame if it belongs to an audio track; returns whether it does. */
   accept(frame) {
     const { track, seq } = frame;
     const description = this.#tracks.get(track);
@@ -71,22 +72,22 @@ export class AudioPlayer {
       if (description.codec === "opus") this.#decoder(description).decode(frame);
       else this.#play(track, frame.ptsUs / 1e6, description.sample_rate, toInt16(frame.payload, description.codec));
     } catch (error) {
-      this.#tracks.delete(track); // said once; its other blocks would be no better
+      this.#tracks.delete(track); // reported once; the track's other blocks would fail too
       this.#listener.failed(`${description.name}, block ${seq}: ${error.message}`);
     }
     return true;
   }
 
-  /** The presentation time (ms) that is heard at `now` (ms, as `performance.now()`); null while no sound is. */
+  /** The presentation time (ms) that is heard at `now` (ms, as `performance.now()`); null without sound. */
   timeAt(now) {
     if (this.state !== "on") return null;
     const { contextTime, performanceTime } = this.#context.getOutputTimestamp();
-    if (!performanceTime) return null; // nothing has left yet
+    if (!performanceTime) return null; // the device has not played a sample yet
     const position = this.#clock.positionAt(contextTime + (now - performanceTime) / 1000);
     return position === null ? null : position * 1000;
   }
 
-  /** Turns it on, which the browser allows in answer to a gesture only, or off. */
+  /** Turns the player on, which the browser allows only in a gesture's handler, or off. */
   async setEnabled(on) {
     this.#enabled = on;
     this.#listener.changed();
@@ -97,14 +98,14 @@ export class AudioPlayer {
       this.#enabled = false;
       if (this.#node === null) {
         await this.#context?.close();
-        this.#context = null; // the next try begins anew
+        this.#context = null; // the next try opens a new context
       }
       this.#listener.failed(`sound: ${error.message}`);
     }
     this.#listener.changed();
   }
 
-  /** A stream of what is played, whatever its volume, for a recording; null while the sound is not on. */
+  /** A stream of the played sound at full volume, for a recording; null while the player is not on. */
   captureStream() {
     if (this.state !== "on") return null;
     const destination = new MediaStreamAudioDestinationNode(this.#context, { channelCount: 1 });
@@ -112,7 +113,7 @@ export class AudioPlayer {
     return { stream: destination.stream, close: () => this.#node.disconnect(destination) };
   }
 
-  /** From 0 to 1, as the ear has it: the square is the amplitude. */
+  /** Perceived loudness from 0 to 1; the amplitude is its square. */
   set volume(value) {
     this.#volume = value;
     this.#gain?.gain.setTargetAtTime(value ** 2, this.#context.currentTime, 0.015);
@@ -135,7 +136,7 @@ export class AudioPlayer {
       node.connect(this.#gain);
       this.#node = node;
     }
-    this.#reset(); // what came before it was turned off is not to be heard now
+    this.#reset(); // discards blocks from before the player was turned off
     if (this.#enabled) await this.#context.resume();
   }
 
@@ -165,11 +166,11 @@ export class AudioPlayer {
 }
 
 function toInt16(payload, codec) {
-  if (codec !== "pcm_s16le" || payload.length % 2) throw new TypeError(`${payload.length} bytes of ${codec} are no 16-bit samples`);
+  if (codec !== "pcm_s16le" || payload.length % 2) throw new TypeError(`${payload.length} bytes of ${codec} are not 16-bit samples`);
   return new Int16Array(payload.slice().buffer);
 }
 
-/** At the track's own rate, so that nothing is resampled; at the device's where the browser does not take that one. */
+/** Opens an audio context at the track's rate, which avoids resampling, or at the device's rate if the browser refuses that. */
 function openContext(sampleRate) {
   try {
     return new AudioContext({ sampleRate, latencyHint: "interactive" });

@@ -1,14 +1,18 @@
-/** The camera as a stream of the browser's video encoder, or as JPEG pictures; none is kept waiting to be encoded. */
+/** The camera as a stream of the browser's video encoder, or as JPEG pictures. No picture waits for the encoder. */
 import { FrameRateLimiter, crop, openStream } from "./capture.js";
 import { StreamEncoder, chooseEncoder } from "./stream-encoder.js";
 
 const QUALITY = 0.8;
 
 /**
- * Shows the camera in the element `preview` and gives `sink` its pictures until `signal` aborts. `sink` has
- * `next(busy)`, the number of the next picture, or null if it is to be skipped, `takeKeyframe()`, whether a keyframe was asked
- * for since the last call, `deliver(number, at, meta, payload, key)` with `at` the time of capture in milliseconds of the page's
- * clock, and `ended(error)`. `codecs` are those that the server takes, best first; where no encoder is left it is JPEG.
+ * Shows the camera in the element `preview` and delivers its pictures to `sink` until `signal` aborts. `sink` has
+ *
+ *   next(busy)          returns the number of the next picture, or null to skip it
+ *   takeKeyframe()      returns whether the server has requested a keyframe since the last call
+ *   deliver(number, at, meta, payload, key)   `at` is the capture time in milliseconds of the page's clock
+ *   ended(error)        the camera failed
+ *
+ * `codecs` are those that the server accepts, best first. Without a working encoder for any of them the pictures are JPEG.
  */
 export async function startCamera({ width, height, rate, deviceId, codecs }, preview, sink, signal) {
   const video = {
@@ -30,7 +34,7 @@ export async function startCamera({ width, height, rate, deviceId, codecs }, pre
   let stream = null;
   signal.addEventListener("abort", () => stream?.close());
 
-  /** Goes on with the first codec of `left` that there is an encoder for, after it with the next one. */
+  /** Opens an encoder for the first supported codec of `left`. If that encoder fails, tries the codecs after it. */
   async function openEncoder(left) {
     const chosen = await chooseEncoder(left, width, height, rate);
     if (signal.aborted) return;
@@ -66,7 +70,7 @@ export async function startCamera({ width, height, rate, deviceId, codecs }, pre
   return camera;
 }
 
-/** Calls `call(now, at)` for each picture of the element; `at` is when it was captured, as far as the browser knows. */
+/** Calls `call(now, at)` for each picture of the element; `at` is its capture time if the browser knows it, else `now`. */
 function eachFrame(element, signal, call) {
   const again = element.requestVideoFrameCallback
     ? () => element.requestVideoFrameCallback(step)

@@ -1,4 +1,4 @@
-/** A canvas and what plays on it, one session after the other; the same in a worker and on the page. */
+/** Renders the video of one session after the other on a canvas; the same in a worker and on the page. */
 import { Player } from "./player.js";
 
 export class CanvasRenderer {
@@ -8,7 +8,7 @@ export class CanvasRenderer {
   #emit;
   #player = null;
 
-  /** `tell(event, ...args)` is told what the player's listener is, `now()` is the page's clock. */
+  /** `emit(session, event, ...args)` gets the events of the player's listener; `now()` is the page's clock. */
   constructor(canvas, now, emit) {
     this.#canvas = canvas;
     this.#context = canvas.getContext("2d", { alpha: false });
@@ -16,7 +16,7 @@ export class CanvasRenderer {
     this.#emit = emit;
   }
 
-  /** A session begins: events bear its number, so that those of the session before can be told from them. */
+  /** Begins a session. Its events carry the number `session`, so that the page can ignore late events of earlier sessions. */
   begin(session, track, options) {
     this.#player?.close();
     const names = ["shown", "skipped", "failed", "dealt", "keyframe", "trouble"];
@@ -45,9 +45,9 @@ export class CanvasRenderer {
     this.#player = null;
   }
 
-  /** Draws the left upper `width`×`height` of what was decoded: codecs pad to even sizes at the right and below. */
+  /** Draws the top left `width`×`height` of a decoded image, because codecs pad to even sizes at the right and bottom. */
   draw(image, width, height) {
-    // Setting a canvas's size clears it, so only when it changes.
+    // Setting the size clears the canvas, so set it only if it changes.
     if (this.#canvas.width !== width || this.#canvas.height !== height) {
       this.#canvas.width = width;
       this.#canvas.height = height;
@@ -56,7 +56,7 @@ export class CanvasRenderer {
     else this.#context.drawImage(image, 0, 0, width, height, 0, 0, width, height);
   }
 
-  /** What is on the canvas, as PNG. */
+  /** The picture on the canvas, as PNG. */
   async snapshot() {
     if (this.#canvas.convertToBlob) return this.#canvas.convertToBlob({ type: "image/png" });
     return new Promise((resolve) => { this.#canvas.toBlob(resolve, "image/png"); });

@@ -1,19 +1,20 @@
 /**
- * What camera and microphone share: one clock, a rate, and words for what goes wrong. Pure, but for `openStream`.
+ * Parts that camera and microphone share: the capture clock, the frame rate limit, and error texts. Only `openStream` uses the
+ * browser.
  */
 import { median } from "./statistics.js";
 
 const WINDOW = 120;
 
 /**
- * The client's capture clock: microseconds since the first packet of any of its tracks, so that the tracks of one client
- * can be set against each other. Times of one track grow strictly, whatever the devices say.
+ * The client's capture clock: microseconds since the first packet of any of its tracks, so that times of different tracks
+ * are comparable. The times of one track grow strictly, whatever the devices report.
  */
 export class CaptureClock {
   #origin = null;
   #last = new Map();
 
-  /** `pts_us` of what was captured at `at`, in milliseconds of the page's clock. */
+  /** `pts_us` of a frame that was captured at `at`, in milliseconds of the page's clock. */
   pts(track, at) {
     this.#origin ??= at;
     const pts = Math.max(Math.round((at - this.#origin) * 1000), (this.#last.get(track) ?? -1) + 1);
@@ -21,15 +22,16 @@ export class CaptureClock {
     return pts;
   }
 
-  /** When that was, in milliseconds of the page's clock; null before the first packet. */
+  /** The inverse of `pts`: milliseconds of the page's clock; null before the first packet. */
   at(ptsUs) {
     return this.#origin === null ? null : this.#origin + ptsUs / 1000;
   }
 }
 
 /**
- * Time from capturing to showing the first picture that was made with it: output frames name the newest input frame that
- * their step had read as `input_pts_us` in their meta. A frame that names the same one again is no new measurement.
+ * Measures the time from capturing an input frame to showing the first picture made with it. `input_pts_us` in an output
+ * frame's meta names the newest input frame that its step had read. A frame that names the same input again is not a new
+ * measurement.
  */
 export class CaptureLatency {
   #clock;
@@ -51,13 +53,13 @@ export class CaptureLatency {
     if (this.#values.length > WINDOW) this.#values.shift();
   }
 
-  /** {last, p50} in milliseconds, null where there is nothing yet; of the last 120. */
+  /** {last, p50} in milliseconds over the last 120; null before the first measurement. */
   snapshot() {
     return { last: this.#values.at(-1) ?? null, p50: median(this.#values) };
   }
 }
 
-/** Chooses, from pictures that come at the camera's own rate, those that make `rate` a second. */
+/** Selects, from pictures at the camera's own rate, those that make `rate` a second. */
 export class FrameRateLimiter {
   #period;
   #next = -Infinity;
@@ -66,23 +68,23 @@ export class FrameRateLimiter {
     this.#period = 1000 / rate;
   }
 
-  /** Whether a picture of time `now`, in milliseconds, is wanted. A camera a little early is not asked to wait a turn. */
+  /** Whether to use the picture at `now`, in milliseconds. A picture may be early by a quarter of the period. */
   wants(now) {
     if (now < this.#next - this.#period / 4) return false;
-    // Late by more than a turn is a pause: what it left out is not made up.
+    // A picture that is late by more than a period ends a pause; the limiter does not catch up.
     this.#next = (now - this.#next > this.#period ? now : this.#next) + this.#period;
     return true;
   }
 }
 
-/** The largest part of a `width` by `height` picture that has the shape of the wanted one: [x, y, width, height]. */
+/** The largest central part of a `width` by `height` picture with the wanted aspect ratio: [x, y, width, height]. */
 export function crop(width, height, wantedWidth, wantedHeight) {
   const scale = Math.min(width / wantedWidth, height / wantedHeight);
   const [w, h] = [wantedWidth * scale, wantedHeight * scale];
   return [(width - w) / 2, (height - h) / 2, w, h];
 }
 
-/** Why there is no camera or microphone, and what to do. `device` is the word for it. */
+/** Why there is no camera or microphone, and what to do. `device` is its name in the text. */
 export function describeRefusal(device, error, { isSecureContext = true } = {}) {
   switch (error.name) {
     case "NoMediaDevices":
@@ -104,8 +106,8 @@ export function describeRefusal(device, error, { isSecureContext = true } = {}) 
 }
 
 /**
- * Ask the user for a device. Its stream ends when `signal` aborts, also while the question is still open; `ended` is
- * called when the device goes away by itself.
+ * Asks the user for a device and returns its stream. The stream ends when `signal` aborts, even if the user answers later.
+ * `ended` is called if the device disappears.
  */
 export async function openStream(constraints, signal, ended) {
   if (!navigator.mediaDevices?.getUserMedia) {

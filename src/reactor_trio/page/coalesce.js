@@ -1,7 +1,7 @@
 /**
- * Values, of which at most one is under way and only the newest waits, and edges, which are never left out. A dragged slider
- * sends as fast as the model applies, and its last position always arrives. Each tap of a key is an edge: it is sent at once,
- * however many before it have no answer yet, and after the value that waited when it came.
+ * Sends values and edges. At most one value is in flight and only the newest one waits, so a dragged slider
+ * sends as fast as the model answers, and its last position always arrives. An edge, such as the press of a key, is never
+ * left out: it is sent at once, after the waiting value if there is one, however many messages have no answer yet.
  */
 export class Coalescer {
   #send;
@@ -14,23 +14,23 @@ export class Coalescer {
     this.#send = send;
   }
 
-  /** Whether anything is without an answer. */
+  /** Whether any message has no answer yet. */
   get busy() {
     return this.#values + this.#immediate > 0;
   }
 
-  /** Whether a newer value than the one under way waits to be sent. */
+  /** Whether a newer value than the one in flight waits to be sent. */
   get waiting() {
     return this.#waiting !== null;
   }
 
-  /** Sends the value now, or when the one under way is answered unless a newer one comes until then. */
+  /** Sends the value now if no other is in flight, else after its answer, unless a newer value replaces it. */
   push(value) {
     if (this.#values > 0) this.#waiting = { value };
     else this.#sendValue(value);
   }
 
-  /** Sends `value` now, whatever is under way. */
+  /** Sends an edge now, whatever is in flight. */
   async sendNow(value) {
     this.#sendWaiting();
     this.#immediate += 1;
@@ -38,7 +38,7 @@ export class Coalescer {
     this.#immediate -= 1;
   }
 
-  /** What waits is not to be sent any more. */
+  /** Discards the waiting value. */
   discardWaiting() {
     this.#waiting = null;
   }
@@ -93,8 +93,8 @@ export class Throttle {
 }
 
 /**
- * Movement, at most one piece under way. What comes meanwhile is added up and follows once that is answered, so nothing of
- * it is lost. Pieces stay within `limits` ({axis: [least, most]}); what is beyond them follows in the next.
+ * Sends movement, at most one message in flight. It sums up the movement that arrives meanwhile and sends it after the answer, so
+ * no movement is lost. Each message stays within `limits` ({axis: [least, most]}); the rest follows in the next one.
  */
 export class MovementSum {
   #send;

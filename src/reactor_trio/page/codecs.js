@@ -1,21 +1,21 @@
-/** Which codecs this browser can decode, and what to ask for when one of them turns out not to work. */
+/** The codecs that this browser can decode, and the fallback for a codec that does not work. */
 
 const VIDEO = { h264: "avc1.42E01F", vp8: "vp8", vp9: "vp09.00.10.08", av1: "av01.0.04M.08" }; // best first
 const ALL = [...Object.keys(VIDEO), "lossless", "jpeg", "raw", "none"];
 
-/** Codecs for video, best first. Only a secure context (https, localhost) has WebCodecs; anywhere else it is JPEG. */
+/** Video codecs, best first. Only a secure context (https, localhost) has WebCodecs; without it only JPEG remains. */
 export async function decodableVideo(scope = globalThis) {
   const answers = await Promise.all(Object.values(VIDEO).map((codec) => supports(scope.VideoDecoder, { codec })));
   return [...Object.keys(VIDEO).filter((_, i) => answers[i]), "jpeg"];
 }
 
-/** Codecs for sound, best first. */
+/** Audio codecs, best first. */
 export async function decodableAudio(scope = globalThis) {
   const opus = await supports(scope.AudioDecoder, { codec: "opus", sampleRate: 48_000, numberOfChannels: 1 });
   return opus ? ["opus", "pcm_s16le"] : ["pcm_s16le"];
 }
 
-/** The codecs named in `words` ("h264,jpeg") that a page may ask for. */
+/** The codecs in the list `names` ("h264,jpeg") that a page may request. */
 export function parseCodecs(names) {
   return (names ?? "").split(",").filter((codec) => ALL.includes(codec));
 }
@@ -29,8 +29,8 @@ async function supports(decoder, config) {
 }
 
 /**
- * What a page does about a decoder that fails or holds pictures back: it decodes in software, then asks for VP8, then for
- * JPEG. `codecs` are those that this browser can decode. What did not work is not tried again by this page.
+ * Chooses the next step after a decoder failed or stalled: decode in software, then request VP8, then JPEG. `codecs` are
+ * those that this browser can decode. The page never tries a failed codec again.
  */
 export class DecoderFallback {
   #codecs;
@@ -43,8 +43,9 @@ export class DecoderFallback {
   }
 
   /**
-   * `codec` did not work, decoded in software or not. {software: true}: decode the same in software; {video}: ask the
-   * server for these; null: nothing, since another track's trouble has led on already, or there is nothing below.
+   * `codec` failed, with a software decoder or not. Returns {software: true}: decode the same codec in software; {video}:
+   * request these codecs from the server; null: do nothing, because another track has already caused a fallback, or no
+   * simpler codec exists.
    */
   next(codec, software) {
     if (codec === "jpeg" || codec === "raw" || this.#failed.has(codec)) return null;

@@ -1,4 +1,4 @@
-/** Coming back to a session whose link was lost, for as long as the server keeps it; and remembering it while the page is loaded anew. */
+/** Resumes a session after a lost link, for as long as the server keeps it, and saves the session across a reload of the page. */
 
 import { SafeStorage } from "./storage.js";
 
@@ -6,14 +6,14 @@ const FIRST_WAIT = 100;
 const LONGEST_WAIT = 2000;
 const FIRST_PATIENCE = 2000;
 const LONGEST_PATIENCE = 10_000;
-const WINDOW = 60; // seconds, if the server does not say how long it waits
+const WINDOW = 60; // seconds, if the server keeps sessions without a time limit
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Tries until the session goes on, or never will: "resumed", "gone" if the server has it no more, "late" if the time is over.
- * `open()` makes a WebSocket to it. The waits grow and are by chance, so that the pages of a server that was away do not all
- * come at once.
+ * Tries to resume the session. Resolves with "resumed", "gone" if the server no longer has the session, or "late" if the
+ * time is over. `open()` opens a WebSocket to the session. The waits grow and are random, so that the pages of a restarted
+ * server do not all connect at once.
  */
 export async function comeBack(session, open, { random = Math.random, sleep = pause, now = () => performance.now() } = {}) {
   const end = now() + 1000 * (session.welcome.resume_window ?? WINDOW);
@@ -30,28 +30,28 @@ export async function comeBack(session, open, { random = Math.random, sleep = pa
   }
 }
 
-/** What a page needs to find its session again after it was loaded anew; each address that a tab shows has its own. */
+/** The session in the tab's storage, for a reload of the page. Each address that a tab shows has its own entry. */
 export class SavedSession {
   #key;
   #storage;
 
   constructor({ location, storage }) {
     this.#key = `reactor-session ${location.pathname}${location.search}`;
-    this.#storage = new SafeStorage(storage); // without one the page begins a session of its own when it is loaded anew
+    this.#storage = new SafeStorage(storage); // without storage the page begins a new session after a reload
   }
 
-  /** {resume, after, url} of the session that was kept, or null. */
+  /** {resume, after, url} of the saved session, or null. */
   load() {
     try {
       const { resume, after, url } = JSON.parse(this.#storage.get(this.#key) ?? "{}");
       const whole = typeof resume === "string" && Number.isSafeInteger(after) && typeof url === "string";
       return whole ? { resume, after, url } : null;
     } catch {
-      return null; // not what was kept
+      return null; // not an entry of this class
     }
   }
 
-  /** Keep this session, or with null none. */
+  /** Saves this session; null removes the entry. */
   save(session) {
     const resume = session?.welcome?.resume_token;
     this.#storage.set(this.#key, resume ? JSON.stringify({ resume, after: session.newest, url: session.url }) : null);

@@ -1,14 +1,13 @@
 /**
- * Keeping a session: connects, and connects again when it is lost, at growing intervals.
+ * The page's connection to the server. It connects, and reconnects at growing intervals when a session ends.
  *
- * A browser does not tell a page why a WebSocket was refused, so `/health` is asked then, and `/schema` whether a token is
- * wanted. Some ends are final: the
- * server meant them, and coming back by ourselves would undo what it meant. While the server reloads its model, `/health`
- * is asked until it is healthy, and then the page connects at once. A session whose link was lost goes on where the server keeps
- * it, also after the page was loaded anew; else another begins.
+ * A browser does not tell a page why a WebSocket was refused, so the page then asks `/health`, and asks `/schema` whether
+ * a token is needed. Some ends are final: the server ended the session on purpose, and the page does not reconnect. While
+ * the server reloads its model, the page asks `/health` until it answers 200, and then connects at once. A session
+ * whose link was lost is resumed if the server keeps it, also after a reload of the page; otherwise a new session begins.
  *
- * The server may be a gate, and the session at a replica of its. Coming back goes there, and shows the session's own token
- * alone. Where that leads to no session, another one begins where the page is from: the gate knows which replicas there are.
+ * The server may be a gate, with the session at one of its replicas. The page resumes such a session at the replica, with the
+ * resume token alone. If that fails, a new session begins at the gate, which knows the current replicas.
  */
 import { comeBack } from "./comeback.js";
 import { connect, openSocket } from "./protocol.js";
@@ -40,13 +39,13 @@ const REASONS = {
   no_room: "There is no room for another client.",
 };
 
-/** Why a session that was lost does not go on. */
+/** Why a lost session cannot be resumed. */
 const LOST = {
   gone: "The connection was lost, and when it was back the session was over.",
   late: "The connection was lost, and did not come back in time.",
 };
 
-/** Why it ended, in words: of a bye its reason, and what the server adds to it. */
+/** Why the session ended, as text: the reason of `reactor.bye`, and the server's message. */
 export function describeEnd({ reason, message, welcomed }) {
   if (reason === null && message) return message;
   if (reason === null) return welcomed ? "The connection was lost." : "The connection was lost before the session began.";
@@ -54,23 +53,23 @@ export function describeEnd({ reason, message, welcomed }) {
   return message ? `${words} ${message}` : words;
 }
 
-/** Milliseconds to wait before try number `attempt` (from 0): 0.5 s doubling to 8 s, a quarter more or less by chance. */
+/** Milliseconds to wait before try number `attempt` (from 0): 0.5 s, doubling up to 8 s, randomly a quarter more or less. */
 export function backoff(attempt, random = Math.random) {
   return Math.min(FIRST_WAIT * 2 ** attempt, LONGEST_WAIT) * (0.75 + random() / 2);
 }
 
-/** Whether the server at `base` can take a session, and what it says if not. */
+/** Whether the server at `base` is healthy, and its reason if not. */
 async function askHealth(base, fetch = globalThis.fetch) {
   try {
     const answer = await fetch(new URL("health", base), { cache: "no-store" });
     const { reason } = await answer.json().catch(() => ({}));
     return { healthy: answer.ok, reason: typeof reason === "string" ? reason : "" };
   } catch {
-    return { healthy: false, reason: "" }; // it is starting anew
+    return { healthy: false, reason: "" }; // it is restarting
   }
 }
 
-/** Why no WebSocket came about, as {final, text, tokenWanted}, from what the server at `base` says of itself and what was asked of it. */
+/** Finds out why the server at `base` refused a WebSocket with these options, as {final, text, tokenWanted}. */
 export async function diagnose(base, { model, role, token }, fetch = globalThis.fetch) {
   const asking = { cache: "no-store", headers: token ? { Authorization: `Bearer ${token}` } : {} };
   let answer;
@@ -79,7 +78,7 @@ export async function diagnose(base, { model, role, token }, fetch = globalThis.
   try {
     answer = await fetch(new URL("health", base), asking);
     health = await answer.json().catch(() => ({}));
-    // It says little to who may not come in, and here is told why.
+    // Without a valid credential `/health` has no details, but `/schema` says why.
     if (health.model === undefined) schema = await fetch(new URL("schema", base), asking);
   } catch {
     return { final: false, text: "The server cannot be reached." };
@@ -101,7 +100,7 @@ export async function diagnose(base, { model, role, token }, fetch = globalThis.
   return { final: false, text: `Server not ready or busy${detail ? `: ${detail}` : ""}.` };
 }
 
-/** A replica to which no gate has sent this page may keep its old session, and must not begin another one. */
+/** At a replica the page may only resume its old session. A new session must begin at the gate, so the page leaves it here. */
 function leaveUnlessResumed(session) {
   for (const type of ["queued", "welcome"]) session.addEventListener(type, (event) => {
     if (session.welcome?.resumed) return;
@@ -111,9 +110,12 @@ function leaveUnlessResumed(session) {
 }
 
 /**
- * Events: `connecting` (detail: the new Session, before anything came from it), `reloading` (detail: {text}, again when
- * there is news of it; `connecting` follows) and `ended` (detail: {text, wait, tokenWanted}, with `wait` the milliseconds to
- * the next try, or null when there will be none until `connectNow()`; `tokenWanted`: not before `options.token` is another).
+ * Events, with their `detail`:
+ *
+ *   connecting  the new Session, before its first event
+ *   reloading   {text}; the server reloads its model. Sent again when the text changes; `connecting` follows
+ *   ended       {text, wait, tokenWanted}; `wait` is the milliseconds to the next try, or null if the next try needs
+ *               `connectNow()`. With `tokenWanted` it also needs another `options.token`
  */
 export class Connection extends EventTarget {
   #base;
@@ -123,7 +125,7 @@ export class Connection extends EventTarget {
   #attempt = 0;
   #timer = null;
 
-  /** `options` are those of `connect` without the address; `base` is the address of the page; `memory` remembers its session. */
+  /** `base` is the page's address, `options` those of `connect` without `url`, `saved` a `SavedSession`. */
   constructor(base, options, saved) {
     super();
     this.#base = base;
@@ -131,19 +133,19 @@ export class Connection extends EventTarget {
     this.#saved = saved;
   }
 
-  /** Connects now, for the first time or instead of waiting for the next try. */
+  /** Connects now: the first time, or instead of waiting for the next try. */
   connectNow() {
     clearTimeout(this.#timer);
     this.#attempt = 0;
     this.#open();
   }
 
-  /** The page goes: the session is to be found again if it is loaded anew. */
+  /** Saves the session before the page unloads, so that a reload can resume it. */
   saveSession() {
     if (this.#session?.welcome) this.#saved.save(this.#session);
   }
 
-  /** The browser says that it has no network: it would notice only much later that the link is gone. */
+  /** The browser has lost its network. Drops the link now; the socket itself would notice only much later. */
   offline() {
     this.#session?.drop();
   }
@@ -163,7 +165,7 @@ export class Connection extends EventTarget {
     if (answer !== "resumed") session.end(LOST[answer]);
   }
 
-  /** What is shown to the server at `url` besides a session's own token: what is the gate's is no replica's business. */
+  /** The credential for the server at `url`. A replica never gets the gate's token. */
   #credentialFor(url) {
     return url === this.#url() ? this.#options.token : undefined;
   }
@@ -187,7 +189,7 @@ export class Connection extends EventTarget {
         this.#open();
         return;
       }
-      // One that dies right after its welcome counts as failed: a broken model is not asked twice a second for ever.
+      // A session that ends right after its welcome counts as a failed try, so that a broken model does not get two tries a second.
       if (performance.now() - since > SETTLED) this.#attempt = 0;
       if (detail.reason === "model_restarting") {
         this.#reload(describeEnd(detail));
@@ -199,7 +201,7 @@ export class Connection extends EventTarget {
     this.dispatchEvent(new CustomEvent("connecting", { detail: session }));
   }
 
-  /** Asks until the server is well; the first time a moment later, since it says goodbye before it begins. */
+  /** Asks until the server is healthy. Waits before the first question too, because `reactor.bye` comes before the reload begins. */
   #reload(text, attempt = 0) {
     this.dispatchEvent(new CustomEvent("reloading", { detail: { text } }));
     const wait = Math.min(FIRST_HEALTH_WAIT * 1.25 ** attempt, LONGEST_HEALTH_WAIT);

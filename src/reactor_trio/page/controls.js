@@ -1,21 +1,21 @@
 /**
- * Controls for the commands of a schema. A setting has at most one value under way, and shows what the model has whenever
- * the user is not changing it: what the server tells, and after a refusal the value that the model has kept.
+ * Controls for the commands of a schema. The control of a setting has at most one value in flight. While the user does not
+ * change it, it shows the model's value.
  *
- * `send(name, data)` is the session's `command`; `reply(name, value)` is told what an action's handler returned;
- * `uploads` is where files go.
+ * `send(name, data)` is the session's `command`; `reply(name, value)` gets the return value of an action's handler;
+ * `uploads` sends files.
  */
 import { element, refusalLine } from "./dom.js";
 import { createField } from "./fields.js";
 import { Coalescer } from "./coalesce.js";
 
-/** `session` is the open session, which knows the values of settings. */
+/** `session` is the open session, which has the values of settings. */
 export function settingControl({ name, description, field }, send, uploads, session) {
   const view = createField({ ...field, description: field.description || description }, uploads);
   const refusal = refusalLine();
   const control = element("div", { class: "control", "data-command": name }, view.element, refusal.element);
-  let value = valueNow(field, session.state); // that the model has
-  let invalid = false; // what stands in the field is no value, and the refusal says why
+  let value = valueNow(field, session.state); // the model's
+  let invalid = false; // the field's content is not a valid value; the refusal line says why
   view.write(value);
 
   const sender = new Coalescer(async (given) => {
@@ -44,7 +44,7 @@ export function settingControl({ name, description, field }, send, uploads, sess
     refusal.hide();
     sender.push(given);
   };
-  // A value that comes while one of ours is under way is older than that, or is followed by the newest.
+  // A value that arrives while one of ours is in flight is older, or the newest value follows it.
   const show = () => {
     if (!sender.busy && !view.editing && !invalid) view.write(value);
   };
@@ -59,7 +59,7 @@ export function settingControl({ name, description, field }, send, uploads, sess
 
 function valueNow({ name, kind, initial }, state) {
   if (Object.hasOwn(state, name)) return state[name];
-  // Of a model with settings a file is left out: there is one, whatever the default says.
+  // The server leaves files out of the state; the field of a model with settings is then empty, whatever the default says.
   return kind === "upload" && Object.keys(state).length > 0 ? undefined : initial;
 }
 
@@ -96,7 +96,7 @@ export function actionControl({ name, title, description, fields }, send, reply,
     event.preventDefault();
     const data = {};
     for (const { field, view } of views) {
-      // What the user left alone is left to the model's own default.
+      // The model's own default applies to an argument that the user has not changed.
       if (!field.required && !view.touched) continue;
       try {
         data[field.name] = view.read();
@@ -108,10 +108,10 @@ export function actionControl({ name, title, description, fields }, send, reply,
     refusal.hide();
     act(data);
   });
-  // A file that is all there is to say is said once it has arrived.
+  // If a file is the only argument, its command is sent when the upload is complete.
   if (views.length === 1 && views[0].field.kind === "upload") views[0].view.onchange = () => control.requestSubmit();
-  // A text field keeps Enter from its form, because alone it means "send this"; here that is the whole form.
-  // Enter that is held acts once.
+  // A text field prevents the default of Enter, because in a setting Enter sends the field; here Enter sends the whole form.
+  // Holding Enter sends it once.
   control.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     if (!event.repeat && event.defaultPrevented) control.requestSubmit();

@@ -1,12 +1,12 @@
-/** The page's worker: decodes and draws on the canvases that `picture.js` hands over, as it says. */
+/** The page's worker. It decodes frames and draws them on the canvases that `picture.js` transfers to it. */
 import { CanvasRenderer } from "./canvas-renderer.js";
 
 const renderers = new Map();
 
-/** {canvas, origin} begins with a canvas, {close: true} ends with it, else {call, args, request} is for its renderer. */
+/** {canvas, origin} opens the renderer `id`, {close: true} closes it, {call, args, request} calls its method `call`. */
 self.onmessage = async ({ data: { id, canvas, origin, close, call, args, request } }) => {
   if (canvas) {
-    const now = () => performance.now() + performance.timeOrigin - origin; // as the page has it
+    const now = () => performance.now() + performance.timeOrigin - origin; // the page's clock
     renderers.set(id, new CanvasRenderer(canvas, now, (...event) => self.postMessage({ id, event })));
     return;
   }

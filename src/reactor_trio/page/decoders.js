@@ -1,18 +1,22 @@
 /**
- * Decoders of pictures, the same in a worker and on the page. Each takes entries, one for each frame, and gives what can be
- * drawn of them: `listener` is {decoded(entry, image), lost(entry, message), failed(message), held(message)}; decoded and
- * lost answer an entry; after failed and held the decoder is of no use. Pictures are given in the order of their entries.
+ * Decoders for pictures, the same in a worker and on the page. A decoder takes entries, one for each frame, and calls
+ * `listener`, in the order of the entries:
+ *
+ *   decoded(entry, image)   the image can be drawn
+ *   lost(entry, message)    this entry gives no image
+ *   failed(message)         the decoder failed and cannot be used any more
+ *   stalled(message)        the decoder gives no pictures and cannot be used any more
  */
 
 const DEFAULT_CODEC_STRINGS = { h264: "avc1.42E01F", vp8: "vp8", vp9: "vp09.00.10.08", av1: "av01.0.04M.08", lossless: "avc1.F4001F" };
-const MAX_PENDING = 3; // in a decoder at a time
-const MAX_PENDING_AT_FIRST = 8; // until it gives one: if it has not given any of so many, it holds pictures back
+const MAX_PENDING = 3; // entries in a decoder at a time
+const MAX_PENDING_AT_FIRST = 8; // until its first picture; a decoder without a picture from so many has stalled
 const PATIENCE = 1000;
 const STILLS = { jpeg: decodeJpeg, raw: decodeRaw };
 
 export const isStill = (codec) => Object.hasOwn(STILLS, codec);
 
-/** The decoder for a track; throws if this browser has none. */
+/** Opens the decoder for a track; throws if this browser has none. */
 export function openDecoder(track, software, listener) {
   if (isStill(track.codec)) return new StillDecoder(listener);
   if (globalThis.VideoDecoder === undefined || !Object.hasOwn(DEFAULT_CODEC_STRINGS, track.codec)) {
@@ -21,7 +25,7 @@ export function openDecoder(track, software, listener) {
   return new ChunkDecoder(track, software, listener);
 }
 
-/** Pictures that stand each by itself, one at a time. */
+/** Decodes independent pictures (JPEG, raw), one at a time. */
 class StillDecoder {
   #listener;
   #busy = false;
@@ -68,10 +72,10 @@ async function decodeJpeg({ payload }) {
   }
 }
 
-/** Costs a pass over the pixels, so it waits for the browser to ask for one: else a fast stream would leave no time. */
+/** Waits for the next animation frame first: the pass over the pixels would otherwise leave a fast stream no time for anything else. */
 async function decodeRaw({ payload, track: { width, height } }) {
   if (payload.length !== width * height * 3) {
-    throw new TypeError(`${payload.length} bytes are no RGB picture of ${width}×${height}`);
+    throw new TypeError(`${payload.length} bytes are not an RGB picture of ${width}×${height}`);
   }
   await new Promise(requestAnimationFrame);
   const image = new ImageData(width, height);
@@ -82,7 +86,7 @@ async function decodeRaw({ payload, track: { width, height } }) {
   return image;
 }
 
-/** Pictures that need those before them, by WebCodecs. No `description` means Annex B for H.264. */
+/** Decodes codecs that predict between frames, with WebCodecs. No `description` in its configuration means Annex B for H.264. */
 class ChunkDecoder {
   #listener;
   #decoder;
@@ -104,7 +108,7 @@ class ChunkDecoder {
       ...size,
       hardwareAcceleration: software ? "prefer-software" : "no-preference",
       optimizeForLatency: true,
-      // Without it a browser takes the colours for BT.709, and saturated ones come out wrong.
+      // Without a colour space a browser assumes BT.709, and saturated colours come out wrong.
       ...(color && { colorSpace: { matrix: color.matrix, primaries: color.primaries, transfer: color.transfer, fullRange: color.full_range } }),
     });
   }
@@ -118,7 +122,7 @@ class ChunkDecoder {
   }
 
   feed(entry) {
-    this.#timestamp = Math.max(this.#timestamp + 1, entry.ptsUs); // also where presentation times repeat
+    this.#timestamp = Math.max(this.#timestamp + 1, entry.ptsUs); // unique even if presentation times repeat
     this.#pending.set(this.#timestamp, entry);
     if (this.#timer === null) this.#watch();
     try {
@@ -128,7 +132,7 @@ class ChunkDecoder {
     }
   }
 
-  /** The entries that it has not answered. */
+  /** Closes the decoder and returns its unanswered entries. */
   close() {
     const rest = [...this.#pending.values()];
     this.#end(() => {});
@@ -155,13 +159,13 @@ class ChunkDecoder {
     this.#listener.decoded(entry, image);
   }
 
-  /** A full decoder has a second to give something, one with room two: nothing more may come for it to wait for. */
+  /** Allows a full decoder one second for a picture, and one with room two, because it may be waiting for more input. */
   #watch() {
     const since = performance.now();
     this.#timer = setTimeout(() => {
       this.#timer = null;
       const waited = performance.now() - since;
-      if (waited > 1.5 * PATIENCE) this.#watch(); // the whole page stood still
+      if (waited > 1.5 * PATIENCE) this.#watch(); // the whole page was suspended
       else if (this.hasRoom && ++this.#checks < 2) this.#watch();
       else this.#end(() => this.#listener.stalled(`${this.#pending.size} frames went in and none came out`));
     }, PATIENCE);

@@ -1,6 +1,6 @@
-/** What every part of the page is made of. */
+/** Elements that every part of the page uses. */
 
-/** The one way in which this page makes elements: text becomes text, never markup. */
+/** Creates an element. The page uses no other way, so text becomes text, never markup. */
 export function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -11,7 +11,7 @@ export function element(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** Where a refusal is read; that the connection ended is told elsewhere. */
+/** A line that shows why a command was refused. It ignores the end of the connection, which the page shows elsewhere. */
 export function refusalLine() {
   const line = element("p", { class: "refusal", role: "alert", hidden: true });
   return {

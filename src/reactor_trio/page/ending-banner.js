@@ -1,11 +1,10 @@
+/** The banner over the picture that says when and why the server is going to end the session. */
 import { SecondsTimer } from "./seconds-timer.js";
-
-/** The banner over the picture that says when, and why, the server will end the session. */
 
 const WORDS = {
   idle: "Nothing was done for a while. The session ends in",
   expired: "The session's time is nearly up. It ends in",
-  draining: "The server is going down. The session ends in",
+  draining: "The server is shutting down. The session ends in",
 };
 
 export class EndingBanner {
@@ -14,13 +13,13 @@ export class EndingBanner {
   #left;
   #seconds = new SecondsTimer();
 
-  /** `banner` holds two elements: for the words, which are read aloud once, and for the seconds, which count down. */
+  /** `banner` contains two elements: one for the text, which screen readers read once, and one for the seconds. */
   constructor(banner) {
     this.#banner = banner;
     [this.#words, this.#left] = banner.children;
   }
 
-  /** What the server said last; `seconds` is null when no end is in sight any more. */
+  /** Shows the newest `reactor.ending`, or hides the banner if its `seconds` are null. */
   show({ reason, seconds }) {
     this.hide();
     if (seconds === null) return;

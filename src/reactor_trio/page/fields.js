@@ -1,17 +1,17 @@
 /**
- * One property of a command as a form field. Each has
+ * One property of a command as a form field. Each field has
  *
  *   element            label, input, description
- *   read()             the value as it stands; throws an Error with a readable message if it is none
- *   write(value)       show a value; undefined shows that there is none yet
- *   empty              whether the user has left nothing in it
- *   touched            whether the user has changed it
- *   editing            whether the user changes it now: holds a slider, or has typed what is not given yet
- *   onchange           called when the user has given a value: while a slider moves, when a text is finished
- *   onleft             called when the user does not change it any more
+ *   read()             returns the current value; throws an Error with a readable message if it is not valid
+ *   write(value)       shows a value; undefined shows that there is no value yet
+ *   empty              whether the user has cleared the field
+ *   touched            whether the user has changed the field
+ *   editing            whether the user is changing the field: holds a slider, or has typed without committing
+ *   onchange           called when the user commits a value: while a slider moves, or when a text is complete
+ *   onleft             called when the user stops changing the field
  *
- * A nullable field has a "none" button beside its label; what it shows then is null until the user gives a value again. One
- * of a number, or of JSON, is null also when the user has left nothing in it.
+ * A nullable field has a "none" button next to its label, which makes the value null until the user commits another one. A
+ * cleared field of a number or of JSON is null too.
  */
 import { element } from "./dom.js";
 import { uploadInput } from "./uploads.js";
@@ -20,7 +20,7 @@ const INPUTS = { slider, number, text, select, checkbox, json, upload: uploadInp
 
 let count = 0;
 
-/** `uploads` is where a file goes. */
+/** `uploads` sends files. */
 export function createField(field, uploads) {
   const id = `field-${++count}`;
   const input = INPUTS[field.kind](field, id, uploads);
@@ -79,7 +79,7 @@ export function createField(field, uploads) {
     changing = false;
     self.onleft();
   };
-  body.addEventListener("input", () => { changing = true; }); // also of a slider that is held, after it was given
+  body.addEventListener("input", () => { changing = true; }); // also while a slider is held, after its value was committed
   body.addEventListener("change", leave);
   body.addEventListener("focusout", leave);
   none?.addEventListener("click", () => {
@@ -127,7 +127,7 @@ function slider({ title, minimum, maximum, step, nullable }, id) {
   };
 }
 
-/** Whether nothing stands in the field of a number; what is no number has no value either. */
+/** Whether the field of a number is empty. Text that is not a number has an empty `value` too. */
 const isBlank = ({ value, validity }) => value === "" && !validity.badInput;
 
 function number({ integer, minimum, maximum, step, nullable }, id) {
@@ -163,7 +163,7 @@ function text({ maxLength, long }, id) {
     write: (value) => { control.value = value ?? ""; },
     showNull(yes) {
       if (yes) control.value = "";
-      control.placeholder = yes ? "none" : ""; // an empty text is a value
+      control.placeholder = yes ? "none" : ""; // unlike null, an empty text is a value
     },
     listen: (changed) => listenText(control, changed, (event) => !event.shiftKey),
   };
@@ -189,7 +189,7 @@ function json({ title }, id) {
   };
 }
 
-/** A text is given when its field is left changed, or by Enter (of which `sends` tells those that are no line break). */
+/** Commits a text when the user leaves the changed field, or presses Enter and `sends(event)` says that it is not a line break. */
 function listenText(control, changed, sends) {
   let given = false;
   control.addEventListener("input", () => {
@@ -214,7 +214,7 @@ function select({ choices, nullable }, id) {
   return {
     control,
     read() {
-      if (control.selectedIndex < 0) throw new Error("one of them is needed");
+      if (control.selectedIndex < 0) throw new Error("a choice is needed");
       return choices[control.selectedIndex];
     },
     write: (value) => { control.selectedIndex = find(value); },

@@ -1,10 +1,11 @@
 /**
- * Freezes of the picture by the rule of the W3C's webrtc-stats: the time between two drawn pictures is at least three
- * times the average, and at least 150 ms above it; the average is that of the last 30. Pure; milliseconds.
+ * Counts freezes of the picture by the rule of the W3C's webrtc-stats: the time between two drawn pictures is at least three
+ * times the average of the last 30, and at least 150 ms above it. Pure; milliseconds.
  *
- * A pause of the model is no freeze. It is told by the frames around it: none is missing between them (`seq` goes on by
- * one) and their presentation times lie as far apart as the pictures did. Only what the presentation times do not explain
- * counts as time between pictures. A gap in `seq` is what the connection or the page left out, and explains nothing.
+ * A pause of the model is not a freeze. In a pause no frame is missing between the two pictures (`seq` goes on by
+ * one), and their presentation times are as far apart as the pictures. The counter therefore subtracts the difference of the
+ * presentation times beyond the average. A gap in `seq` means that the connection or the page dropped frames, and the whole
+ * time counts.
  */
 
 const WINDOW = 30;
@@ -17,7 +18,7 @@ export class Freezes {
   #count = 0;
   #frozen = 0;
 
-  /** {count, frozen}: how many, and how long together in ms. */
+  /** {count, frozen}: the number of freezes, and their total length in ms. */
   get figures() {
     return { count: this.#count, frozen: this.#frozen };
   }

@@ -1,10 +1,10 @@
 /**
- * Commands `gamepad_<button>` and `gamepad_axes` bound to the first connected gamepad, in the names of the standard
- * mapping. Browsers have no events for its buttons, so it is read before each picture of the screen, but only while one is
- * connected and the page can be seen; a hidden page and an unplugged gamepad let everything go.
+ * Binds the commands `gamepad_<button>` and `gamepad_axes` to the first connected gamepad, with the names of the standard
+ * mapping. Browsers have no events for gamepad buttons, so the page reads the gamepad in each animation frame while one is
+ * connected and the page is visible. When the page is hidden or the gamepad is unplugged, it releases everything.
  *
- * A button held on a plain command presses it again as a keyboard would. Sticks rest within a dead zone and are told when
- * they have moved; one message is under way at a time and the newest follows it.
+ * A held button repeats a plain command as a keyboard would. Sticks have a dead zone. The axes' command is sent when a
+ * value has changed, one message at a time, the newest last.
  */
 import { element, refusalLine } from "./dom.js";
 import { Coalescer } from "./coalesce.js";
@@ -17,7 +17,7 @@ const REPEAT_AFTER = 500;
 const REPEAT_EVERY = 33;
 const LABELS = { up: "↑", down: "↓", left: "←", right: "→", back: "Back", start: "Start", home: "Home" };
 
-/** A stick's place without its dead zone, which is round, and within the unit circle: [x, y] in thousandths. */
+/** A stick's position beyond its round dead zone and within the unit circle: [x, y], rounded to thousandths. */
 export function stick(x = 0, y = 0) {
   const length = Math.hypot(x, y);
   if (!(length > DEAD_ZONE)) return [0, 0];
@@ -25,7 +25,7 @@ export function stick(x = 0, y = 0) {
   return [thousandths(x * scale), thousandths(y * scale)];
 }
 
-/** What a `Gamepad` of the browser shows: {buttons: {a: 0 … 1}, axes: {left_x, left_y, right_x, right_y, lt, rt}}. */
+/** The state of the browser's `Gamepad`: {buttons: {a: 0 … 1}, axes: {left_x, left_y, right_x, right_y, lt, rt}}. */
 export function readPad(pad) {
   const value = ({ pressed, value = 0 } = {}) => (value > TRIGGER_REST ? thousandths(value) : Number(Boolean(pressed)));
   const buttons = Object.fromEntries(PAD_BUTTONS.map((name, i) => [name, value(pad.buttons[i])]));
@@ -34,10 +34,10 @@ export function readPad(pad) {
   return { buttons, axes: { left_x, left_y, right_x, right_y, lt: buttons.lt, rt: buttons.rt } };
 }
 
-/** Nothing pressed, the sticks in the middle. */
+/** No button pressed, the sticks in the middle. */
 export const NEUTRAL = readPad({ buttons: [], axes: [] });
 
-/** A button counts as pressed from half of its way, and until it is back at a third. */
+/** A button is pressed from half of its travel on, until it is back at a third. */
 export function isPressed(value, before) {
   return value > (before ? 1 / 3 : 1 / 2);
 }
@@ -60,7 +60,7 @@ export class Gamepads {
   #refusal = refusalLine();
   #stop = new AbortController();
 
-  /** `commands` are {buttons, axes} as `readCommands` has them. Listens until `close`. */
+  /** {buttons, axes} are as `readCommands` returns them. Listens until `close`. */
   constructor({ buttons, axes }, send) {
     this.#buttons = buttons.map(({ name, button, mode, description }) => {
       const sign = LABELS[button] ?? button.toUpperCase();
@@ -103,7 +103,7 @@ export class Gamepads {
     ];
   }
 
-  /** Reads the gamepad once, and again before the next picture if there is one to be read. */
+  /** Reads the gamepad once, and schedules the next read if a gamepad is connected and the page is visible. */
   #poll() {
     cancelAnimationFrame(this.#pollRequest);
     const pad = [...(navigator.getGamepads?.() ?? [])].find((candidate) => candidate?.connected);
@@ -145,6 +145,6 @@ export class Gamepads {
     this.#status.dataset.gamepad = state;
     if (!navigator.getGamepads) this.#status.textContent = "This browser gives gamepads only to pages of https and of localhost.";
     else if (!pad) this.#status.textContent = "Press a button of a gamepad to connect it.";
-    else this.#status.textContent = `${padName(pad.id)}${pad.mapping === "standard" ? "" : ": its layout is not known, buttons may be in other places"}`;
+    else this.#status.textContent = `${padName(pad.id)}${pad.mapping === "standard" ? "" : ": its layout is unknown, buttons may be in other places"}`;
   }
 }

@@ -1,8 +1,8 @@
 /**
- * A card for each input track: starts and stops its camera or microphone, and shows that it is live.
+ * A card for each input track. The card starts and stops the camera or microphone, and shows whether it is live.
  *
- * What cannot be sent at once is skipped and counted, never queued: a picture while the one before is being encoded, and
- * any frame while the network has not taken what was sent.
+ * The page queues no input. It skips and counts a picture while the encoder is busy, and any frame while too many bytes wait
+ * to be sent.
  */
 import { startCamera } from "./camera.js";
 import { CaptureClock, describeRefusal } from "./capture.js";
@@ -15,7 +15,7 @@ const RATES = [10, 15, 24, 30];
 const DEFAULT_SIZE = "640×480";
 const DEFAULT_RATE = 30;
 const DEFAULT_SAMPLE_RATE = 48_000;
-// Unsent bytes above which a frame is skipped. Sound is small, so that it goes on where pictures have to wait.
+// Unsent bytes above which a frame is skipped. Sound is small, so it has a higher limit and goes on while pictures are skipped.
 const MAX_UNSENT = { video: 128 * 1024, audio: 512 * 1024 };
 const REFRESH = 500;
 
@@ -23,7 +23,7 @@ export class Inputs {
   clock = new CaptureClock();
   #cards;
 
-  /** `session` is an open session, which only its controlling client may give anything. */
+  /** `session` is an open session. Only its controlling client may send input. */
   constructor(session, controlling) {
     const tracks = controlling ? session.tracks.filter(({ direction }) => direction === "in") : [];
     this.#cards = tracks.map((track) => new InputCard(track, session, this.clock));
@@ -34,12 +34,12 @@ export class Inputs {
     return this.#cards.map((card) => card.element);
   }
 
-  /** The words for those that are not started: "camera", "microphone". */
+  /** The names of the devices that are not started: "camera", "microphone". */
   get unstarted() {
     return [...new Set(this.#cards.filter((card) => !card.started).map((card) => card.deviceName))];
   }
 
-  /** Stops whatever is live. */
+  /** Stops all inputs. */
   close() {
     for (const card of this.#cards) card.stop();
   }
@@ -105,7 +105,7 @@ class InputCard {
     return this.#track.sample_rate ?? DEFAULT_SAMPLE_RATE;
   }
 
-  /** Starts, or starts anew with what is chosen now. */
+  /** Starts the input, or restarts it with the current choices. */
   async start() {
     this.stop();
     const { button, source } = this.#parts;
@@ -153,7 +153,7 @@ class InputCard {
   }
 
   #fail(run, error) {
-    if (this.#run !== run) return; // it was stopped meanwhile, and what failed was only that
+    if (this.#run !== run) return; // the user has stopped or restarted it meanwhile
     this.stop();
     this.#refusal.show({ message: describeRefusal(this.deviceName, error, globalThis) });
   }
@@ -209,7 +209,7 @@ function choice(label, words, chosen) {
   return select;
 }
 
-/** The devices to choose from, once there are several; browsers name them only after one was allowed. */
+/** Offers a choice of devices if there are several. Browsers list their names only after the user has allowed one. */
 async function offerSources(select, kind, stream) {
   const devices = (await navigator.mediaDevices.enumerateDevices()).filter((device) => device.kind === `${kind}input` && device.deviceId);
   select.replaceChildren(...devices.map(({ deviceId, label }, i) => element("option", { value: deviceId }, label || `source ${i + 1}`)));

@@ -1,16 +1,16 @@
 /**
- * Gives the keyboard back to the picture when a control has been used, so that the keys of a model do not go on into it: after
- * a click on a button, and if the model has keys also after Enter, and after a value was chosen with the pointer. Who goes
- * from control to control by keyboard stays there.
+ * Returns the keyboard focus to the picture after the use of a control, so that the model's keys do not go to that control:
+ * after a click on a button and, if the model has keys, after Enter and after choosing a value with the pointer. A user who
+ * moves between controls with the keyboard keeps the focus there.
  */
 const TYPED = "input[type=text], input[type=number], textarea";
 
-/** `picture()` gives the canvas that takes the keyboard, or null; `hasKeys()` whether the model has keys now. */
+/** `picture()` returns the canvas that gets the focus, or null; `hasKeys()` whether the model has keys now. */
 export function returnFocus(picture, hasKeys) {
-  let used = null; // the control that the pointer pressed last, until a key is pressed that is not Enter
+  let used = null; // the control that the pointer pressed last; any key but Enter resets it
 
   const giveBack = (control) => {
-    if (document.activeElement !== control) return; // the user is elsewhere already
+    if (document.activeElement !== control) return; // the user has moved on
     control.blur();
     picture()?.focus({ preventScroll: true });
   };
@@ -27,7 +27,7 @@ export function returnFocus(picture, hasKeys) {
     const { target, key, isComposing, defaultPrevented } = event;
     if (key !== "Enter" || isComposing || !hasKeys() || !target.matches(TYPED)) return;
     if (target.matches("textarea") && !defaultPrevented) return; // a new line
-    // What Enter does to a field by itself comes too late: the next key may be there before. Leaving it tells its value.
+    // The browser's own handling of Enter comes too late: the next key may arrive before. Blurring the field commits its value.
     event.preventDefault();
     giveBack(target);
     if (!defaultPrevented) target.form?.requestSubmit();

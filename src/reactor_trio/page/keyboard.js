@@ -1,16 +1,16 @@
 /**
- * Commands named `key_<name>` pressed by that key, or by its button in the legend for those who have no keyboard.
+ * Binds commands named `key_<name>` to that key, and to a button in the legend for users without a keyboard.
  *
- * A plain key command is sent at each press and, while it is held, as often as the browser repeats it and the model has
- * answered the one before. A command with a `down` argument is sent once with true and once with false; a key still held
- * when the page loses the keyboard is let go. Fields keep the keys that they need themselves.
+ * A plain key command is sent at each press, and again when the browser repeats the held key and the model has
+ * answered the command before. A command with a `down` argument is sent once with true and once with false. When the page
+ * loses the keyboard, it releases all held keys. Focused fields keep the keys that they need.
  */
 import { refusalLine } from "./dom.js";
 import { PressCommand, legendButtons, legendNotes } from "./press-command.js";
 
 const LABELS = { up: "↑", down: "↓", left: "←", right: "→", space: "Space", escape: "Esc", enter: "Enter" };
 
-/** The names under which a keyboard event may be bound, the printed key first, then its place on a US keyboard. */
+/** The key names of a keyboard event: the printed key first, then its place on a US keyboard. */
 export function keyNames({ key, code }) {
   const printed = key === " " ? "space" : key.toLowerCase().replace(/^arrow/, "");
   const place = /^(?:Key|Digit|Numpad|Arrow)([A-Z0-9][a-z]*)$/.exec(code)?.[1]?.toLowerCase();
@@ -47,7 +47,7 @@ export class Keyboard {
     for (const { press } of this.#keys.values()) press.close();
   }
 
-  /** The legend: a button for each key, and what it does. */
+  /** The legend: a button for each key, and the descriptions. */
   legend() {
     const lines = legendNotes([...this.#keys.values()].map(({ command, sign }) => [sign, command.description]));
     return [legendButtons([...this.#keys].map(([name, { press }]) => [name, press])), lines, this.#refusal.element];

@@ -1,4 +1,4 @@
-/** Shows where the time from a command to its picture goes: a bar of the medians, and a table. */
+/** The panel that divides the time from a command to its picture into parts: a bar of the medians, and a table. */
 import { element } from "./dom.js";
 import { PARTS } from "./latency.js";
 
@@ -7,11 +7,11 @@ const DESCRIPTIONS = {
   step: "the model's step",
   queue: "from the step's end until encoding began",
   encode: "encoding",
-  network: "the way to the server and back, and all that is not measured",
+  network: "the network in both directions, and everything that is not measured",
   decode: "from arriving here until it was drawn",
 };
 
-/** Writes `latency` (a snapshot of `Latency`) into the panel `details`, which is hidden while there is none. */
+/** `show` writes a snapshot of `Latency` into the panel `details`, and hides the panel for null. */
 export class LatencyPanel {
   #details;
   #summary;

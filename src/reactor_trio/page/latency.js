@@ -1,10 +1,10 @@
 /**
- * Where the time from a command to its picture goes. Pure: every method takes the time in milliseconds.
+ * Divides the time from a command to its picture into parts. Pure: every method takes the time in milliseconds.
  *
- * A sample is the first drawn frame of the main track whose newest command is one of ours. The server says in
- * `meta.timing`, in microseconds, how long that command waited for its step, how long the step took, how long the frame
- * then waited to be encoded and how long that took. Decoding is from the frame's arrival until it was drawn; what is left
- * of the whole is the network's, both ways. So no two clocks are compared.
+ * A sample is the first drawn frame of the main track whose newest command is one of this page's. The server sends in
+ * `meta.timing`, in microseconds: the command's wait for its step, the duration of the step, the frame's wait for the
+ * encoder, and the duration of encoding. `decode` is the time from the frame's arrival until it was drawn; `network` is the
+ * rest, both ways. No part compares two clocks.
  */
 
 export const PARTS = ["wait", "step", "queue", "encode", "network", "decode"];
@@ -30,7 +30,7 @@ export class Latency {
     remember(this.#arrived, seq, now);
   }
 
-  /** A frame of the main track was drawn; those before it will not be. */
+  /** A frame of the main track was drawn; earlier frames will not be drawn any more. */
   shown({ seq, command, meta }, now) {
     const arrived = this.#arrived.get(seq);
     for (const earlier of this.#arrived.keys()) if (earlier <= seq) this.#arrived.delete(earlier);
@@ -49,7 +49,7 @@ export class Latency {
     if (this.#samples.length > WINDOW) this.#samples.shift();
   }
 
-  /** {count, total, wait, …, decode} over the last 120, each {p50, p95} in ms; null while there is none. */
+  /** {count, total, wait, …, decode} over the last 120, each {p50, p95} in ms; null without a sample. */
   snapshot() {
     if (this.#samples.length === 0) return null;
     const of = (name) => {
@@ -65,7 +65,7 @@ function remember(map, key, value) {
   if (map.size > MAX_REMEMBERED) map.delete(map.keys().next().value);
 }
 
-/** The server's four times in ms; null if it did not say them all. */
+/** The server's four times in ms; null if one is missing or invalid. */
 function readTiming(meta) {
   const timing = meta?.timing;
   if (!Array.isArray(timing) || timing.length < 4) return null;
@@ -73,7 +73,7 @@ function readTiming(meta) {
   return times.every((time) => Number.isFinite(time) && time >= 0) ? times.map((time) => time / 1000) : null;
 }
 
-/** The value below which the part `share` of the sorted values lies, between neighbours in proportion. */
+/** The quantile `share` (0 to 1) of the sorted values, with linear interpolation. */
 export function quantile(sorted, share) {
   const place = share * (sorted.length - 1);
   const [below, above] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];

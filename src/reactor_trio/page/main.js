@@ -1,4 +1,4 @@
-/** The page: puts sessions, pictures, controls and statistics together. */
+/** The page's entry point: connects sessions, pictures, controls and figures with the document. */
 import { AccessToken } from "./access.js";
 import { LatencyPanel } from "./latency-panel.js";
 import { CaptureLatency } from "./capture.js";
@@ -52,7 +52,7 @@ addEventListener("offline", () => connection.offline());
 
 const overlay = new Overlay($("overlay"), $("overlay-text"), $("overlay-note"));
 
-/** What is over the picture is `text`, and `how` it is awaited. */
+/** Shows a state of the page. `text` goes over the picture (null: nothing), with the options `how` of the overlay. */
 function show(state, status, text = null, how = {}) {
   document.body.dataset.state = state;
   $("status").textContent = status;
@@ -60,7 +60,7 @@ function show(state, status, text = null, how = {}) {
   else overlay.show(status, text, how);
   $("reconnect").hidden = state !== "ended";
   $("access").hidden = true;
-  $("controls").disabled = state !== "live" && state !== "resuming"; // what is done while it comes back is told then
+  $("controls").disabled = state !== "live" && state !== "resuming"; // commands wait while the session resumes
 }
 
 connection.addEventListener("connecting", ({ detail: session }) => {
@@ -98,7 +98,7 @@ $("access").addEventListener("submit", (event) => {
   $("access-token").value = "";
   connection.connectNow();
 });
-// Another link to this same page, opened in this tab: the browser does not load it anew for what stands behind the `#`.
+// The user has opened another link to this page in this tab. If only the part behind the `#` differs, the browser does not reload.
 addEventListener("hashchange", () => { if (new URLSearchParams(location.hash.slice(1)).has("token")) location.reload(); });
 
 connection.addEventListener("reloading", ({ detail: { text } }) => show("connecting", "reloading", text));
@@ -130,11 +130,11 @@ const preferences = new SafeStorage(() => globalThis.localStorage);
 leadToggle.checked = (query.get("lead") ?? preferences.get("lead")) !== "off";
 leadToggle.addEventListener("change", () => preferences.set("lead", leadToggle.checked ? "on" : "off"));
 
-let keyboard = null; // of the session that runs, if its model has keys
+let keyboard = null; // of the running session, if its model has keys
 const largeCanvas = () => document.querySelector("#hero canvas");
 returnFocus(largeCanvas, () => keyboard !== null);
 
-/** One session from its welcome to its end. What it made stays in view until the next one begins. */
+/** Runs one session from its welcome to its end. Its pictures and controls stay visible until the next session begins. */
 function runSession(session) {
   const { name, role, schema } = session.welcome;
   $("name").textContent = name;
@@ -207,7 +207,7 @@ function runSession(session) {
   const waiting = (seconds) => describeWait(seconds, { viewing: !controlling, unstarted: inputs.unstarted, commands: schema.commands.length > 0 });
   const showPicture = (which) => {
     document.body.dataset.picture = which;
-    if (!session.linked) return; // it comes back, or is over
+    if (!session.linked) return; // it resumes, or has ended
     if (which === "shown") show("live", controlling ? "live" : "watching");
     else show("live", controlling ? "starting" : "watching", "No picture yet", { note: waiting });
   };
@@ -215,7 +215,7 @@ function runSession(session) {
   showPicture(pictures.size && String(requested.video) !== "none" ? "awaited" : "shown");
 }
 
-/** The controls of the commands; what is to be closed with the session is returned. */
+/** Shows the controls of the commands, and returns those that must be closed with the session. */
 function showControls(commands, session, uploads, send) {
   const { settings, keys, pointer, look, pad, actions } = readCommands(commands);
   keyboard = keys.length ? new Keyboard(keys, send) : null;
@@ -241,7 +241,7 @@ function fill(part, nodes) {
   section.querySelector(".list").replaceChildren(...nodes.filter(Boolean));
 }
 
-/** A canvas for each video track, the first one large; one of the session before keeps its place and its picture. */
+/** Shows a canvas for each video track, the first one large. A canvas of the previous session keeps its place and its picture. */
 function showTracks(session, statistics, freezes, capture, latency, firstShown) {
   const outputs = session.tracks.filter(({ direction }) => direction === "out");
   const videos = outputs.filter(({ kind }) => kind === "video");
@@ -255,9 +255,9 @@ function showTracks(session, statistics, freezes, capture, latency, firstShown) 
       shown(frame, now, delay) {
         failing = false;
         toolbar.pictureShown(canvas);
-        if (first) firstShown(); // of any track: the first one may never have a picture
+        if (first) firstShown(); // of any track, because the first track may never have a picture
         first = false;
-        if (place > 0) return; // the statistics are of the first track
+        if (place > 0) return; // statistics cover the first track only
         statistics.shown(frame, now, audio.timeAt(now));
         freezes.shown(frame, now);
         capture.shown(frame, now);
@@ -266,7 +266,7 @@ function showTracks(session, statistics, freezes, capture, latency, firstShown) 
       },
       skipped: () => statistics.skipped(),
       failed(frame, message) {
-        // A codec or size gone wrong fails with every frame; it is said once.
+        // A wrong codec or size fails with every frame; report it once.
         if (!failing) log("error", `${track.name}, frame ${frame.seq}: ${message}`);
         failing = true;
       },
@@ -287,7 +287,7 @@ function showTracks(session, statistics, freezes, capture, latency, firstShown) 
   return pictures;
 }
 
-/** A decoder that does not do its work is done without; said once for each step, and kept for the sessions to come. */
+/** Falls back to a simpler decoder, for this and later sessions, and reports each step once. */
 function stepDown(session, pictures, codec, software, message) {
   const step = fallback.next(codec, software);
   if (step === null) return;
@@ -312,7 +312,7 @@ function pictureFigure(name) {
     const large = largeCanvas().parentElement;
     figure.before(large);
     $("hero").prepend(figure);
-    if (detail === 0) large.querySelector(".enlarge").focus(); // who came by keyboard goes on from here
+    if (detail === 0) large.querySelector(".enlarge").focus(); // the click came from the keyboard, so keep its focus on this control
   });
   return figure;
 }
@@ -334,7 +334,7 @@ function showFigures(statistics, freezes, capture, session) {
   set("figure-freezes", freezes.figures.count);
   set("figure-frozen", freezes.figures.frozen / 1000, 1);
   set("figure-steps", fallback.count);
-  set("figure-av-offset", now.offset === null ? null : Math.round(now.offset)); // rounded first: there is no "-0"
+  set("figure-av-offset", now.offset === null ? null : Math.round(now.offset)); // rounded first to avoid "-0"
   set("figure-audio-buffer", audio.statistics.buffer);
   set("figure-audio-target", audio.statistics.target);
   set("figure-audio-underruns", audio.statistics.underruns);
@@ -343,14 +343,15 @@ function showFigures(statistics, freezes, capture, session) {
   $("figure-format").textContent = main?.width ? `${main.width}×${main.height} ${main.codec}` : (main?.codec ?? "–");
 }
 
-/** What went wrong here, and the user is to know. */
+/** Reports an error of this page to the user. */
 function reportProblem(text) {
   log("error", text);
   toasts.show(text);
 }
 
-/** Model messages, replies and troubles, newest first, of which the last hundred are kept. */
 let logged = 0;
+
+/** Adds a model message, a reply or an error to the top of the list of the last hundred. */
 function log(type, text) {
   logged += 1;
   $("log-count").textContent = logged;

@@ -1,4 +1,4 @@
-/** Runs on the browser's audio thread: cuts what comes in into blocks of `length` samples of 16 bits. */
+/** Runs on the browser's audio thread: divides its input into blocks of `length` samples of 16 bits. */
 class PcmBlocks extends AudioWorkletProcessor {
   #block;
   #filled = 0;
@@ -10,7 +10,7 @@ class PcmBlocks extends AudioWorkletProcessor {
   }
 
   process([[samples]]) {
-    // Without a source there is no channel: silence is not made up, and the next samples follow on.
+    // Without a source there is no channel. The processor inserts no silence; the next samples follow directly.
     for (const sample of samples ?? []) {
       const clipped = Math.max(-1, Math.min(1, sample));
       this.#block[this.#filled++] = Math.round(clipped * 32767);

@@ -3,7 +3,7 @@ import { openStream } from "./capture.js";
 
 const BLOCKS_PER_SECOND = 50;
 
-/** Like `startCamera`, without a picture; `level(value)` is told the loudest sample of each block, from 0 to 1. */
+/** Like `startCamera`, without a preview; `level(value)` gets the loudest sample of each block, from 0 to 1. */
 export async function startMicrophone({ sampleRate, deviceId }, level, sink, signal) {
   const audio = { channelCount: { ideal: 1 }, ...(deviceId ? { deviceId: { exact: deviceId } } : {}) };
   const stream = await openStream({ audio }, signal, () => sink.ended(new Error("it was disconnected.")));
@@ -16,7 +16,7 @@ export async function startMicrophone({ sampleRate, deviceId }, level, sink, sig
   const blocks = new AudioWorkletNode(context, "pcm-blocks", {
     numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit", processorOptions: { length },
   });
-  // Times come from the count of samples; the page's clock only says when that count began, anew after a pause.
+  // Times come from the count of samples. The page's clock only gives the start of the count, again after each pause.
   let start = null;
   context.addEventListener("statechange", () => { start = null; });
   blocks.port.onmessage = ({ data: { samples, first } }) => {
@@ -38,5 +38,5 @@ export async function startMicrophone({ sampleRate, deviceId }, level, sink, sig
   return stream;
 }
 
-/** Every machine that a browser runs on today is little-endian, so the samples are sent as they lie in memory. */
+/** The samples as bytes in memory order. Every machine that runs a browser today is little-endian. */
 const littleEndian = (samples) => new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);

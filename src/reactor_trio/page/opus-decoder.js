@@ -6,11 +6,11 @@ export class OpusDecoder {
   #decoder;
   #times = [];
 
-  /** `samples(pts, rate, samples)` gets what was decoded (seconds, Hz, Float32Array), `failed(message)` the end of it. */
+  /** `samples(pts, rate, samples)` gets each decoded block (seconds, Hz, Float32Array); `failed(message)` means that the decoder has failed. */
   constructor({ codec_string, sample_rate }, samples, failed) {
     this.#decoder = new AudioDecoder({
       output: (data) => {
-        // One packet in, one block out; the decoder's own time counts on over gaps.
+        // Each packet gives one block. The decoder's own timestamps ignore gaps, so they are not used.
         const pts = this.#times.shift();
         const block = new Float32Array(data.numberOfFrames);
         data.copyTo(block, { planeIndex: 0, format: "f32-planar" });
@@ -23,7 +23,7 @@ export class OpusDecoder {
     this.#decoder.configure({ codec: codec_string ?? "opus", sampleRate: sample_rate ?? 48_000, numberOfChannels: 1 });
   }
 
-  /** A wire packet: Opus packets of 20 ms each, of which `meta.sizes` are the lengths, the first one at `ptsUs`. */
+  /** Decodes a wire packet: Opus packets of 20 ms each, with their lengths in `meta.sizes`, the first one at `ptsUs`. */
   decode({ ptsUs, meta, payload }) {
     const sizes = meta?.sizes ?? [];
     if (!Array.isArray(sizes) || sizes.reduce((sum, size) => sum + size, 0) !== payload.length) {

@@ -1,11 +1,11 @@
-/** What lies over the picture while there is none: what is awaited, and for how long or until when. */
+/** The overlay on the picture while there is none: what the page waits for, and the seconds passed or left. */
 import { SecondsTimer } from "./seconds-timer.js";
 
 const LONG = 10;
 
 /**
- * What a session without a picture waits for: `seconds` since it began; `viewing` somebody else's; `unstarted` the words for its
- * inputs that are not started; whether it has `commands`.
+ * Describes what a session without a picture waits for. `seconds` is its age; `viewing`: another client controls it; `unstarted`:
+ * the names of input devices that are not started; `commands`: the model has commands.
  */
 export function describeWait(seconds, { viewing = false, unstarted = [], commands = false } = {}) {
   if (viewing) return "The session that you watch has shown no picture yet.";
@@ -23,7 +23,7 @@ export class Overlay {
   #subject = null;
   #since = 0;
 
-  /** Elements: all of it, in it the text, and what is said below. */
+  /** Elements: the overlay, and in it the text and the note below. */
   constructor(element, text, note) {
     this.#element = element;
     this.#text = text;
@@ -31,8 +31,9 @@ export class Overlay {
   }
 
   /**
-   * `note` is a text or a function of the seconds since `subject` became what is awaited. `wait` are the milliseconds to the next
-   * try, which are counted down; with null nothing is awaited; else the seconds are counted up.
+   * Shows the wait for `subject`. `note` is a text, or a function of the seconds since `subject` was first shown. With a number,
+   * `wait` is the milliseconds to the next try, and the seconds count down; with null there is no next try; otherwise the
+   * seconds count up.
    */
   show(subject, text, { note = "", wait } = {}) {
     const now = performance.now();

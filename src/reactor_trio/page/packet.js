@@ -1,8 +1,8 @@
-/** Binary messages of the wire protocol: packets, and the MessagePack that they are made of. Without imports. */
+/** Binary messages of the wire protocol: packets, and their MessagePack encoding. This module has no imports. */
 
 export const KEYFRAME = 1;
 
-/** The frame in one binary message; throws if it is not one. */
+/** Decodes the frame in one binary message; throws if it is not a packet. */
 export function decodePacket(bytes) {
   const fields = decodeMessagePack(bytes);
   if (!Array.isArray(fields) || fields.length < 8) throw new TypeError("expected an array of 8");
@@ -12,19 +12,19 @@ export function decodePacket(bytes) {
   return { track, seq, ptsUs, flags, command, step, meta, payload };
 }
 
-/** One binary message for a frame; the inverse of `decodePacket`. */
+/** Encodes a frame as one binary message; the inverse of `decodePacket`. */
 export function encodePacket({ track, seq, ptsUs, flags = KEYFRAME, command = null, step = 0, meta = {}, payload }) {
   const head = encodeMessagePack([track, seq, ptsUs, flags, command, step, meta]);
   const bytes = new Uint8Array(head.length + 5 + payload.length);
   bytes.set(head);
-  bytes[0] = 0x98; // the payload is the eighth
+  bytes[0] = 0x98; // an array of 8: the payload follows as the eighth element
   bytes[head.length] = 0xc6;
   new DataView(bytes.buffer).setUint32(head.length + 1, payload.length);
   bytes.set(payload, head.length + 5);
   return bytes;
 }
 
-/** `value` (null, boolean, number, string, array of fewer than 16, plain object of fewer than 16 keys) as MessagePack. */
+/** Encodes `value` as MessagePack: null, boolean, number, string, or an array or plain object of fewer than 16 entries. */
 export function encodeMessagePack(value) {
   const bytes = [];
   const fixed = (head, size, write) => {
@@ -76,7 +76,7 @@ export function encodeMessagePack(value) {
 const text = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * The one MessagePack value in `bytes`; throws if it is cut short or followed by more. Binary values are views of
+ * Decodes the one MessagePack value in `bytes`; throws if it is truncated or more bytes follow. Binary values are views of
  * `bytes`. Integers beyond 2^53 become BigInt, extensions become {type, data}.
  */
 export function decodeMessagePack(bytes) {

@@ -1,17 +1,17 @@
 /**
- * The page's side of a picture: hands frames to what decodes and draws them, in a worker where the browser can, and says
- * what became of each. A canvas that a worker draws on is the worker's for good, also in the next session.
+ * Plays one video track on a canvas. `Picture` passes frames to a renderer, in a worker if the browser supports that, and
+ * reports the result of each frame. A canvas that was transferred to a worker stays there, also in later sessions.
  */
 import { CanvasRenderer } from "./canvas-renderer.js";
 
 const PATIENCE = 3000;
-const SMALL = 128; // up to this size single pixels are shown
+const SMALL = 128; // up to this size the page shows single pixels
 
 let worker = null;
 let lastId = 0;
 const surfaces = new WeakMap(); // by canvas
 
-/** Starts the worker for all pictures to come; without one, for want of OffscreenCanvas or of module workers, the page does its work. */
+/** Starts the worker for all later pictures. Without OffscreenCanvas or module workers, the page decodes and draws itself. */
 export async function startWorker(failed) {
   if (!HTMLCanvasElement.prototype.transferControlToOffscreen) return;
   const starting = new Worker(new URL("./decoder-worker.js", import.meta.url), { type: "module" });
@@ -28,7 +28,7 @@ export async function startWorker(failed) {
   worker = starting;
 }
 
-/** A screen in the worker. */
+/** A `CanvasRenderer` in the worker, with the same methods. */
 class WorkerRenderer {
   #id = ++lastId;
   #requests = new Map();
@@ -57,7 +57,7 @@ class WorkerRenderer {
   preferSoftware() { this.#call("preferSoftware", []); }
   end() { this.#call("end", []); }
 
-  /** The frame's bytes go over, so they are gone here. */
+  /** Transfers the frame's bytes to the worker, which empties the payload here. */
   show(frame, arrived, clock) {
     worker.postMessage({ id: this.#id, call: "show", args: [frame, arrived, clock] }, [frame.payload.buffer]);
   }
@@ -78,7 +78,7 @@ class WorkerRenderer {
   }
 }
 
-/** The canvas is shown no more. */
+/** Frees the renderer of a canvas that was removed from the page. */
 export function releaseCanvas(canvas) {
   surfaces.get(canvas)?.renderer.release?.();
   surfaces.delete(canvas);
@@ -94,11 +94,17 @@ export class Picture {
   #frames = new Map();
 
   /**
-   * `listener` is {shown(frame, now, lead), skipped(frame), failed(frame, message), dealt(seq, heldUs), keyframe(),
-   * trouble(codec, software, message)}: a frame (without its payload) is shown, skipped or failed, and when shown, at `now`
-   * and with `lead` in ms (null: off); `dealt` means it and all before, so many microseconds after it came; `keyframe` that
-   * one is needed; `trouble` that nothing more of this codec is decoded until `preferSoftware` or another codec comes.
-   * `heard(now)` gives the presentation time in ms that is heard at `now`, or null while there is no sound.
+   * `listener` has these methods. Each frame (without its payload) gets one of the first three calls.
+   *
+   *   shown(frame, now, lead)    the frame was drawn at `now`, with a playout delay of `lead` ms (null: off)
+   *   skipped(frame)             the frame was dropped
+   *   failed(frame, message)     the frame could not be decoded
+   *   dealt(seq, heldUs)         this frame and all before it are decoded or dropped, so many microseconds after its arrival
+   *   keyframe()                 the decoder needs a keyframe
+   *   trouble(codec, software, message)   this codec is no longer decoded, until `preferSoftware` or a track with another codec
+   *
+   * `audioTime(now)` returns the presentation time in ms of the sound heard at `now`, or null without sound. `lead` and
+   * `software` are the first values for `smooth` and `preferSoftware`.
    */
   constructor(canvas, track, listener, { audioTime = () => null, lead = true, software = false } = {}) {
     this.#canvas = canvas;
@@ -126,7 +132,7 @@ export class Picture {
     this.#renderer.describe(track);
   }
 
-  /** Draws the frame in its turn, unless a newer one takes it. Its payload is gone afterwards. */
+  /** Draws the frame at its time, unless a newer one replaces it. The frame's payload is empty afterwards. */
   show({ payload, ...frame }) {
     const now = performance.now();
     this.#frames.set(frame.seq, frame);
@@ -134,7 +140,7 @@ export class Picture {
     this.#renderer.show({ seq, ptsUs, flags, command, payload }, now, { at: now, audioTime: this.#audioTime(now) });
   }
 
-  /** Whether pictures wait a little to be seen evenly. */
+  /** Turns the playout delay on or off. */
   smooth(on) {
     this.#renderer.smooth(on);
   }
@@ -143,12 +149,12 @@ export class Picture {
     this.#renderer.preferSoftware();
   }
 
-  /** What is on the canvas, as PNG. */
+  /** The picture on the canvas, as PNG. */
   snapshot() {
     return this.#renderer.snapshot();
   }
 
-  /** Draws nothing more, also not what is being decoded; the last picture stays. */
+  /** Stops drawing, also of frames in the decoder; the last picture stays. */
   close() {
     const surface = surfaces.get(this.#canvas);
     if (surface?.picture !== this) return;
@@ -156,7 +162,7 @@ export class Picture {
     this.#renderer.end();
   }
 
-  /** What the screen says. */
+  /** Handles an event of the renderer. */
   onEvent(event, ...args) {
     if (!["shown", "skipped", "failed"].includes(event)) {
       this.#listener[event](...args);

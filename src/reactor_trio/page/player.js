@@ -1,23 +1,23 @@
 /**
- * Plays the frames of one video track on a canvas, in a worker or on the page: what is decoded when, what is drawn when,
- * and what is left out. Times are milliseconds of the page's clock.
+ * Schedules the frames of one video track, in a worker or on the page: when to decode each frame, when to draw it, and which
+ * frames to drop. Times are milliseconds of the page's clock.
  *
- * Stills (JPEG, raw) do not queue up: while one is decoded the newest is kept. Of the other codecs each frame needs those
- * before it: a few are in the decoder, others wait, and if they come to wait too long, all up to the next keyframe are
- * left out and one is asked for.
+ * Stills (JPEG, raw) are independent and do not queue up: while one is decoded, only the newest waits. A frame of another codec
+ * needs the frames before it: a few are in the decoder, others wait. If they wait too long, the player drops all up to the next
+ * keyframe and requests a keyframe.
  *
- * While sound plays, it is the clock: a picture is drawn when its presentation time is heard, but at most a quarter of a
- * second after it came. Else it waits for the lead, if that is on; and the first one made with a newer command waits for
- * nothing: it is drawn as soon as it is decoded, and older ones that wait are left out.
+ * While sound plays, it is the clock: a picture is drawn when its presentation time is heard, but at most 250 ms after its
+ * arrival. Without sound a picture waits for the playout delay, if that is on. The first picture made with a newer command does
+ * not wait: it is drawn as soon as it is decoded, and older waiting pictures are dropped.
  */
 import { isStill, openDecoder } from "./decoders.js";
 import { PlayoutDelay } from "./playout-delay.js";
 
 const LONGEST_HOLD = 250;
 const MOST_WAITING = 32;
-const MOST_READY = 4; // pictures of a video decoder come from a small pool, and it stands still without
+const MOST_READY = 4; // a video decoder has a small pool of pictures and stalls when all are in use
 const LATE = 150;
-const EARLY = 8; // half the time between two pictures of most screens
+const EARLY = 8; // half the frame time of most displays
 const KEYFRAME_FLOOR = 800;
 const ERROR_MEMORY = 10_000;
 const CHANGE_PATIENCE = 100;
@@ -35,11 +35,11 @@ export class Player {
 
   #waiting = []; // not decoded
   #ready = []; // decoded, not drawn
-  #unprocessed = []; // not answered by `dealt`, which comes in order
+  #unprocessed = []; // not yet reported by `dealt`, which reports in order
 
-  #track = null; // of the decoder; null when it is to be opened anew
+  #track = null; // the decoder's track; null if the decoder must be reopened
   #decoder = null;
-  #failedCodec = null; // the codec that did not work, until the page has done something about it
+  #failedCodec = null; // the codec that failed, until the page has chosen a fallback
   #needsKey = true;
   #hasOutput = false;
   #lastError = -Infinity;
@@ -51,9 +51,10 @@ export class Player {
   #closed = false;
 
   /**
-   * `screen` is {draw(image, width, height)}; `listener` is {shown(seq, at, lead, width, height), skipped(seq), failed(seq, message),
-   * dealt(seq, heldUs), keyframe(), trouble(codec, software, message)}, of which one of the first three answers each frame;
-   * `now()` is the page's clock. `lead` and `software` say whether to begin with them.
+   * `renderer` is {draw(image, width, height)}. `listener` is {shown(seq, at, lead, width, height), skipped(seq),
+   * failed(seq, message), dealt(seq, heldUs), keyframe(), trouble(codec, software, message)}; each frame gets one of the first
+   * three calls (`Picture` explains them). `now()` is the page's clock. `lead` and `software` are the first values for `smooth`
+   * and `preferSoftware`.
    */
   constructor(renderer, track, listener, { now, lead = true, software = false }) {
     this.#renderer = renderer;
@@ -69,7 +70,7 @@ export class Player {
     this.#described = track;
   }
 
-  /** Whether pictures wait for the lead. */
+  /** Turns the playout delay on or off. */
   smooth(on) {
     if (on !== (this.#delay !== null)) this.#delay = on ? new PlayoutDelay() : null;
     this.#present();
@@ -83,7 +84,7 @@ export class Player {
     this.#requestKeyframe();
   }
 
-  /** A frame that came at `arrived`; at `clock.at` the presentation time `clock.audioTime` (null: no sound) is heard. */
+  /** Takes a frame that arrived at `arrived`. `clock.audioTime` is the presentation time heard at `clock.at` (null: no sound). */
   show({ seq, ptsUs, flags, command, payload }, arrived, clock) {
     if (this.#closed) return;
     this.#clock = clock;
@@ -100,7 +101,7 @@ export class Player {
     this.#feedDecoder();
   }
 
-  /** Draws nothing more, also not what is being decoded; the last picture stays. */
+  /** Stops drawing, also of frames in the decoder; the last picture stays. */
   close() {
     this.#closed = true;
     for (const timer of [this.#keyframeTimer, this.#presentTimer, this.#changeTimer]) clearTimeout(timer);
@@ -111,7 +112,7 @@ export class Player {
     this.#unprocessed = [];
   }
 
-  /** `entry` is the first made with a newer command: what is older is still decoded where that is needed, but not drawn. */
+  /** `entry` is the first frame made with a newer command. Older frames are still decoded if later ones need them, but not drawn. */
   #supersede(entry) {
     entry.urgent = true;
     for (const older of this.#ready.splice(0)) this.#skip(older);
@@ -123,7 +124,7 @@ export class Player {
     for (const older of this.#unprocessed) older.superseded = true;
   }
 
-  /** Feeds the decoder with what waits, as far as there is room. */
+  /** Passes waiting frames to the decoder as long as it has room. */
   #feedDecoder() {
     for (;;) {
       this.#dropWaiting();
@@ -157,7 +158,7 @@ export class Player {
     this.#decoder.feed(entry);
   }
 
-  /** Leaves out what can be droppable of those that wait. */
+  /** Drops the waiting frames that are not needed. */
   #dropWaiting() {
     const waiting = this.#waiting;
     if (waiting.length === 0) return;
@@ -166,7 +167,7 @@ export class Player {
     for (const entry of waiting.splice(0, droppable)) this.#skip(entry);
   }
 
-  /** All before the newest that would still be on time. */
+  /** The number of stills before the newest one that would still be on time. */
   #droppableStills(now) {
     const waiting = this.#waiting;
     let droppable = 0;
@@ -175,7 +176,7 @@ export class Player {
     return droppable;
   }
 
-  /** All before the newest keyframe whose time has come; without one, all up to the next if the decoder is behind. */
+  /** The number of frames before the newest due keyframe; without one, if the decoder is behind, before the next keyframe. */
   #droppableChunks(now) {
     const waiting = this.#waiting;
     const shorter = waiting.findLastIndex((entry) => entry.key && this.#timeUntilDue(entry, now) === 0);
@@ -189,7 +190,7 @@ export class Player {
     return waiting.length;
   }
 
-  /** Opens the decoder for `track` once the one before has given what is in it; whether that is so. */
+  /** Opens the decoder for `track` when the previous one is empty; returns whether it is open. */
   #switchTrack(track) {
     if (this.#decoder !== null && !this.#decoder.isEmpty) {
       this.#changeTimer ??= setTimeout(() => {
@@ -214,7 +215,7 @@ export class Player {
     return true;
   }
 
-  /** Closes the decoder; what is in it is left out. */
+  /** Closes the decoder and drops its frames. */
   #reset() {
     clearTimeout(this.#changeTimer);
     this.#changeTimer = null;
@@ -231,7 +232,7 @@ export class Player {
     entry.image = image;
     this.#hasOutput = true;
     this.#decodeTime += (now - entry.fedAt - this.#decodeTime) / 8;
-    this.#delay?.add(entry.ptsUs / 1000, entry.arrived + now - entry.fedAt); // less what it waited for room
+    this.#delay?.add(entry.ptsUs / 1000, entry.arrived + now - entry.fedAt); // without the wait for the decoder
     this.#markProcessed(entry);
     if (entry.superseded) {
       this.#skip(entry);
@@ -248,7 +249,7 @@ export class Player {
     this.#feedDecoder();
   }
 
-  /** The first error may be the stream's, and a keyframe helps; the second is the decoder's. */
+  /** The stream may be the cause of a first error; a keyframe then helps. The decoder is the cause of a second one. */
   #failed(message) {
     const again = this.#now() - this.#lastError < ERROR_MEMORY;
     this.#lastError = again ? -Infinity : this.#now();
@@ -272,7 +273,7 @@ export class Player {
     this.#feedDecoder();
   }
 
-  /** Draws the newest picture whose time has come, and comes back for the next. */
+  /** Draws the newest due picture, and sets a timer for the next. */
   #present() {
     clearTimeout(this.#presentTimer);
     if (this.#closed) return;
@@ -306,7 +307,7 @@ export class Player {
     return Math.max(0, this.#due(entry) - now);
   }
 
-  /** When it is to be drawn: not before it came, and not much later. */
+  /** When to draw the frame: not before its arrival, and at most `LONGEST_HOLD` after it. */
   #due({ urgent, ptsUs, arrived }) {
     const { at, audioTime } = this.#clock;
     const pts = ptsUs / 1000;
@@ -322,7 +323,7 @@ export class Player {
     if (!entry.processed) this.#markProcessed(entry);
   }
 
-  /** The frame needs no more work here but to be drawn; said with all before it, so not while one of those does. */
+  /** The frame needs no more decoding. Reports the newest frame that has no unprocessed frame before it. */
   #markProcessed(entry) {
     entry.processed = true;
     let last = null;
@@ -330,7 +331,7 @@ export class Player {
     if (last !== null) this.#listener.dealt(last.seq, Math.round((this.#now() - last.arrived) * 1000));
   }
 
-  /** Now, or when the floor since the last time allows it if one is still needed then. */
+  /** Requests a keyframe now, or when `KEYFRAME_FLOOR` has passed since the last request, if it is still needed then. */
   #requestKeyframe() {
     if (this.#keyframeTimer !== null || this.#closed) return;
     const now = this.#now();

@@ -1,10 +1,11 @@
 /**
- * When a picture is to be drawn so that pictures that came unevenly are seen evenly: at its presentation time, plus the
- * least delay seen of late (the offset), plus a lead that covers most of what the others were later. Pure; milliseconds.
+ * Computes when to draw each picture, so that pictures that arrive unevenly are shown evenly: at the presentation time, plus the
+ * least recent delay (the offset), plus a playout delay (the "lead" of the user interface) that covers most of the jitter. Pure;
+ * milliseconds.
  *
- * The offset is the least delay of the last 5 s, the lead the 95th percentile of the lateness in the last 2 s, from 0 to
- * 60 ms. The lead grows at once and shrinks by 4 ms in a second, so that a quiet second does not bring the unevenness back.
- * A picture is never held longer than the lead.
+ * The offset is the least delay of the last 5 s. The playout delay is the 95th percentile of the lateness in the last 2 s, from
+ * 0 to 60 ms. It grows at once and shrinks by 4 ms a second, so that one quiet second does not bring the jitter back.
+ * A picture never waits longer than the playout delay.
  */
 
 const WINDOW = 5000;
@@ -13,14 +14,14 @@ const MOST = 512; // more than 5 s of pictures at 100 a second
 const PERCENTILE = 0.95;
 const LONGEST = 60;
 const SHRINK = 4 / 1000;
-const ANEW = 500; // a delay that changed by more is another schedule, of which the old delays say nothing
+const ANEW = 500; // if the delay changes by more, the presentation times have a new origin, and old delays are invalid
 
 export class PlayoutDelay {
   #arrivals = [];
   #delay = 0;
   #offset = null;
 
-  /** Milliseconds that the pictures wait at most. */
+  /** The current playout delay: milliseconds that pictures wait at most. */
   get current() {
     return this.#delay;
   }
@@ -40,7 +41,7 @@ export class PlayoutDelay {
     this.#delay = Math.max(wanted, shrunk, 0);
   }
 
-  /** When to draw the picture of presentation time `pts`; in the past if that is at once. */
+  /** When to draw the picture of presentation time `pts`; a time in the past means at once. */
   due(pts) {
     return this.#offset === null ? -Infinity : pts + this.#offset + this.#delay;
   }

@@ -1,8 +1,9 @@
 /**
- * The command `pointer_look` bound to how far the pointer moves, for models that look around. A click on the picture gives
- * it the mouse, which is then hidden and never reaches an edge; Escape gives it back. A finger or a pen looks by dragging.
+ * Binds the command `pointer_look` to the movement of the pointer, for models that look around. A click on the picture locks
+ * the mouse to it (Pointer Lock API); the mouse is then hidden and never reaches an edge. Escape releases it. A finger or a pen
+ * looks by dragging.
  *
- * Distances are parts of the width of the picture as it is drawn, right and down, both by the same measure.
+ * Distances are right and down, both in widths of the picture as drawn.
  */
 import { element, refusalLine } from "./dom.js";
 import { MovementSum } from "./coalesce.js";
@@ -17,7 +18,7 @@ export class PointerLock {
   #refusal = refusalLine();
   #stop = new AbortController();
 
-  /** `command` is {name, description, limits} of the schema or null, on `canvas` until `close`. */
+  /** `command` is {name, description, limits} as `readCommands` returns it, or null. Listens on `canvas` until `close`. */
   constructor(command, send, canvas) {
     this.#command = command;
     this.#canvas = canvas;

@@ -1,10 +1,10 @@
 /**
- * Commands `pointer_down`, `pointer_move` and `pointer_up` bound to the picture: mouse, pen, or the first finger.
+ * Binds the commands `pointer_down`, `pointer_move` and `pointer_up` to the picture: mouse, pen, or the first finger.
  *
- * Places are parts of the picture as it is drawn, from 0 to 1, right and down: black bars beside it do not count, and a
- * pointer that leaves it while pressed is told at its edge. Moves are told while the pointer is pressed, and without
- * pressing if the model has no `pointer_down`; one is under way at a time, and the newest follows it. `pointer_up` tells
- * the last place itself, so no move comes after it. While the picture holds the pointer, for looking around, its position is
+ * Positions are relative to the picture as drawn, from 0 to 1, right and down, without the black bars beside it. A
+ * pressed pointer that leaves the picture has its position at the nearest edge. Moves are sent while the pointer is pressed, or
+ * always if the model has no `pointer_down`; one is in flight at a time, and the newest follows. `pointer_up` carries
+ * the last position itself, so no move follows it. While the pointer is locked to the picture (`pointer-lock.js`), its position is
  * the middle.
  */
 import { element, refusalLine } from "./dom.js";
@@ -12,7 +12,7 @@ import { Coalescer } from "./coalesce.js";
 
 const WORDS = { down: "Press", move: "Drag", up: "Let go" };
 
-/** Where a picture of `width` by `height` is drawn in a box that keeps its shape: {left, top, width, height}. */
+/** The part of `box` that shows a picture of `width` by `height` with its aspect ratio: {left, top, width, height}. */
 export function contentBox(box, width, height) {
   const scale = Math.min(box.width / width, box.height / height);
   const drawn = { width: width * scale, height: height * scale };
@@ -72,7 +72,7 @@ export class Pointer {
     if (event.button !== 0 || !event.isPrimary || this.#pressed !== null) return;
     const position = this.#position(event);
     if (!position.inside) return;
-    if (!this.#locked) this.#canvas.setPointerCapture(event.pointerId); // else it is the canvas's anyway, and cannot be captured
+    if (!this.#locked) this.#canvas.setPointerCapture(event.pointerId); // a locked pointer belongs to the canvas and cannot be captured
     this.#pressed = event.pointerId;
     this.#sender.sendNow({ phase: "down", position });
   }

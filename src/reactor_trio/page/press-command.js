@@ -1,10 +1,10 @@
 /**
- * A command that is pressed and let go: by a key, by a button of a gamepad, or by its own button in a legend. Each press
- * and release names its source, and the command is held as long as one source holds it.
+ * A command that is pressed and released: by a key, by a button of a gamepad, or by its own button in a legend. Each press
+ * and release names its source. The command is held as long as at least one source holds it.
  *
- * A plain command is sent at each press, and again while it is held if the one before is answered. One with a boolean
- * `down` is sent once with true and once with false; one with a number `value` is sent with how far it is pressed, 0 to 1.
- * Presses and releases are sent at once, all of them and in order; of the values between two of them the newest follows.
+ * A plain command is sent at each press, and again while it is held and the one before is answered. A command with a boolean
+ * `down` is sent once with true and once with false. A command with a number `value` is sent with how far it is pressed, 0 to 1.
+ * All presses and releases are sent at once and in order; of the values between two of them only the newest.
  */
 import { element } from "./dom.js";
 import { Coalescer } from "./coalesce.js";
@@ -15,13 +15,13 @@ export class PressCommand {
   #mode;
   #sender;
   #sources = new Map();
-  #fingers = new Map(); // what is pressed by a finger that began on this button, by its id
+  #fingers = new Map(); // by pointer id: the command that a finger now presses which began on this button
   #sentValue = 0;
   button;
 
   /**
    * `command` is {name, mode}, with mode "plain", "down" or "value"; `send(name, data)` the session's `command`; `attributes`
-   * and `label` those of the legend's button; `refusal` the line where a refusal is read.
+   * and `label` those of the legend's button; `refusal` the line that shows a refusal.
    */
   constructor({ name, mode }, send, refusal, label, attributes) {
     this.#mode = mode;
@@ -46,7 +46,7 @@ export class PressCommand {
     return this.#sources.has(source);
   }
 
-  /** `source` presses it, by `value` of 1; again with another value if that changes. */
+  /** `source` presses the command by `value` (0 to 1). Call it again when the value changes. */
   press(source, value = 1) {
     const began = !this.held;
     this.#sources.set(source, value);
@@ -56,7 +56,7 @@ export class PressCommand {
     else if (began) this.#sender.sendNow({ down: true });
   }
 
-  /** It is held on: a plain command is sent again, unless the one before is not answered yet. */
+  /** Sends a held plain command again, unless the one before has no answer yet. */
   repeat() {
     if (this.#mode === "plain" && !this.#sender.busy) this.#sender.push({});
   }
@@ -73,7 +73,7 @@ export class PressCommand {
     for (const source of [...this.#sources.keys()]) this.release(source);
   }
 
-  /** The session is over: it no longer shows as held, and nothing is sent. */
+  /** Ends with the session: releases all sources without sending. */
   close() {
     this.#sources.clear();
     this.button.classList.remove("held");
@@ -92,18 +92,18 @@ export class PressCommand {
     button.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       event.preventDefault();
-      button.setPointerCapture(event.pointerId); // wherever it goes, this button hears of it
-      this.#moveFinger(event.pointerId, null); // should the browser have kept to itself that it was lifted
+      button.setPointerCapture(event.pointerId); // this button gets the pointer's events wherever it goes
+      this.#moveFinger(event.pointerId, null); // releases the finger first, if the browser has not reported that it was lifted
       this.#moveFinger(event.pointerId, this);
     });
     button.addEventListener("pointermove", ({ pointerId, clientX, clientY }) => {
       const under = presses.get(document.elementFromPoint(clientX, clientY)?.closest(".key"));
-      // What was let go meanwhile, since the page was left or the session ended, is not pressed again before the finger is.
+      // A command that was released meanwhile (hidden page, end of the session) stays released until the next press.
       if (under && this.#fingers.get(pointerId)?.isHeldBy(pointerId)) this.#moveFinger(pointerId, under);
     });
     for (const end of ["pointerup", "pointercancel"]) button.addEventListener(end, ({ pointerId }) => this.#moveFinger(pointerId, null));
     button.addEventListener("contextmenu", (event) => event.preventDefault());
-    // Pressed by a screen reader or by Space on the focused button: a tap.
+    // A click without a pointer comes from a screen reader or from Space on the focused button.
     button.addEventListener("click", ({ detail }) => {
       if (detail !== 0) return;
       this.press(button);
@@ -111,7 +111,7 @@ export class PressCommand {
     });
   }
 
-  /** The finger lets go of what it pressed and presses `next`, the same or another one, or null. */
+  /** The finger releases its command and presses `next`, the same or another command, or null. */
   #moveFinger(finger, next) {
     const before = this.#fingers.get(finger);
     if (next === before) return;

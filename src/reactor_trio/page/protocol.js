@@ -1,13 +1,13 @@
 /**
- * Wire protocol, version 1, for browsers and Node: this module and packet.js, to be used by other pages too.
+ * Wire protocol, version 1, for browsers and Node. Other pages may use this module and packet.js too.
  *
  *     import { connect } from "./page/protocol.js";
  *     const session = connect({ url: "ws://127.0.0.1:8080/ws" });
  *     session.addEventListener("frame", ({ detail }) => show(detail.track, detail.payload));
  *     session.addEventListener("welcome", () => session.command("set_brightness", { brightness: 0.5 }));
  *
- * Everything that the server says becomes one event of the session, in the order in which it was said. Nothing here
- * reconnects, paces or draws; but a session can go on over another socket (`resume`), with no command or message lost.
+ * Each message of the server becomes one event of the session, in the server's order. This module does not
+ * reconnect, pace or draw; but a session can continue over another socket (`resume`) without losing commands or messages.
  */
 
 import { decodePacket, encodePacket } from "./packet.js";
@@ -16,16 +16,16 @@ export { KEYFRAME, decodeMessagePack, decodePacket, encodeMessagePack, encodePac
 
 export const SUBPROTOCOL = "reactor.v1";
 
-// Close codes with which a session has ended; after any other the server may keep it.
+// Close codes that end the session; after any other code the server may keep it.
 const FINAL_CODES = new Set([1000, 1002, 1005, 1007, 1009]);
-const ABANDONED = 4000; // a page may not say 1001
+const ABANDONED = 4000; // a page may not close with 1001
 const MAX_UNANSWERED = 1024;
-const MAX_SETS = 2 * MAX_UNANSWERED; // of commands whose answers may be lost
-// Commands that go at once after a comeback, and then in a second: half of what a server takes unless it is told otherwise.
+const MAX_SETS = 2 * MAX_UNANSWERED; // includes commands whose answers may be lost
+// Commands sent at once after resuming, and then in each second: half of the server's default limit.
 const CATCH_UP_RATE = 100;
-const REPLICA_FAILED = "The server that has a place for this page could not be reached, or did not let it in.";
+const REPLICA_FAILED = "The replica that has a place for this page could not be reached, or refused it.";
 
-/** A command was refused and changed nothing; `code` is a word of the protocol or of the model's author. */
+/** A command was refused and changed nothing. `code` is one of the protocol's, or the model author's own. */
 export class CommandError extends Error {
   constructor(code, message) {
     super(message || code);
@@ -35,21 +35,26 @@ export class CommandError extends Error {
 }
 
 /**
- * Open a session. `url` is the WebSocket address without a query; `video` the codecs that the caller can show, best
- * first, as a list or comma-separated ("h264", "vp8", "vp9", "av1", "lossless", "jpeg", "raw", "none"); `audio` the same for
- * sound ("opus", "pcm_s16le", "none"); `role` is "control" or "viewer"; `model` and `token` are
- * left out when empty; `feedback` says that the caller will send it, so that the server sends no more than is taken from the
- * first frame on. `resume` (the resume token of a session) and `after` (the number of its last message that came) go on with
- * that session, if it is still there. `comesBack` says that the caller does what `lost` asks for. `url` may be that of a gate: the
- * session then begins at the replica where that has a place, which is shown the gate's ticket and not `token`. The answer is a
- * `Session` at once; its events tell how the connection fares.
+ * Opens a session and returns its `Session` at once; the session's events report the progress of the connection. Options:
+ *
+ *   url        the WebSocket address without a query. It may be that of a gate: the session then begins at the replica that the
+ *              gate assigns, and the replica gets the gate's ticket instead of `token`
+ *   video      codecs that the caller can show, best first, as a list or comma-separated ("h264", "vp8", "vp9", "av1",
+ *              "lossless", "jpeg", "raw", "none")
+ *   audio      the same for sound ("opus", "pcm_s16le", "none")
+ *   role       "control" or "viewer"
+ *   model, token   left out if empty
+ *   feedback   the caller is going to send feedback, so the server uses a congestion window from the first frame on
+ *   resume, after  the resume token of a session, and the number of its last received message: continue that session, if the
+ *              server still has it
+ *   comesBack  the caller handles the event `lost`
  */
 export function connect({ comesBack = false, ...options }) {
   const follow = ({ url, ticket }) => openSocket({ ...options, url, token: ticket, resume: null, after: null });
   return new Session(openSocket({ ...options, follow: true }), { ...options, comesBack, follow });
 }
 
-/** A WebSocket that asks for a session; the options are those of `connect`. */
+/** Opens a WebSocket that requests a session; the options are those of `connect`. */
 export function openSocket({
   url, video = "jpeg", audio, role, model, token, resume, after, feedback = false, follow = false, WebSocket = globalThis.WebSocket,
 }) {
@@ -65,22 +70,22 @@ export function openSocket({
 /**
  * One session, on one socket after another. Events, each a CustomEvent whose `detail` is:
  *
- *   queued   {position, total}         waiting; position counts from 1
- *   admitted {url}                     a gate has a place at this address; `session.url` is set, and the session begins there
- *   ending   {reason, seconds}         it will end so soon, with null not any more
+ *   queued   {position, total}         the client waits; `position` counts from 1
+ *   admitted {url}                     a gate has assigned this address; `session.url` is set, and the session begins there
+ *   ending   {reason, seconds}         the server is going to end the session; null seconds take that back
  *   welcome  the data of the welcome   the session has begun; `session.welcome` and `session.tracks` are set
- *   state    {field: value}            settings have other values than this client knew; `session.state` has all of them
- *   track    a track description       size or codec changed, before the first frame of it
- *   frame    {track, seq, ptsUs, flags, command, step, meta, payload}   payload is a view, valid as long as it is kept
- *   keyframe {track}                   the server cannot decode an input track further without a keyframe
+ *   state    {field: value}            changed values of settings; `session.state` has all values
+ *   track    a track description       size or codec changed, before the first frame with it
+ *   frame    {track, seq, ptsUs, flags, command, step, meta, payload}   `payload` is a view, valid as long as it is referenced
+ *   keyframe {track}                   the server needs a keyframe to go on decoding an input track
  *   message  {type, data, n}           a message of the model
- *   sent     {id, type}                a command has left
- *   error    {code, message}           an error that answers no command of ours, or something that is no message
- *   bye      {reason, message}         the server ends it; `closed` follows
- *   lost     {code}                    with `comesBack`: the link is gone, the server keeps the session; `resume` or `end` it
- *   resumed  {seconds, missed}         it goes on; `missed` messages are lost. A `state` with all values follows, a `track` for
- *                                      each output track, and a `keyframe` for each input track: whoever decodes begins anew
- *   closed   {code, reason, message, opened, welcomed}   the last event; reason is that of the bye, or null
+ *   sent     {id, type}                a command was given, and sent or queued
+ *   error    {code, message}           an error that answers no command of this client, or an invalid message
+ *   bye      {reason, message}         the server ends the session; `closed` follows
+ *   lost     {code}                    with `comesBack`: the link is lost, the server keeps the session; call `resume` or `end`
+ *   resumed  {seconds, missed}         the session goes on; `missed` messages are lost. A `state` with all values follows, a `track`
+ *                                      for each output track, and a `keyframe` for each input track; restart decoders and encoders
+ *   closed   {code, reason, message, opened, welcomed}   the last event; `reason` is that of `bye`, or null
  */
 export class Session extends EventTarget {
   #socket;
@@ -88,7 +93,7 @@ export class Session extends EventTarget {
   #follow;
   #redirected = false;
   #answers = new Map();
-  #unanswered = new Map(); // texts of commands without an answer, by their number in the session, which is their id
+  #unanswered = new Map(); // texts of commands without an answer, by id; an id is the command's number in the session
   #tracks = new Map();
   #state = {};
   #sets = new Map(); // [field, value] of commands without an answer that set a setting, by their ids
@@ -100,12 +105,12 @@ export class Session extends EventTarget {
   #opened = false;
   #over = false;
   welcome = null;
-  /** The highest number of the server's messages; the next connection asks for those behind it. */
+  /** The highest `n` of the server's messages; the next connection requests those after it. */
   newest = 0;
-  /** The WebSocket address, without a query, where the session is, or will be asked for. */
+  /** The WebSocket address of the session, without a query. */
   url;
 
-  /** `follow` makes a socket of what `reactor.admitted` says; without it there must be no gate. */
+  /** `follow` opens a socket from the data of `reactor.admitted`; without it the server must not be a gate. */
   constructor(socket, { url, comesBack = false, after = 0, follow = null }) {
     super();
     this.url = url;
@@ -124,12 +129,12 @@ export class Session extends EventTarget {
     socket.addEventListener("close", mine(({ code }) => this.#closed(code)));
   }
 
-  /** Whether there is a link; while it is lost, commands wait. */
+  /** Whether the session has a link; while it has none, commands wait. */
   get linked() {
     return this.#socket !== null;
   }
 
-  /** The link is no good any more, whatever the socket says: `lost` follows, if the session can come back. */
+  /** Abandons the link, even if the socket still looks open. `lost` follows if the session can resume. */
   drop() {
     if (this.#socket === null || !this.#mayResume(1006)) return;
     this.#socket.close(ABANDONED);
@@ -137,8 +142,8 @@ export class Session extends EventTarget {
   }
 
   /**
-   * Go on over `socket`, which asked for this session: "resumed"; "gone" if the server says that the session is not there any
-   * more; "failed" if nothing came of it within `patience` ms, and another try may do.
+   * Continues over `socket`, which has requested this session. Resolves with "resumed"; "gone" if the server no longer has the
+   * session; or "failed" if the server did not answer within `patience` ms, so another try may succeed.
    */
   resume(socket, patience) {
     socket.binaryType = "arraybuffer";
@@ -165,7 +170,7 @@ export class Session extends EventTarget {
     });
   }
 
-  /** A session that is lost will not come back. */
+  /** Ends a lost session that will not resume. */
   end(message) {
     if (this.#socket === null) this.#finish(1006, null, message);
   }
@@ -179,14 +184,14 @@ export class Session extends EventTarget {
     return this.#tracks.get(index);
   }
 
-  /** The value of each setting by its field's name, as the server told it or as this client has set it since. */
+  /** The value of each setting by its field's name, as sent by the server or set by this client since. */
   get state() {
     return { ...this.#state };
   }
 
   /**
-   * Send a command. Resolves with {id, step, reply} once it is applied; rejects with a CommandError when it is refused,
-   * and with one of code "closed" when the session ends before the answer. While the link is lost it waits.
+   * Sends a command. Resolves with {id, step, reply} when the model has applied it. Rejects with a CommandError if it is refused,
+   * and with the code "closed" if the session ends before the answer. While the link is lost the command waits.
    */
   command(type, data = {}) {
     if (this.#over || (this.linked && this.#socket.readyState !== 1)) return Promise.reject(new CommandError("closed", "not connected"));
@@ -203,26 +208,27 @@ export class Session extends EventTarget {
   }
 
   /**
-   * Tell the server that frame `seq` of a track and all before it have been dealt with: decoded, or left out by choice.
-   * `heldUs` are the microseconds from its arrival until then.
+   * Tells the server that frame `seq` of a track and all before it are decoded or deliberately dropped.
+   * `heldUs` is the time from the frame's arrival until then, in microseconds.
    */
   feedback(track, seq, heldUs) {
     this.#sendRuntime("reactor.feedback", { track, seq, held_us: heldUs });
   }
 
-  /** Ask for a picture that can be decoded without those before it. */
+  /** Requests a keyframe. */
   keyframe(track) {
     this.#sendRuntime("reactor.keyframe", { track });
   }
 
-  /** From now on these codecs for video are decoded here, best first; ["none"] for no video. A `track` event follows. */
+  /** Requests other video codecs, best first; ["none"] stops the video. A `track` event follows. */
   requestVideo(codecs) {
     this.#sendRuntime("reactor.video", { video: codecs });
   }
 
   /**
-   * Send a packet of an input track: `track` is its index, `seq` counts its frames from 0, also those that were not sent,
-   * and `ptsUs` is when it was captured, in microseconds since this client's first packet. Whether the connection took it.
+   * Sends a packet of an input track; returns whether the connection accepted it. `track` is the track's index, `seq` counts its
+   * frames from 0, including frames that were not sent, and `ptsUs` is the capture time in microseconds since this client's
+   * first packet.
    */
   push(packet) {
     if (this.#socket?.readyState !== 1) return false;
@@ -230,12 +236,12 @@ export class Session extends EventTarget {
     return true;
   }
 
-  /** Bytes handed over that the network has not taken yet: who pushes media skips some while this is large. */
+  /** Bytes that wait in the socket. Skip packets while this is large. */
   get bufferedAmount() {
     return this.#socket?.bufferedAmount ?? 0;
   }
 
-  /** Leave: the session ends. */
+  /** Leaves and ends the session. */
   close() {
     if (this.linked) this.#socket.close(1000);
     else this.#finish(1006, "client_left", "");
@@ -265,7 +271,7 @@ export class Session extends EventTarget {
     if (this.#sentId < this.#lastId) this.#catchUp = setInterval(more, 1000);
   }
 
-  /** Answers may be among the messages that are lost. */
+  /** Rejects the commands whose answers may be among the lost messages. */
   #rejectLostAnswers({ received, missed }) {
     for (const id of this.#answers.keys()) {
       if (id > received) continue;
@@ -274,7 +280,7 @@ export class Session extends EventTarget {
     }
   }
 
-  /** Sends what is not sent, in order. */
+  /** Sends at most `most` unsent commands, in order. */
   #sendWaiting(most) {
     for (let sent = 0; sent < most && this.#sentId < this.#lastId; sent++) this.#socket.send(this.#unanswered.get(++this.#sentId));
   }
@@ -284,13 +290,13 @@ export class Session extends EventTarget {
     this.#catchUp = null;
   }
 
-  /** The session is elsewhere. */
+  /** Follows a gate to the assigned replica. */
   #redirect(admitted) {
     const gate = this.#socket;
     try {
       if (this.#follow === null || this.#redirected || this.welcome) throw new TypeError("only a gate sends its clients elsewhere");
       this.#adopt(this.#follow(admitted));
-    } catch (error) { // also an address that is none, or that this page may not connect to
+    } catch (error) { // also an invalid address, or one that this page may not connect to
       this.#emit("error", { code: "protocol_error", message: `reactor.admitted: ${error.message}` });
       gate.close(ABANDONED);
       return;
@@ -337,7 +343,7 @@ export class Session extends EventTarget {
     }
     const { type, id, n, data = {} } = message;
     if (type !== "reactor.welcome" && type !== "reactor.bye" && n !== undefined) {
-      if (n <= this.newest) return; // said again, although it had come
+      if (n <= this.newest) return; // a message that had arrived before the link was lost
       this.newest = n;
     }
     switch (type) {
@@ -349,7 +355,7 @@ export class Session extends EventTarget {
         break;
       case "reactor.welcome":
         this.#begin(data);
-        // Of a session that another page began the commands are numbered on.
+        // Another page began this session; continue its numbers of commands.
         if (data.resumed) this.#lastId = this.#sentId = data.received;
         else this.newest = n ?? 0;
         this.#emit("welcome", data);
@@ -384,12 +390,12 @@ export class Session extends EventTarget {
         this.#emit("bye", data);
         break;
       default:
-        // A later server may say more of its own; only what the model says is the user's.
+        // A newer server may have other messages of its own; only the model's messages are events.
         if (!type.startsWith("reactor.")) this.#emit("message", { type, data, n });
     }
   }
 
-  /** What this client set is what the model has, unless the server tells otherwise behind the answer. */
+  /** Applies this client's own `set_<field>` to the copy of the values when its answer arrives. */
   #applySetting(id) {
     const [field, value] = this.#sets.get(id) ?? [];
     this.#sets.delete(id);
@@ -431,7 +437,7 @@ export class Session extends EventTarget {
   }
 }
 
-/** The address of the page of the server whose WebSocket is at `url`; its other paths are relative to that. */
+/** The address of the page that belongs to the WebSocket at `url`; the server's other paths are relative to it. */
 export function pageOf(url) {
   const address = new URL(".", url);
   address.protocol = address.protocol.replace("ws", "http");

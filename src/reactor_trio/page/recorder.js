@@ -1,7 +1,7 @@
 /**
- * Records what is shown to a file. Each shown picture is drawn once more, on a canvas of the size that the first one had:
- * a stream whose pictures change in size is more than the formats of files take. Sound is in it if it was on when the
- * recording began.
+ * Records the shown pictures to a file. The recorder draws each picture again, on a canvas of the first picture's size,
+ * because file formats do not support a stream whose pictures change in size. The file contains sound if sound was on when
+ * the recording began.
  */
 
 const TYPES = [
@@ -14,8 +14,8 @@ const BITS_PER_PIXEL = 5; // and second: 4.6 Mbit/s for 1280×720
 const MIN_BITRATE = 1_500_000;
 
 /**
- * The first type of file that this browser writes, MP4 before WebM; null if it writes none. Without sound it names no codec
- * for it: Firefox would wait for sound, and neither write nor stop.
+ * The first file type that this browser can write, MP4 before WebM; null if there is none. Without `sound` the type names no
+ * audio codec, because Firefox would wait for sound, and neither write nor stop.
  */
 export function chooseType(isTypeSupported, sound = true) {
   const types = sound ? TYPES : TYPES.map((type) => type.replace(/,[^,]+$/, ""));
@@ -35,7 +35,7 @@ export function describeTime(milliseconds) {
   return hours ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
 }
 
-/** `crafter-20260131-140509.png`: a file's name that every system takes. */
+/** `crafter-20260131-140509.png`: a file name that every system accepts. */
 export function fileName(model, ending, date = new Date()) {
   const two = (number) => String(number).padStart(2, "0");
   const day = `${date.getFullYear()}${two(date.getMonth() + 1)}${two(date.getDate())}`;
@@ -58,9 +58,9 @@ export class Recorder {
   began = performance.now();
 
   /**
-   * Begins at once. `source` is the canvas to record, `sound` is {stream, close} or null, `listener` {done(blob),
-   * failed(message)}: one `done` after the end, with what there is, and `failed` before it if that was not meant. Throws if
-   * this browser cannot record.
+   * Begins to record at once. `source` is the canvas, `audio` is {stream, close} or null. `listener` is {done(blob),
+   * failed(message)}: `done` is called once after the end, with the recorded data; `failed` before it, if an error ended the
+   * recording. Throws if this browser cannot record.
    */
   constructor(source, audio, listener) {
     const type = globalThis.MediaRecorder ? chooseType((candidate) => MediaRecorder.isTypeSupported(candidate), audio !== null) : null;
@@ -68,14 +68,14 @@ export class Recorder {
     this.source = source;
     this.#audio = audio;
     this.#listener = listener;
-    // Most encoders want even sizes; the picture stays as it is, at the top left.
+    // Most encoders need even sizes; the picture keeps its size, at the top left.
     const { width, height } = source;
     this.#canvas = Object.assign(document.createElement("canvas"), { width: width + (width % 2), height: height + (height % 2) });
     this.size = { width, height };
     this.#context = this.#canvas.getContext("2d", { alpha: false });
     const video = this.#canvas.captureStream(0);
     [this.#track] = video.getVideoTracks();
-    const asked = this.#track.requestFrame ? this.#track : video; // Firefox asks the stream
+    const asked = this.#track.requestFrame ? this.#track : video; // Firefox has the method on the stream
     this.#requestPicture = () => asked.requestFrame();
     const tracks = [this.#track, ...(audio?.stream.getAudioTracks() ?? [])];
     const videoBitsPerSecond = Math.max(MIN_BITRATE, BITS_PER_PIXEL * width * height);
@@ -87,7 +87,7 @@ export class Recorder {
     this.#draw();
   }
 
-  /** A picture is shown: it is recorded with the screen's next one, when it is surely to be seen on the canvas. */
+  /** A picture was shown. Records it in the next animation frame, when the canvas certainly shows it. */
   shown() {
     if (document.hidden) this.#draw();
     else this.#drawRequest ??= requestAnimationFrame(() => this.#draw());
@@ -114,7 +114,7 @@ export class Recorder {
     this.#chunks.push(data);
     this.#size += data.size;
     if (this.#size <= MAX_BYTES || this.#recorder.state === "inactive") return;
-    this.#listener.failed("the file has reached 1 GiB; it is saved, and recording ends");
+    this.#listener.failed("the file has reached 1 GiB; the recording ends and is saved");
     this.stop();
   }
 

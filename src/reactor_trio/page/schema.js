@@ -1,20 +1,20 @@
 /**
- * From the commands of a model's schema to what the page offers for them. Pure: knows JSON Schema, not the document.
+ * Sorts the commands of a model's schema by the kind of control that the page offers. Pure: knows JSON Schema, not the document.
  *
  *   setting   `set_<field>` with exactly one property: a control that follows the value
- *   key       `key_<name>` that needs no argument: pressed by that key
+ *   key       `key_<name>` that needs no argument: the key presses it
  *   pointer   `pointer_down`, `pointer_move`, `pointer_up` of x and y: the pointer on the picture
- *   look      `pointer_look` of dx and dy: the movement of a pointer that the picture holds
+ *   look      `pointer_look` of dx and dy: the movement of the pointer, locked to the picture
  *   pad       `gamepad_<button>` that needs no argument but `down` or `value`, and `gamepad_axes`: a gamepad
  *   action    everything else: a button, with a form if it takes arguments
  */
 
 const LONG_TEXT = 80;
 
-/** The buttons of a gamepad, in the order of the standard mapping; `up` to `right` are those of its cross. */
+/** The buttons of a gamepad in the order of the standard mapping; `up` to `right` are the directional pad. */
 export const PAD_BUTTONS = ["a", "b", "x", "y", "lb", "rb", "lt", "rt", "back", "start", "ls", "rs", "up", "down", "left", "right", "home"];
 
-/** What `gamepad_axes` may take: -1 to 1, right and down, and 0 to 1 of the triggers. */
+/** Possible arguments of `gamepad_axes`: the sticks, -1 to 1, right and down; and the triggers, 0 to 1. */
 export const PAD_AXES = ["left_x", "left_y", "right_x", "right_y", "lt", "rt"];
 
 export function readCommands(commands) {
@@ -51,24 +51,24 @@ export function readCommands(commands) {
 
 const isNumber = ({ kind }) => kind === "number" || kind === "slider";
 
-/** Whether a command can be given these numbers, all of them, and needs nothing else. */
+/** Whether a command accepts all these numbers and requires nothing else. */
 function takesNumbers(fields, names) {
   return names.every((name) => fields.some((field) => field.name === name)) && takesSome(fields, names);
 }
 
-/** Whether a command can be given some of these numbers, and needs nothing else. */
+/** Whether a command accepts at least one of these numbers and requires nothing else. */
 function takesSome(fields, names) {
   const known = fields.filter(({ name }) => names.includes(name));
   return known.length > 0 && known.every(isNumber) && fields.every((field) => !field.required || known.includes(field));
 }
 
-/** What one command may move; always with 0, which is no movement. */
+/** The range of one argument of a movement, extended to include 0. */
 function limits(fields, name) {
   const { minimum = -Infinity, maximum = Infinity } = fields.find((field) => field.name === name);
   return [Math.min(0, minimum), Math.max(0, maximum)];
 }
 
-/** How a gamepad's button presses this command: "plain", "down" or "value"; null if it does not. */
+/** How a gamepad button presses this command: "plain", "down" or "value"; null if it is not a button's command. */
 function padMode(name, fields) {
   if (!name.startsWith("gamepad_") || !PAD_BUTTONS.includes(name.slice(8))) return null;
   const down = fields.find((field) => field.name === "down" && field.kind === "checkbox");
@@ -88,7 +88,7 @@ function readFields(schema) {
 /**
  * One property as a control: {name, title, description, kind, nullable, initial, required} and, by kind,
  * `choices` (select), `accept` (upload), `minimum`, `maximum`, `step`, `integer` (slider, number), `maxLength`, `long` (text).
- * `initial` is undefined where the schema gives no default.
+ * `initial` is undefined if the schema has no default.
  */
 export function readField(name, property, { required = false, root = {} } = {}) {
   const outer = resolve(property, root);
@@ -103,7 +103,7 @@ export function readField(name, property, { required = false, root = {} } = {}) 
     initial: words.default,
   };
   if (schema["x-reactor"] === "upload") {
-    // The server lists MIME types; a file input wants them in one text.
+    // The server lists MIME types; a file input needs them comma-separated.
     return { ...field, kind: "upload", accept: words.accept && [words.accept].flat().join(",") };
   }
   const choices = schema.enum ?? ("const" in schema ? [schema.const] : null);
@@ -132,13 +132,13 @@ function readRange(schema) {
     return { kind: "number", integer, minimum: schema.minimum, maximum: schema.maximum, step: schema.multipleOf };
   }
   const step = schema.multipleOf ?? (integer ? 1 : niceStep(high - low));
-  // A slider has no open ends: one step inside is the nearest value that the model takes.
+  // A slider has no exclusive limits; the nearest valid value is one step inside.
   const minimum = schema.minimum ?? tidy(low + step);
   const maximum = schema.maximum ?? tidy(high - step);
   return { kind: "slider", integer, minimum, maximum, step };
 }
 
-/** About 200 steps over `span`, each 1, 2 or 5 times a power of ten, so that the values read well. */
+/** A step of 1, 2 or 5 times a power of ten, for about 200 steps over `span`, so that the values are easy to read. */
 export function niceStep(span) {
   const rough = span / 200;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -165,7 +165,7 @@ function withoutNull(schema, root) {
   return { schema, nullable: false };
 }
 
-/** Follows a local `$ref`; words beside it, a default for instance, win over those it leads to. */
+/** Follows a local `$ref`. Keys next to the `$ref`, for instance a default, override those of its target. */
 function resolve(schema, root) {
   if (typeof schema?.$ref !== "string" || !schema.$ref.startsWith("#/")) return schema ?? {};
   const { $ref, ...beside } = schema;
@@ -173,7 +173,7 @@ function resolve(schema, root) {
   return { ...target, ...beside };
 }
 
-/** A slider always shows a place. Of an argument that is needed, and has no default, that is its value: the middle. */
+/** A slider always shows a value. For a required argument without a default, the middle becomes its initial value. */
 function withInitialValue(field) {
   const { kind, required, initial, minimum, maximum, step } = field;
   if (kind !== "slider" || !required || initial !== undefined) return field;

@@ -1,8 +1,8 @@
-/** Tells whole seconds as they pass. */
+/** Calls a function with whole seconds as they pass. */
 export class SecondsTimer {
   #timer = null;
 
-  /** How many have passed since `since`, a time of the page's clock in ms, until `stop`. */
+  /** Calls with the seconds since `since`, a time of the page's clock in ms, until `stop`. */
   countUp(since, call) {
     this.stop();
     const passed = performance.now() - since;
@@ -10,7 +10,7 @@ export class SecondsTimer {
     this.#timer = setTimeout(() => this.countUp(since, call), 1000 - (passed % 1000));
   }
 
-  /** How many are left until `end`; the last one told is 0. */
+  /** Calls with the seconds left until `end`; the last call is with 0. */
   countDown(end, call) {
     this.stop();
     const left = Math.max(0, end - performance.now());

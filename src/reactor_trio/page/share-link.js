@@ -1,11 +1,11 @@
-/** A link with which others watch this session and cannot touch it. */
+/** The link that lets other people watch this session without control. */
 
 const SHOWN_FOR = 4000;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /**
- * The address of the page for a viewer: that of the server where the session is, with what this page was asked for, the role,
- * and the token where no server is sent it.
+ * The page's address for a viewer: that of the session's server, with this page's query, the role, and the token behind the
+ * `#`, which a browser never sends.
  */
 export function viewerAddress(address, token, serverPage = address) {
   const url = new URL(serverPage);
@@ -16,13 +16,13 @@ export function viewerAddress(address, token, serverPage = address) {
   return url.href;
 }
 
-/** What the user should know of a link to this address. */
+/** The message for the user after copying a link to this address. */
 export function describeCopied(address) {
   const only = LOOPBACK.test(new URL(address).hostname) ? " It works on this computer only." : "";
-  return `Link copied: who has it can watch.${only}`;
+  return `Link copied: anyone who has it can watch.${only}`;
 }
 
-/** The button, what it says, and the field for the link where the browser does not let a page copy. */
+/** The Share button, its status text, and a field with the link for browsers that do not let the page copy. */
 export class ShareLink {
   #button;
   #status;
@@ -40,7 +40,7 @@ export class ShareLink {
     field.addEventListener("blur", () => this.#hide());
   }
 
-  /** A session's token for viewers, null while there is nothing to share; and the address of the page of its server. */
+  /** `token` is the session's share token, or null while there is nothing to share; `serverPage` the page of the session's server. */
   show(token, serverPage = null) {
     [this.#token, this.#serverPage] = [token, serverPage];
     this.#button.hidden = token === null;
@@ -53,8 +53,8 @@ export class ShareLink {
     try {
       await navigator.clipboard.writeText(address);
     } catch {
-      // Not allowed, or a page of plain http, which has no clipboard: the user copies.
-      this.#status.textContent = "Copy this link: who has it can watch.";
+      // The browser refused, or the page is plain http and has no clipboard. The user copies the link.
+      this.#status.textContent = "Copy this link: anyone who has it can watch.";
       this.#field.value = address;
       this.#field.hidden = false;
       this.#field.select();

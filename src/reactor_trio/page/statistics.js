@@ -1,11 +1,11 @@
 /**
- * Live figures, from what arrives, what is drawn and what is sent. Pure: every method takes the time in milliseconds.
+ * Live figures about received frames, drawn frames and sent commands. Pure: every method takes the time in milliseconds.
  *
- * Rate and jitter are those of the drawn frames of one track, over its last 120; a pause of more than three seconds
- * starts them anew, so that an idle model does not count as an uneven one. Latency is from sending a command to drawing
- * the first frame that was made with it. Drops are gaps in `seq` (lost on the way) and frames that a newer one replaced
+ * Rate and jitter cover the last 120 drawn frames of one track. A pause of more than three seconds
+ * restarts them, so that an idle model does not count as an uneven one. Latency is the time from sending a command to drawing
+ * the first frame made with it. Drops are gaps in `seq` (lost on the way) and frames that a newer one replaced
  * while the page was decoding (skipped here). Offset is how much later than its sound a picture was drawn, over the last
- * 30 that were drawn while sound was heard.
+ * 30 pictures drawn while sound was playing.
  */
 
 const WINDOW = 120;
@@ -20,7 +20,7 @@ export class Statistics {
   #gaps = 0;
   #skipped = 0;
   #offsets = [];
-  /** How long pictures wait for the lead, in ms; null if that is off. */
+  /** The current playout delay in ms; null if it is off. */
   playoutDelay = null;
 
   /** A frame has arrived. */
@@ -35,7 +35,7 @@ export class Statistics {
     this.#skipped += 1;
   }
 
-  /** A frame of the main track was drawn; `heard` is the presentation time (ms) heard then, null without sound. */
+  /** A frame of the main track was drawn; `audioTime` is the presentation time (ms) of the sound heard then, null without sound. */
   shown({ command, ptsUs }, now, audioTime = null) {
     if (audioTime === null) this.#offsets = [];
     else this.#offsets.push(audioTime - ptsUs / 1000);
@@ -61,7 +61,7 @@ export class Statistics {
     this.#sent.delete(id);
   }
 
-  /** {fps, jitter, latency, latencyP50, gaps, skipped, offset}; times in ms, null where there is nothing to measure yet. */
+  /** {fps, jitter, latency, latencyP50, gaps, skipped, offset}; times in ms, null without a measurement. */
   snapshot(now) {
     const times = now - (this.#shown.at(-1) ?? -Infinity) > PAUSE ? [] : this.#shown;
     const intervals = times.slice(1).map((time, i) => time - times[i]);

@@ -1,13 +1,13 @@
-/** What the browser keeps for this page, if it does: some browsers throw at whoever asks, also for the storage itself. */
+/** Browser storage that never throws. Some browsers throw on each access, even on access to the storage object. */
 export class SafeStorage {
   #storage;
 
-  /** `storage()` gives a `Storage`. */
+  /** `storage()` returns a `Storage`. */
   constructor(storage) {
     this.#storage = storage;
   }
 
-  /** What was kept as `key`, or null. */
+  /** The stored text of `key`, or null. */
   get(key) {
     try {
       return this.#storage()?.getItem(key) ?? null;
@@ -16,13 +16,13 @@ export class SafeStorage {
     }
   }
 
-  /** Keeps the text `value`; null forgets what was kept. */
+  /** Stores the text `value`; null removes the entry. */
   set(key, value) {
     try {
       if (value === null) this.#storage()?.removeItem(key);
       else this.#storage()?.setItem(key, value);
     } catch {
-      // then the page does without
+      // the page works without storage
     }
   }
 }

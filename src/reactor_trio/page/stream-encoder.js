@@ -1,14 +1,14 @@
 /**
- * Pictures for an input track by the browser's own video encoder: a tenth of the bytes of JPEG.
+ * Encodes pictures for an input track with the browser's video encoder, in a tenth of the bytes of JPEG.
  *
- * Each packet refers to the one before, so all that comes out is sent; a picture is skipped before it is encoded.
+ * Each packet refers to the one before, so the page sends every encoded packet and skips pictures only before encoding.
  */
 
-const BITS_PER_PIXEL = 3.6; // a second; 640x480 makes 1.1 Mbit/s
+const BITS_PER_PIXEL = 3.6; // per second: 1.1 Mbit/s for 640×480
 const MAX_PENDING = 3;
-const PATIENCE = 2000; // ms without a picture coming out while it is full
+const PATIENCE = 2000; // ms that a full encoder may take for a picture
 
-/** WebCodecs' configuration of a codec of the protocol, null if there is none for pictures of this size. */
+/** The WebCodecs configuration for a codec of the protocol; null if pictures of this size are not supported. */
 export function configOf(codec, width, height, rate) {
   const config = {
     width, height, framerate: rate, bitrate: Math.round(width * height * BITS_PER_PIXEL), latencyMode: "realtime",
@@ -26,7 +26,7 @@ export function configOf(codec, width, height, rate) {
   }
 }
 
-/** The first of `codecs` that this browser encodes, as {codec, config}; null if there is none, as without WebCodecs. */
+/** The first of `codecs` that this browser can encode, as {codec, config}; null if there is none. */
 export async function chooseEncoder(codecs, width, height, rate, Encoder = globalThis.VideoEncoder) {
   if (!Encoder) return null;
   for (const codec of codecs) {
@@ -40,7 +40,7 @@ export async function chooseEncoder(codecs, width, height, rate, Encoder = globa
   return null;
 }
 
-/** Encodes canvases until it is closed; `deliver(number, at, meta, payload, key)` gets what comes out, `failed()` is final. */
+/** Encodes canvases until it is closed. `deliver(number, at, meta, payload, key)` gets each packet; after `failed()` the encoder is unusable. */
 export class StreamEncoder {
   #encoder;
   #pending = new Map();
@@ -56,7 +56,7 @@ export class StreamEncoder {
       output: (chunk, { decoderConfig } = {}) => {
         meta = { ...meta, ...colourOf(decoderConfig?.colorSpace) };
         const given = this.#pending.get(chunk.timestamp);
-        // What went in earlier and has not come out was left out by the encoder.
+        // The encoder has dropped earlier pictures that it has not delivered.
         for (const stamp of this.#pending.keys()) if (stamp <= chunk.timestamp) this.#pending.delete(stamp);
         this.#fullSince = null;
         if (!given) return;
@@ -69,7 +69,7 @@ export class StreamEncoder {
     this.#encoder.configure(config);
   }
 
-  /** Whether it has enough to do. One that is full for long has stopped, or holds pictures back, and has failed. */
+  /** Whether the encoder is full. An encoder that stays full for `PATIENCE` has stalled and counts as failed. */
   busy(now) {
     if (this.#pending.size < MAX_PENDING && this.#encoder.encodeQueueSize < MAX_PENDING) return false;
     this.#fullSince ??= now;
@@ -77,7 +77,7 @@ export class StreamEncoder {
     return true;
   }
 
-  /** Encode what `canvas` shows, captured at `at`, in milliseconds. */
+  /** Encodes the picture on `canvas`, captured at `at`, in milliseconds. */
   encode(canvas, number, at, key, Frame = globalThis.VideoFrame) {
     this.#timestamp = Math.max(this.#timestamp + 1, Math.round(at * 1000));
     const frame = new Frame(canvas, { timestamp: this.#timestamp });

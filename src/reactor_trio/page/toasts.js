@@ -1,4 +1,4 @@
-/** Troubles that the user is to see at once, on the picture, where they are seen in full screen too. */
+/** Error messages on the picture, where the user sees them in full screen too. */
 import { element } from "./dom.js";
 
 const SHOWN_FOR = 10_000;
@@ -11,7 +11,7 @@ export class Toasts {
     this.#container = place;
   }
 
-  /** Shows a text for a while, or until it is clicked; the newest is the last. */
+  /** Shows a text for a while, or until the user clicks it; the newest is the last. */
   show(text) {
     const toast = element("p", { class: "toast", title: "Click to hide" }, text);
     toast.addEventListener("click", () => toast.remove());

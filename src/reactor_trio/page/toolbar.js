@@ -2,7 +2,7 @@
 import { Recorder, describeTime, extension, fileName } from "./recorder.js";
 
 const REFRESH = 250;
-const KEPT_FOR = 60_000; // a download that has begun reads the file for a while
+const KEPT_FOR = 60_000; // a download goes on reading the file for a while
 
 export class Toolbar {
   #parts;
@@ -12,7 +12,7 @@ export class Toolbar {
   #recorder = null;
   #timer = null;
 
-  /** `parts` are {hero, snapshot, record, time, fullscreen}, elements; `failed(message)` is told what went wrong, for the user. */
+  /** `parts` are the elements {hero, snapshot, record, time, fullscreen}; `failed(message)` reports an error to the user. */
   constructor(parts, audio, failed) {
     this.#parts = parts;
     this.#audio = audio;
@@ -27,7 +27,7 @@ export class Toolbar {
     });
   }
 
-  /** A session called `name` begins; `picture()` is the one that is large, null if there is none. */
+  /** Begins a session of the model `name`; `picture()` returns the large `Picture`, or null. */
   beginSession(name, picture) {
     this.#session = { name, picture };
     this.#enable(false);
@@ -39,7 +39,7 @@ export class Toolbar {
     if (canvas === this.#recorder?.source) this.#recorder.shown();
   }
 
-  /** The session is over, and with it the recording. The last picture can still be kept. */
+  /** Ends the recording with the session. The user can still save the last picture. */
   endSession() {
     this.#recorder?.stop();
     this.#parts.record.disabled = true;
@@ -102,7 +102,7 @@ export class Toolbar {
   }
 }
 
-/** Gives the file to the browser to save. */
+/** Makes the browser save the file. */
 function save(file, name) {
   const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: name });
   link.click();

@@ -1,24 +1,25 @@
 /**
- * Files for the model: sent to `POST uploads` with the session's token, then named in a command by their `upload_id`.
+ * Files for the model. The page sends a file to `POST uploads` with the session's upload token, then names it in a command by its
+ * `upload_id`.
  */
 import { element, refusalLine } from "./dom.js";
 
 const LONGEST_REASON = 300;
 
-/** What a session may upload. Every upload ends with `close`. */
+/** The uploads of one session. `close` aborts all of them. */
 export class Uploads {
   #url;
   #token;
   #stop = new AbortController();
   #dropTargets = [];
 
-  /** `url` is that of the server's `uploads`; `token` the session's upload token, or null if it takes none. */
+  /** `url` is that of the server's `uploads`; `token` the session's upload token, or null if the model accepts no files. */
   constructor(url, token) {
     this.#url = url;
     this.#token = token;
   }
 
-  /** A place of the page that takes a file: `take(file)`. */
+  /** Adds a part of the page that accepts a file: `take(file)`. */
   addDropTarget(take) {
     this.#dropTargets.push(take);
   }
@@ -28,19 +29,19 @@ export class Uploads {
     return this.#stop.signal;
   }
 
-  /** Whether the model takes files by themselves: it has an upload token, but no command with a place for a file. */
+  /** Whether the model accepts files outside commands: the session has an upload token, but no command has a file argument. */
   get needsOwnCard() {
     return this.#token !== null && this.#dropTargets.length === 0;
   }
 
-  /** What takes a file that is dropped anywhere on the page: the one place that there is, or null. */
+  /** The only drop target, for a file dropped anywhere on the page; null if there is not exactly one. */
   get onlyDropTarget() {
     return this.#token !== null && this.#dropTargets.length === 1 ? this.#dropTargets[0] : null;
   }
 
   /**
-   * Send a file. Resolves with what the server says of it ({upload_id, name, mime_type, size}); rejects with the server's
-   * reason, or with an AbortError if `signal` aborts or the session ends. `progress` is told the part sent, from 0 to 1.
+   * Sends a file. Resolves with the server's answer ({upload_id, name, mime_type, size}). Rejects with the server's
+   * reason, or with an AbortError if `signal` aborts or the session ends. `progress` gets the sent fraction, from 0 to 1.
    */
   send(file, progress, signal) {
     if (this.#token === null) return Promise.reject(new Error("This server takes no uploads."));
@@ -59,7 +60,7 @@ export class Uploads {
         if (request.status === 201 && typeof answer?.upload_id === "string") resolve(answer);
         else reject(new Error(refusal(request)));
       });
-      // A server that has seen enough answers and closes; the browser does not always get to read why.
+      // A server that refuses a file answers and closes at once; the browser cannot always read the answer.
       request.addEventListener("error", () => reject(new Error("The server broke off the upload. The file may be too large.")));
       if (this.#stop.signal.aborted) {
         abort();
@@ -83,7 +84,7 @@ function parse(text) {
   }
 }
 
-/** The server's own words for its refusal. */
+/** The server's reason for a refusal. */
 function refusal({ status, statusText, responseText }) {
   const answer = parse(responseText);
   const reason = answer?.message ?? answer?.error ?? (answer === null ? responseText.trim() : "");
@@ -97,8 +98,8 @@ export function describeSize(bytes) {
 }
 
 /**
- * A form field (see fields.js) for a file: a button, a drop zone, and how far it is. The value is {upload_id}; it is
- * given once the server has the file.
+ * A form field (see fields.js) for a file: a button, a drop zone, and a progress bar. The value is {upload_id}; the field
+ * commits it when the server has the file.
  */
 export function uploadInput({ title, accept }, id, uploads) {
   const control = element("input", { type: "file", id, class: "file", accept });
@@ -134,7 +135,7 @@ export function uploadInput({ title, accept }, id, uploads) {
       run = null;
       changed(true);
     } catch (error) {
-      if (run !== mine) return; // another file took its place
+      if (run !== mine) return; // another file has replaced it
       show(value);
       if (error.name !== "AbortError") refused.show(error);
       run = null;
@@ -146,7 +147,7 @@ export function uploadInput({ title, accept }, id, uploads) {
   control.addEventListener("change", () => {
     const [file] = control.files;
     if (file) take(file);
-    control.value = ""; // the same file can be chosen again
+    control.value = ""; // so that the user can choose the same file again
   });
   cancel.addEventListener("click", () => run?.abort());
   dropOn(zone, (file) => !control.matches(":disabled") && take(file));
@@ -168,13 +169,13 @@ export function uploadInput({ title, accept }, id, uploads) {
   };
 }
 
-/** A card that sends files to a model that takes them without a command. */
+/** A card for files of a model that accepts files outside commands. */
 export function uploadCard(uploads) {
   const { element: body } = uploadInput({ title: "File" }, "file-for-model", uploads);
   return element("div", { class: "control card", "data-upload": true }, body);
 }
 
-/** Takes files dropped on `target`, which is marked while one is held above it. Not more than one at a time. */
+/** Takes a file dropped on `target`, and marks `target` while a file is held over it. Takes the first of several files. */
 export function dropOn(target, take, { signal } = {}) {
   const mark = (yes) => (target === window ? document.body : target).classList.toggle("dropping", yes);
   const holdsFile = ({ dataTransfer }) => dataTransfer?.types.includes("Files");
