@@ -1,9 +1,9 @@
 // Gamepad, looking around, latency, share link and recorder, as far as they need no document.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DEAD_ZONE, NEUTRAL, isPressed, padName, readPad, stick } from "../../src/reactor_trio/page/gamepad.js";
-import { Latency, PARTS, quantile } from "../../src/reactor_trio/page/latency.js";
 import { MovementSum } from "../../src/reactor_trio/page/coalesce.js";
+import { DEAD_ZONE, NEUTRAL, isPressed, padName, readPad, stick } from "../../src/reactor_trio/page/gamepad.js";
+import { PARTS, Latency, quantile } from "../../src/reactor_trio/page/latency.js";
 import { chooseType, describeTime, extension, fileName } from "../../src/reactor_trio/page/recorder.js";
 import { readCommands } from "../../src/reactor_trio/page/schema.js";
 import { describeCopied, viewerAddress } from "../../src/reactor_trio/page/share-link.js";

@@ -1,13 +1,13 @@
 // The page's parts that need no document: schema, pacing of what is sent, figures, reconnection, names of keys.
 import assert from "node:assert/strict";
-import { mock, test } from "node:test";
-import { Statistics } from "../../src/reactor_trio/page/statistics.js";
-import { needsKey, keyNames } from "../../src/reactor_trio/page/keyboard.js";
-import { Coalescer, Throttle } from "../../src/reactor_trio/page/coalesce.js";
+import { test } from "node:test";
 import { AccessToken } from "../../src/reactor_trio/page/access.js";
+import { Coalescer } from "../../src/reactor_trio/page/coalesce.js";
 import { backoff, describeEnd, diagnose } from "../../src/reactor_trio/page/connection.js";
+import { keyNames, needsKey } from "../../src/reactor_trio/page/keyboard.js";
 import { describeWait } from "../../src/reactor_trio/page/overlay.js";
 import { niceStep, readCommands, readField } from "../../src/reactor_trio/page/schema.js";
+import { Statistics } from "../../src/reactor_trio/page/statistics.js";
 
 const read = (property, options) => readField("some_field", property, options);
 const about = (property, ...names) => {
@@ -131,29 +131,6 @@ test("edges all go at once, after the value that waited, and values between them
     await answer();
   }
   assert.deepEqual([sent.length, sender.busy, answers], [6, false, []]);
-});
-
-test("a throttle tells the newest, ten times a second, and the last for certain", () => {
-  mock.timers.enable({ apis: ["setTimeout"] });
-  const told = [];
-  const throttle = new Throttle((key, value) => told.push([key, value]), 100);
-  throttle.push(0, 1);
-  throttle.push(0, 2);
-  throttle.push(0, 3);
-  throttle.push(1, 7);
-  assert.deepEqual(told, [[0, 1]]);
-  mock.timers.tick(99);
-  assert.equal(told.length, 1);
-  mock.timers.tick(1);
-  assert.deepEqual(told, [[0, 1], [0, 3], [1, 7]]);
-  mock.timers.tick(100);
-  throttle.push(0, 4);
-  throttle.push(0, 5);
-  assert.deepEqual(told.slice(3), [[0, 4]]);
-  throttle.close();
-  mock.timers.tick(1000);
-  assert.equal(told.length, 4);
-  mock.timers.reset();
 });
 
 const frame = (seq, command = null, track = 0) => ({ track, seq, command });

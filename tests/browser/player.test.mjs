@@ -1,7 +1,7 @@
 // The player's pure parts: the lead with recorded jitter, freezes, and which codec comes after which.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DecoderFallback, decodableAudio, parseCodecs, decodableVideo } from "../../src/reactor_trio/page/codecs.js";
+import { DecoderFallback, decodableAudio, decodableVideo, parseCodecs } from "../../src/reactor_trio/page/codecs.js";
 import { Freezes } from "../../src/reactor_trio/page/freezes.js";
 import { PlayoutDelay } from "../../src/reactor_trio/page/playout-delay.js";
 

@@ -1,9 +1,9 @@
 // Sound between arrival and loudspeaker, sample by sample: the playout and the clock made of its reports.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Statistics } from "../../src/reactor_trio/page/statistics.js";
 import { AudioClock } from "../../src/reactor_trio/page/audio-clock.js";
-import { AudioJitterBuffer, TARGET } from "../../src/reactor_trio/page/audio-jitter-buffer.js";
+import { TARGET, AudioJitterBuffer } from "../../src/reactor_trio/page/audio-jitter-buffer.js";
+import { Statistics } from "../../src/reactor_trio/page/statistics.js";
 
 const RATE = 48_000;
 const QUANTUM = 128;

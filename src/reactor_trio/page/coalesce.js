@@ -58,41 +58,6 @@ export class Coalescer {
 }
 
 /**
- * At most one call in `interval` milliseconds and key, each with the newest value: the first at once, the last never
- * lost. Keys share the interval's timer.
- */
-export class Throttle {
-  #call;
-  #interval;
-  #timer = null;
-  #newest = new Map();
-
-  constructor(call, interval) {
-    this.#call = call;
-    this.#interval = interval;
-  }
-
-  push(key, value) {
-    this.#newest.set(key, value);
-    if (this.#timer === null) this.#flush();
-  }
-
-  close() {
-    clearTimeout(this.#timer);
-    this.#newest.clear();
-  }
-
-  #flush() {
-    this.#timer = null;
-    if (this.#newest.size === 0) return;
-    const newest = [...this.#newest];
-    this.#newest.clear();
-    this.#timer = setTimeout(() => this.#flush(), this.#interval);
-    for (const [key, value] of newest) this.#call(key, value);
-  }
-}
-
-/**
  * Sends movement, at most one message in flight. It sums up the movement that arrives meanwhile and sends it after the answer, so
  * no movement is lost. Each message stays within `limits` ({axis: [least, most]}); the rest follows in the next one.
  */

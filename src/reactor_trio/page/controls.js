@@ -5,9 +5,9 @@
  * `send(name, data)` is the session's `command`; `reply(name, value)` gets the return value of an action's handler;
  * `uploads` sends files.
  */
+import { Coalescer } from "./coalesce.js";
 import { element, refusalLine } from "./dom.js";
 import { createField } from "./fields.js";
-import { Coalescer } from "./coalesce.js";
 
 /** `session` is the open session, which has the values of settings. */
 export function settingControl({ name, description, field }, send, uploads, session) {

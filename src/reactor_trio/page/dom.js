@@ -14,7 +14,7 @@ export function element(tag, attributes = {}, ...children) {
 /** A line that shows why a command was refused. It ignores the end of the connection, which the page shows elsewhere. */
 export function refusalLine() {
   const line = element("p", { class: "refusal", role: "alert", hidden: true });
-  return {
+  const self = {
     element: line,
     show(error) {
       if (error.code === "closed") return;
@@ -25,5 +25,15 @@ export function refusalLine() {
       line.hidden = true;
       line.textContent = "";
     },
+    /** Waits for a command's answer, and shows its refusal if it rejects. Never rejects itself. */
+    async follow(answer) {
+      try {
+        await answer;
+        self.hide();
+      } catch (error) {
+        self.show(error);
+      }
+    },
   };
+  return self;
 }

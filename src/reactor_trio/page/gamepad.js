@@ -6,8 +6,8 @@
  * A held button repeats a plain command as a keyboard would. Sticks have a dead zone. The axes' command is sent when a
  * value has changed, one message at a time, the newest last.
  */
-import { element, refusalLine } from "./dom.js";
 import { Coalescer } from "./coalesce.js";
+import { element, refusalLine } from "./dom.js";
 import { PressCommand, legendButtons, legendNotes } from "./press-command.js";
 import { PAD_BUTTONS } from "./schema.js";
 
@@ -69,14 +69,7 @@ export class Gamepads {
       return { button, mode, sign, description, press };
     });
     this.#axes = axes;
-    this.#axesSender = new Coalescer(async (data) => {
-      try {
-        await send(axes.name, data);
-        this.#refusal.hide();
-      } catch (error) {
-        this.#refusal.show(error);
-      }
-    });
+    this.#axesSender = new Coalescer((data) => this.#refusal.follow(send(axes.name, data)));
     if (buttons.length === 0 && axes === null) return;
     this.#sentAxes = JSON.stringify(this.#axesFor(NEUTRAL));
     const until = { signal: this.#stop.signal };

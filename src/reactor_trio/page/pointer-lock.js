@@ -5,8 +5,8 @@
  *
  * Distances are right and down, both in widths of the picture as drawn.
  */
-import { element, refusalLine } from "./dom.js";
 import { MovementSum } from "./coalesce.js";
+import { element, refusalLine } from "./dom.js";
 import { contentBox } from "./pointer.js";
 
 export class PointerLock {
@@ -23,14 +23,7 @@ export class PointerLock {
     this.#command = command;
     this.#canvas = canvas;
     if (!canvas || command === null) return;
-    this.#movement = new MovementSum(async (data) => {
-      try {
-        await send(command.name, data);
-        this.#refusal.hide();
-      } catch (error) {
-        this.#refusal.show(error);
-      }
-    }, command.limits);
+    this.#movement = new MovementSum((data) => this.#refusal.follow(send(command.name, data)), command.limits);
     canvas.classList.add("looked");
     const until = { signal: this.#stop.signal };
     canvas.addEventListener("click", ({ pointerType }) => pointerType === "mouse" && this.#lock(), until);

@@ -7,8 +7,8 @@
  * the last position itself, so no move follows it. While the pointer is locked to the picture (`pointer-lock.js`), its position is
  * the middle.
  */
-import { element, refusalLine } from "./dom.js";
 import { Coalescer } from "./coalesce.js";
+import { element, refusalLine } from "./dom.js";
 
 const WORDS = { down: "Press", move: "Drag", up: "Let go" };
 
@@ -79,7 +79,7 @@ export class Pointer {
 
   #move(event) {
     if (this.#pressed === null ? "down" in this.#commands || !event.isPrimary : event.pointerId !== this.#pressed) return;
-    if (this.#locked) return; // it has no position: `pointer_look` tells how it moves
+    if (this.#locked) return; // a locked pointer has no position; `pointer_look` sends its movement
     const position = this.#position(event);
     if (this.#pressed === null && !position.inside) return;
     this.#sender.push({ phase: "move", position });
@@ -93,13 +93,7 @@ export class Pointer {
   }
 
   async #sendPosition(phase, { x, y }) {
-    if (!(phase in this.#commands)) return;
-    try {
-      await this.#send(this.#commands[phase].name, { x, y });
-      this.#refusal.hide();
-    } catch (error) {
-      this.#refusal.show(error);
-    }
+    if (phase in this.#commands) await this.#refusal.follow(this.#send(this.#commands[phase].name, { x, y }));
   }
 
   #position(event) {

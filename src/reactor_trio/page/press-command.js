@@ -6,8 +6,8 @@
  * `down` is sent once with true and once with false. A command with a number `value` is sent with how far it is pressed, 0 to 1.
  * All presses and releases are sent at once and in order; of the values between two of them only the newest.
  */
-import { element } from "./dom.js";
 import { Coalescer } from "./coalesce.js";
+import { element } from "./dom.js";
 
 const presses = new WeakMap(); // by their buttons
 
@@ -25,14 +25,7 @@ export class PressCommand {
    */
   constructor({ name, mode }, send, refusal, label, attributes) {
     this.#mode = mode;
-    this.#sender = new Coalescer(async (data) => {
-      try {
-        await send(name, data);
-        refusal.hide();
-      } catch (error) {
-        refusal.show(error);
-      }
-    });
+    this.#sender = new Coalescer((data) => refusal.follow(send(name, data)));
     this.button = element("button", { type: "button", class: "key", "data-command": name, ...attributes }, label);
     presses.set(this.button, this);
     this.#listen(this.button);
