@@ -1,4 +1,4 @@
-// A session that goes on over another socket, and the trying that gets it there, under Node, with sockets played by hand.
+// Resuming a session over another socket, under Node, with sockets that the test controls.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SavedSession, comeBack } from "../../src/reactor_trio/page/comeback.js";
@@ -42,7 +42,7 @@ function begin(welcome = WELCOME, options = {}) {
 
 const again = () => openSocket({ url: "ws://host/ws", WebSocket: FakeSocket });
 
-test("no command is lost or sent twice, and no message told twice", async () => {
+test("no command is lost or sent twice, and no message arrives twice", async () => {
   const { session, socket, told, names } = begin();
   const first = session.command("move", { x: 1 });
   const second = session.command("move", { x: 2 });
@@ -72,7 +72,7 @@ test("no command is lost or sent twice, and no message told twice", async () => 
   assert.deepEqual(told.at(-1)[1], { code: 1000, reason: null, message: "", opened: true, welcomed: true });
 });
 
-test("who comes back has the values of the welcome, and what is said again does not hide them", async () => {
+test("after resuming the values are those of the welcome, and repeated messages do not replace them", async () => {
   const { session, socket } = begin({ ...WELCOME, state: { x: 0, y: 0 } });
   const told = [];
   for (const type of ["resumed", "state", "track"]) session.addEventListener(type, ({ detail }) => told.push([type, type === "state" ? detail : null]));
@@ -90,7 +90,7 @@ test("who comes back has the values of the welcome, and what is said again does 
   assert.deepEqual(told, [["resumed", null], ["state", { x: 6, y: 1 }], ["track", null], ["state", { x: 6, y: 1 }]]);
 });
 
-test("what waited goes without haste", async (t) => {
+test("waiting commands are sent at a limited rate", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
   const { session, socket } = begin();
   socket.end(1006);
@@ -112,7 +112,7 @@ test("what waited goes without haste", async (t) => {
   session.end("over");
 });
 
-test("what is not lost is not come back to", () => {
+test("a session that has ended is not resumed", () => {
   const outcome = (welcome, act, options) => {
     const { socket, told } = begin(welcome, options);
     act(socket);
@@ -129,7 +129,7 @@ test("what is not lost is not come back to", () => {
   assert.equal(outcome(WELCOME, (socket) => { socket.say("reactor.bye", { reason: "taken_over" }); socket.end(1001); }), "closed");
 });
 
-test("a try says how it went, and lets its socket go", async () => {
+test("a try reports its result and closes its socket", async () => {
   const { session, socket } = begin();
   socket.end(1006);
   const tried = async (act) => {
@@ -151,7 +151,7 @@ test("a try says how it went, and lets its socket go", async () => {
   await assert.rejects(waiting, { code: "closed" });
 });
 
-test("a command whose answer is forgotten says so", async () => {
+test("a command whose answer was discarded rejects with answer_lost", async () => {
   const { session, socket } = begin();
   const first = session.command("move");
   const second = session.command("move");
@@ -186,7 +186,7 @@ function tab(kept = new Map()) {
   return new SavedSession({ location: { pathname: "/", search: "?a=1" }, storage: () => storage });
 }
 
-test("a page that is loaded anew finds its session again", async () => {
+test("a reloaded page resumes its session", async () => {
   const memory = tab();
   assert.equal(memory.load(), null);
   const connection = () => new Connection("http://host/", { WebSocket: FakeSocket }, memory);
@@ -216,7 +216,7 @@ test("a page that is loaded anew finds its session again", async () => {
   assert.equal(memory.load(), null);
 });
 
-test("a browser that keeps nothing, or nonsense, begins anew", () => {
+test("without a valid saved session a new session begins", () => {
   const refusing = new SavedSession({ location: {}, storage: () => { throw new Error("not allowed"); } });
   assert.equal(refusing.load(), null);
   refusing.save({ welcome: WELCOME, newest: 1 });
@@ -227,7 +227,7 @@ test("a browser that keeps nothing, or nonsense, begins anew", () => {
 const REPLICA = "ws://replica:20001/ws";
 const ADMITTED = { url: REPLICA, ticket: "t", session_id: "s1", claim_within: 5 };
 
-/** A page at a gate, with the token that the gate wants, whose session began at a replica. */
+/** A page of a gate, with the gate's token, whose session began at a replica. */
 function atReplica() {
   const memory = tab();
   const options = { WebSocket: FakeSocket, token: "mine" };
@@ -242,7 +242,7 @@ function atReplica() {
   return { memory, connection, sessions, again: () => new Connection("http://gate/", options, memory) };
 }
 
-test("a session at a replica is come back to there, by its own token alone", async () => {
+test("a session at a replica is resumed there, with its own token alone", async () => {
   const { sessions: [session] } = atReplica();
   const first = FakeSocket.last;
   assert.equal(first.url, `${REPLICA}?video=jpeg&token=t`);
@@ -255,7 +255,7 @@ test("a session at a replica is come back to there, by its own token alone", asy
   FakeSocket.last.end(1001);
 });
 
-test("a page of a gate that is loaded anew finds its session at the replica", () => {
+test("a reloaded page of a gate resumes its session at the replica", () => {
   const { memory, again } = atReplica();
   assert.deepEqual(memory.load(), { resume: "r", after: 1, url: REPLICA });
   const names = [];
@@ -273,7 +273,7 @@ test("a page of a gate that is loaded anew finds its session at the replica", ()
   assert.equal(memory.load(), null);
 });
 
-test("where the replica has it no more the page begins anew at the gate, and nowhere else", () => {
+test("if the replica no longer has the session, a new one begins at the gate and nowhere else", () => {
   const gone = {
     refused: (socket) => socket.end(1006),
     fresh(socket) {
@@ -307,7 +307,7 @@ test("where the replica has it no more the page begins anew at the gate, and now
   }
 });
 
-test("a browser without a network does not wait until it notices", async () => {
+test("a browser that reports to be offline loses the link at once", async () => {
   const memory = tab();
   const connection = new Connection("http://host/", { WebSocket: FakeSocket }, memory);
   let session;

@@ -34,13 +34,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def troubles() -> list[str]:
-    """What the browser complained of on its console; a test that provokes it empties this."""
+    """The errors on the browser's console. A test that provokes errors empties this list."""
     return []
 
 
 @pytest.fixture
 def page(browser: Browser, troubles: list[str]) -> Iterator[Page]:
-    """A desktop page in a context of its own. A script error or a breach of the content policy fails the test."""
+    """A desktop page in a context of its own. A script error or a violation of the content policy fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
     context.add_init_script(READ_BACK)

@@ -1,4 +1,4 @@
-// Gamepad, looking around, latency, share link and recorder, as far as they need no document.
+// The parts of gamepad, looking around, latency, share link and recorder that need no document.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MovementSum } from "../../src/reactor_trio/page/coalesce.js";
@@ -12,7 +12,7 @@ const command = (name, properties = {}, required = []) => ({ name, description: 
 const number = { type: "number" };
 const boolean = { type: "boolean" };
 
-test("gamepad commands are told by their names and arguments", () => {
+test("gamepad commands are recognised by their names and arguments", () => {
   const { pad, actions } = readCommands([
     command("gamepad_a"),
     command("gamepad_left", { down: boolean }, ["down"]),
@@ -125,7 +125,7 @@ test("the time from a command to its picture, in its parts", () => {
   ]);
 });
 
-test("what is not known is no sample", () => {
+test("incomplete measurements are not samples", () => {
   const latency = new Latency();
   const drawn = (seq, id, timing, { arrives = true } = {}) => {
     if (arrives) latency.received({ seq }, 0);
@@ -147,7 +147,7 @@ test("what is not known is no sample", () => {
   assert.deepEqual([latency.snapshot().count, latency.snapshot().network.p50], [1, 0]);
 });
 
-test("figures are those of the last 120, and what is kept is bounded", () => {
+test("figures cover the last 120, and memory is bounded", () => {
   const latency = new Latency();
   for (let i = 0; i < 1000; i++) {
     latency.sent(i, 0);

@@ -1,4 +1,4 @@
-// What the page gives to the model, as far as it needs no document: capture times, rates, places, uploads.
+// The parts of inputs that need no document: capture times, rates, positions, uploads.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CaptureClock, CaptureLatency, FrameRateLimiter, crop, describeRefusal } from "../../src/reactor_trio/page/capture.js";
@@ -33,7 +33,7 @@ test("latency is from capturing to the first picture made with it", () => {
   assert.deepEqual(latency.snapshot(), { last: 50, p50: 45 });
 });
 
-test("a rate takes its share of what a camera gives", () => {
+test("the frame rate limiter selects pictures evenly", () => {
   const taken = (camera, rate) => {
     const wanted = new FrameRateLimiter(rate);
     return Array.from({ length: 120 }, (_, i) => wanted.wants((i * 1000) / camera)).filter(Boolean).length;
@@ -50,7 +50,7 @@ test("a picture is cut to the wanted shape around its middle", () => {
   assert.deepEqual(crop(640, 480, 640, 480), [0, 0, 640, 480]);
 });
 
-test("what goes wrong with a device is told in words", () => {
+test("errors of a device are explained", () => {
   const words = (name, context) => describeRefusal("camera", Object.assign(new Error("why"), { name }), context);
   assert.match(words("NoMediaDevices", { isSecureContext: false }), /https or of localhost/);
   assert.equal(words("NoMediaDevices", { isSecureContext: true }), "This browser gives pages no camera.");
@@ -58,7 +58,7 @@ test("what goes wrong with a device is told in words", () => {
   assert.equal(words("Error"), "The camera failed: why");
 });
 
-test("places are parts of the picture as it is drawn", () => {
+test("positions are relative to the picture as drawn", () => {
   const drawn = contentBox({ left: 10, top: 20, width: 400, height: 100 }, 200, 100);
   assert.deepEqual(drawn, { left: 110, top: 20, width: 200, height: 100 });
   assert.deepEqual(relativePosition(drawn, { clientX: 160, clientY: 70 }), { x: 0.25, y: 0.5, inside: true });
@@ -117,7 +117,7 @@ function upload(token = "t") {
   return { uploads, cancel, parts, file, answer, request: FakeRequest.last };
 }
 
-test("an upload tells how far it is, and what the server says of it", async () => {
+test("an upload reports its progress and the server's answer", async () => {
   const { parts, file, answer, request } = upload();
   assert.deepEqual(request.line, ["POST", "http://host/at/uploads?name=a%26b.png&mime_type=application%2Foctet-stream"]);
   assert.deepEqual([request.headers, request.body], [{ Authorization: "Bearer t" }, file]);
@@ -152,7 +152,7 @@ test("an upload ends with its button, and all with the session", async () => {
   await assert.rejects(other.uploads.send({ name: "x" }, () => {}, new AbortController().signal), { name: "AbortError" });
 });
 
-test("a page-wide drop has a place only if there is no choice", () => {
+test("a drop on the page needs exactly one drop target", () => {
   const uploads = new Uploads("u", "t");
   assert.deepEqual([uploads.needsOwnCard, uploads.onlyDropTarget], [true, null]);
   const take = () => {};

@@ -1,4 +1,4 @@
-// The page's parts that need no document: schema, pacing of what is sent, figures, reconnection, names of keys.
+// The page's parts that need no document: schema, coalescing of commands, statistics, reconnection, names of keys.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AccessToken } from "../../src/reactor_trio/page/access.js";
@@ -49,7 +49,7 @@ test("null is an addition to the type, however it is written", () => {
   assert.deepEqual(about({ type: "string" }, "nullable", "initial"), [false, undefined]);
 });
 
-test("a reference is followed, words beside it win", () => {
+test("a reference is followed, and keys next to it override its target", () => {
   const root = { $defs: { Mode: { enum: ["a", "b"], title: "Mode", description: "how" } } };
   const field = read({ $ref: "#/$defs/Mode", default: "b", description: "which" }, { root });
   assert.deepEqual([field.kind, field.title, field.description, field.initial], ["select", "Mode", "which", "b"]);
@@ -95,7 +95,7 @@ test("a field keeps the keys that it needs", () => {
   assert.ok(taken("INPUT", " ", "file") && !taken("INPUT", "w", "file"));
 });
 
-test("one value under way, then the newest", async () => {
+test("one value in flight, then the newest", async () => {
   const sent = [];
   let answer;
   const sender = new Coalescer((value) => new Promise((resolve) => { sent.push(value); answer = resolve; }));
@@ -179,12 +179,12 @@ test("drops are counted by track and by place", () => {
   assert.deepEqual([statistics.snapshot(0).gaps, statistics.snapshot(0).skipped], [3, 1]);
 });
 
-test("waits double from half a second to eight, give or take a quarter", () => {
+test("waits double from half a second to eight, a quarter more or less", () => {
   assert.deepEqual([0, 1, 2, 3, 4, 9].map((attempt) => backoff(attempt, () => 0.5)), [500, 1000, 2000, 4000, 8000, 8000]);
   assert.deepEqual([backoff(0, () => 0), backoff(9, () => 1)], [375, 10_000]);
 });
 
-test("an end is told in words", () => {
+test("an end is explained", () => {
   const end = (reason, message = "", welcomed = true) => describeEnd({ reason, message, welcomed });
   assert.equal(end("too_slow"), "The connection was too slow for the pictures.");
   assert.equal(end("model_error", "ValueError: x"), "The model failed. ValueError: x");
@@ -192,7 +192,7 @@ test("an end is told in words", () => {
   assert.equal(end(null), "The connection was lost.");
 });
 
-test("why a WebSocket was refused is asked of /health", async () => {
+test("the page asks /health why a WebSocket was refused", async () => {
   const asked = [];
   const ask = (status, body, model, role) => diagnose("http://host/at/?x", { model, role }, async (url) => {
     asked.push(url.href);
@@ -211,7 +211,7 @@ test("why a WebSocket was refused is asked of /health", async () => {
   assert.deepEqual(gone, { final: false, text: "The server cannot be reached." });
 });
 
-test("who may not come in is told why, and that a token is wanted", async () => {
+test("without a valid token the page learns why, and that a token is needed", async () => {
   const sent = [];
   const ask = (health, [status, line], wishes) => diagnose("http://host/at/", wishes, async (url, { headers }) => {
     sent.push([url.pathname, headers]);
@@ -251,7 +251,7 @@ test("a token is taken out of the address and kept for the tab", () => {
   assert.equal(bare.token, "t");
 });
 
-test("a session without a picture says what it may wait for", () => {
+test("a session without a picture shows what it may wait for", () => {
   assert.equal(describeWait(0), "The model is warming up.");
   assert.equal(describeWait(9, { commands: true }), "The model is warming up.");
   assert.equal(describeWait(10, { commands: true }), "The model is still warming up, or waits for a command.");
@@ -260,7 +260,7 @@ test("a session without a picture says what it may wait for", () => {
   assert.equal(describeWait(99, { viewing: true, unstarted: ["camera"] }), "The session that you watch has shown no picture yet.");
 });
 
-test("an argument that is needed has the value that its slider shows: the middle", () => {
+test("a required argument has the value that its slider shows: the middle", () => {
   const place = { type: "number", minimum: 0, maximum: 1 };
   const properties = { x: place, steps: { type: "integer", minimum: 1, maximum: 4 }, at: { ...place, default: 0.2 }, wide: place, free: { type: "number" } };
   const { actions: [{ fields }] } = readCommands([{ name: "drop", schema: { properties, required: ["x", "steps", "at", "free"] } }]);

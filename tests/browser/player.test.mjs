@@ -1,4 +1,4 @@
-// The player's pure parts: the lead with recorded jitter, freezes, and which codec comes after which.
+// The player's pure parts: the playout delay with recorded jitter, freezes, and the fallback between codecs.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DecoderFallback, decodableAudio, decodableVideo, parseCodecs } from "../../src/reactor_trio/page/codecs.js";
@@ -7,7 +7,7 @@ import { PlayoutDelay } from "../../src/reactor_trio/page/playout-delay.js";
 
 const near = (value, expected, by) => assert.ok(Math.abs(value - expected) <= by, `${value} is not ${expected} ± ${by}`);
 
-/** Pictures at 30 a second from `pts` on, each on its way for one of `delays` in turn; when each is drawn, and the lead then. */
+/** Plays 30 pictures a second from `pts` on, with the network `delays` in turn; returns when each is drawn, and the delay then. */
 function play(delay, delays, count, pts = 0) {
   const drawn = [];
   for (let i = 0; i < count; i++) {
@@ -28,13 +28,13 @@ const spread = (drawn) => {
 const CABLE = [12.1, 12.4, 12.2, 12.1, 12.6, 12.3, 12.2, 12.9, 12.1, 12.3];
 const WIRELESS = [14, 16, 13, 31, 22, 15, 14, 19, 38, 24, 17, 13, 15, 27, 20, 14, 16, 33, 18, 15];
 
-test("where pictures come evenly they do not wait", () => {
+test("pictures that arrive evenly do not wait", () => {
   const drawn = play(new PlayoutDelay(), CABLE, 300);
   assert.ok(drawn.every(({ lead }) => lead <= 1));
   assert.ok(drawn.every(({ at, ready }) => at - ready <= 1));
 });
 
-test("where they come unevenly the lead makes most of them even", () => {
+test("the playout delay makes most uneven pictures even", () => {
   const delay = new PlayoutDelay();
   play(delay, WIRELESS, 300);
   const drawn = play(delay, WIRELESS, 100, 10_000);
@@ -46,7 +46,7 @@ test("where they come unevenly the lead makes most of them even", () => {
   assert.ok(spread(play(new PlayoutDelay(), [0], 5)) < 0.01 && spread(drawn) < 12);
 });
 
-test("the lead grows at once and shrinks slowly", () => {
+test("the playout delay grows at once and shrinks slowly", () => {
   const delay = new PlayoutDelay();
   play(delay, [10], 60);
   assert.equal(delay.current, 0);
@@ -58,7 +58,7 @@ test("the lead grows at once and shrinks slowly", () => {
   assert.equal(delay.current, 0);
 });
 
-test("the lead is 60 ms at most, and no picture waits longer", () => {
+test("the playout delay is 60 ms at most, and no picture waits longer", () => {
   const delay = new PlayoutDelay();
   for (const { at, ready } of play(delay, [10, 200, 80, 10], 300)) assert.ok(at - ready <= 60.01);
   assert.equal(delay.current, 60);
@@ -74,7 +74,7 @@ test("the offset follows a connection that became slower or faster", () => {
   near(delay.due(10_000) - delay.current, 10_010, 0.01);
 });
 
-test("another schedule is another beginning", () => {
+test("presentation times with a new origin restart the delay", () => {
   const delay = new PlayoutDelay();
   play(delay, WIRELESS, 100);
   delay.add(10_000, 4000); // the presentation times leapt
@@ -99,13 +99,13 @@ test("a freeze is three times the average and 150 ms more than it", () => {
   assert.equal(draw([...slow, { at: 1800 + 600, seq: 10, pts: 2000 }]).count, 1);
 });
 
-test("a pause of the model is no freeze, but frames left out are", () => {
+test("a pause of the model is not a freeze, but dropped frames are", () => {
   assert.deepEqual(draw([...regular(31), { at: 4200, seq: 31 }]), { count: 0, frozen: 0 });
   assert.deepEqual(draw([...regular(31), { at: 4200, seq: 99 }]), { count: 1, frozen: 3000 });
-  // It paused for 1 s, and what came then was 500 ms late.
+  // A pause of 1 s, after which the next picture was 500 ms late.
   const both = draw([...regular(31), { at: 1200 + 1540, seq: 31, pts: 1200 + 1040 }]);
   assert.deepEqual(both, { count: 1, frozen: 540 });
-  // The average is of the time between pictures, without the model's pauses.
+  // The average is over the times between pictures, without the model's pauses.
   assert.equal(draw([...regular(31), { at: 9000, seq: 31 }, { at: 9300, seq: 32, pts: 9040 }]).count, 1);
 });
 
@@ -115,7 +115,7 @@ test("a first gap has nothing to be compared with", () => {
 
 const only = (...known) => ({ isConfigSupported: async ({ codec }) => ({ supported: known.includes(codec) }) });
 
-test("what is asked for is what can be decoded, best first", async () => {
+test("the page requests the codecs that it can decode, best first", async () => {
   assert.deepEqual(await decodableVideo({}), ["jpeg"]);
   assert.deepEqual(await decodableVideo({ VideoDecoder: only("av01.0.04M.08", "vp8") }), ["vp8", "av1", "jpeg"]);
   assert.deepEqual(await decodableVideo({ VideoDecoder: { isConfigSupported: async () => { throw new TypeError(); } } }), ["jpeg"]);
@@ -125,7 +125,7 @@ test("what is asked for is what can be decoded, best first", async () => {
   assert.deepEqual(parseCodecs(null), []);
 });
 
-test("steps go down by software, VP8 and JPEG", () => {
+test("the fallback goes to software, VP8 and JPEG", () => {
   const fallback = new DecoderFallback(["h264", "vp8", "vp9", "jpeg"]);
   assert.deepEqual(fallback.next("h264", false), { software: true });
   assert.deepEqual(fallback.next("h264", true), { video: ["vp8", "jpeg"] });
@@ -135,7 +135,7 @@ test("steps go down by software, VP8 and JPEG", () => {
   assert.equal(fallback.count, 3);
 });
 
-test("steps leave out what the browser never had", () => {
+test("the fallback leaves out codecs that the browser does not have", () => {
   assert.deepEqual(new DecoderFallback(["jpeg"]).next("h264", false), { video: ["jpeg"] });
   const fallback = new DecoderFallback(["vp9", "jpeg"]);
   assert.deepEqual(fallback.next("vp9", false), { software: true });

@@ -1,4 +1,4 @@
-// The wire protocol module under Node, with a socket that the test plays by hand.
+// The wire protocol module under Node, with a socket that the test controls.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect, decodeMessagePack, decodePacket, encodeMessagePack, encodePacket, pageOf } from "../../src/reactor_trio/page/protocol.js";
@@ -37,14 +37,14 @@ for (const value of [0, 127, 128, 255, 256, 65535, 65536, 2 ** 32 - 1, 2 ** 32, 
   });
 }
 
-test("what the encoder does not write is an error, not a wrong byte", () => {
+test("an unsupported value is an error, not a wrong byte", () => {
   for (const value of [Array(16).fill(0), Object.fromEntries(Array.from({ length: 16 }, (_, i) => [i, i]))]) {
     assert.throws(() => encodeMessagePack(value), RangeError);
   }
   for (const value of [1n, Symbol("x"), () => 0]) assert.throws(() => encodeMessagePack(value), TypeError);
 });
 
-test("a packet is pushed as it is decoded, while the connection is open", () => {
+test("a pushed packet decodes to the same values, while the connection is open", () => {
   const { session, socket } = begin();
   const sent = [];
   socket.send = (data) => sent.push(data);
@@ -65,7 +65,7 @@ test("a map key is data, whatever it is called", () => {
   assert.equal(Object.getPrototypeOf(map), Object.prototype);
 });
 
-test("what is no MessagePack, or no UTF-8, is an error", () => {
+test("invalid MessagePack or UTF-8 is an error", () => {
   assert.throws(() => decodeMessagePack(bytes("c1")), TypeError);
   assert.throws(() => decodeMessagePack(bytes("a1 ff")), TypeError);
   assert.throws(() => decodeMessagePack(bytes("")), RangeError);
@@ -80,7 +80,7 @@ test("a packet's payload is a view of the message", () => {
   assert.deepEqual([...payload], [1, 2, 3]);
 });
 
-test("what is no packet is an error", () => {
+test("an invalid packet is an error", () => {
   for (const hex of ["01", "90", "98 00 00 00 00 c0 00 80 a1 61", "98 a1 61 00 00 00 c0 00 80 c4 00"]) {
     assert.throws(() => decodePacket(bytes(hex)), TypeError);
   }
@@ -114,7 +114,7 @@ function begin(options = {}) {
   return { session, socket: FakeSocket.last, told };
 }
 
-test("the values of settings are those told, and those set since", async () => {
+test("the values of settings are those received, and those set since", async () => {
   const { session, socket } = begin();
   const told = [];
   session.addEventListener("state", ({ detail }) => told.push(detail));
@@ -142,7 +142,7 @@ test("the values of settings are those told, and those set since", async () => {
   assert.equal(session.state.x, 4);
 });
 
-test("the address says what is asked for, and nothing else", () => {
+test("the address has the given options and nothing else", () => {
   assert.equal(begin().socket.url, "ws://host/ws?video=jpeg&follow=1");
   assert.equal(
     begin({ video: ["raw", "jpeg"], role: "viewer", model: "a b", token: "t&u" }).socket.url,
@@ -152,7 +152,7 @@ test("the address says what is asked for, and nothing else", () => {
   assert.equal(FakeSocket.last.binaryType, "arraybuffer");
 });
 
-test("everything the server says is told in order", () => {
+test("each message of the server becomes an event, in order", () => {
   const { session, socket, told } = begin();
   socket.dispatchEvent(new Event("open"));
   const track = { index: 0, name: "main_video" };
@@ -192,7 +192,7 @@ test("a command is answered once, by ack or by error", async () => {
   await assert.rejects(first, { name: "CommandError", code: "invalid_command", message: "at $.x", id: 1 });
 });
 
-test("what is unanswered at the end, or sent after it, is refused as closed", async () => {
+test("commands without an answer at the end, or given after it, reject as closed", async () => {
   const { session, socket, told } = begin();
   const waiting = session.command("reset");
   socket.end(1006);
@@ -215,7 +215,7 @@ test("feedback and keyframe are the runtime's own messages, without an id", () =
   assert.equal(socket.closed, 1000);
 });
 
-test("what is no message or packet is an error event, and the next one is heard", async () => {
+test("an invalid message or packet is an error event, and the session goes on", async () => {
   const { socket, told } = begin();
   for (const data of ["{", "null", "[]", '{"type": 1}']) socket.receive(data);
   socket.receive(bytes("c1").buffer);
@@ -227,7 +227,7 @@ test("what is no message or packet is an error event, and the next one is heard"
 
 const ADMITTED = { url: "wss://edge/r/10.0.0.7/20003/ws", ticket: "t1", session_id: "s", claim_within: 5 };
 
-test("a gate sends the session to a replica, which is shown its ticket and nothing of the gate's", () => {
+test("a gate assigns a replica, which gets the ticket and no credential of the gate", () => {
   const { session, socket: gate, told } = begin({ url: "wss://gate/ws", video: ["raw"], token: "mine", resume: "r", after: 3, model: "m" });
   assert.equal(gate.url, "wss://gate/ws?video=raw&model=m&token=mine&resume=r&after=3&follow=1");
   assert.equal(session.url, "wss://gate/ws");
@@ -250,7 +250,7 @@ test("a gate sends the session to a replica, which is shown its ticket and nothi
   assert.equal(told.at(-1)[1].message, "");
 });
 
-test("a replica that lets nobody in ends the session in words", () => {
+test("a replica that refuses the client ends the session with an explanation", () => {
   const { socket: gate, told } = begin();
   gate.dispatchEvent(new Event("open"));
   gate.say("reactor.admitted", ADMITTED);
@@ -259,7 +259,7 @@ test("a replica that lets nobody in ends the session in words", () => {
   assert.deepEqual(told.at(-1)[1], { code: 1006, reason: null, message, opened: true, welcomed: false });
 });
 
-test("a server is sent on once, by a gate, to an address", () => {
+test("a client follows one assignment, by a gate, to a valid address", () => {
   const refused = (act, options) => {
     const { socket, told } = begin(options);
     act(socket);

@@ -1,4 +1,4 @@
-// Sound between arrival and loudspeaker, sample by sample: the playout and the clock made of its reports.
+// The audio jitter buffer, sample by sample, and the audio clock made from its reports.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AudioClock } from "../../src/reactor_trio/page/audio-clock.js";
@@ -10,13 +10,13 @@ const QUANTUM = 128;
 const BLOCK = 0.02;
 const near = (value, expected, by) => assert.ok(Math.abs(value - expected) <= by, `${value} is not ${expected} ± ${by}`);
 
-/** A playout and the real time around it: the output asks every 128 samples, blocks arrive when the test says. */
+/** A jitter buffer in simulated time: the output requests 128 samples at a time, blocks arrive when the test says. */
 class Run {
   constructor({ rate = RATE, trackRate = RATE, wave = () => 0.5, drift = 0 } = {}) {
     Object.assign(this, { rate, trackRate, wave, drift, time: 0, buffer: new AudioJitterBuffer(rate), heard: [], arrivals: [] });
   }
 
-  /** Blocks from `first` on, one each BLOCK by the server's clock, each on its way for `delay(i)` seconds. */
+  /** Sends blocks from `first` on, one each BLOCK by the server's clock, each with a network delay of `delay(i)` seconds. */
   blocks(first, count, delay = () => 0) {
     for (let i = first; i < first + count; i++) this.arrivals.push({ at: i * BLOCK / (1 + this.drift) + delay(i), pts: i * BLOCK });
     return this;
@@ -39,7 +39,7 @@ class Run {
     return this;
   }
 
-  /** What was heard from `from` to `to`, seconds of the output's time. */
+  /** The samples played between `from` and `to`, seconds of the output's time. */
   slice(from, to) {
     return this.heard.slice(Math.round(from * this.rate), Math.round(to * this.rate));
   }
@@ -61,7 +61,7 @@ test("each block waits for the target, then sound is gapless and exact", () => {
   run.slice(1.4, 1.5).forEach((sample, i) => near(sample, sine(50)(1.4 - shift + i / RATE), 0.005));
 });
 
-test("another rate of the track is resampled at its true pitch", () => {
+test("another sample rate of the track is resampled at its true pitch", () => {
   const run = new Run({ rate: 48_000, trackRate: 16_000, wave: sine(440) }).blocks(0, 100).until(1.5);
   const heard = run.slice(0.4, 1.4);
   const crossings = heard.filter((sample, i) => i > 0 && heard[i - 1] < 0 && sample >= 0).length;
@@ -69,21 +69,21 @@ test("another rate of the track is resampled at its true pitch", () => {
   near(Math.max(...heard), 0.5, 0.01);
 });
 
-test("a late block is an underrun: the delay grows once, and blocks as late as that are in time then", () => {
+test("a late block is an underrun: the delay grows once, and blocks with the same lateness are then in time", () => {
   const late = (i) => (i === 100 || i === 150 ? TARGET + 0.03 : 0);
   const run = new Run().blocks(0, 250, late).until(5);
   assert.equal(run.buffer.state.underruns, 1);
   near(run.buffer.state.target, TARGET + 0.03 + 0.02, 0.004);
 });
 
-test("what comes wildly late does not make the delay grow without bound", () => {
+test("very late blocks do not make the delay grow without bound", () => {
   const run = new Run().blocks(0, 400, (i) => (i >= 100 && i < 150 ? 3 - i * BLOCK : 0)).until(8);
   assert.ok(run.buffer.state.target <= 0.2);
   assert.ok(run.slack < 0.3, `${run.slack}`);
   assert.ok(run.slice(4, 7.9).every((sample) => sample > 0.4), "it plays on without holes");
 });
 
-test("a way that is slower for good is followed, however much slower", () => {
+test("the buffer follows a connection that stays slower, however much slower", () => {
   const run = new Run().blocks(0, 400, (i) => (i >= 100 ? 0.5 : 0)).until(7);
   assert.ok(run.slice(4, 7).every((sample) => sample > 0.4));
   near(run.slack, 0.5 + run.buffer.state.target, 0.05);
@@ -107,21 +107,21 @@ for (const drift of [-0.001, 0.001]) {
   });
 }
 
-test("where the model made no sound it is silent, and the line goes on: no underrun", () => {
+test("a gap in the model's sound is silence, not an underrun", () => {
   const run = new Run().blocks(0, 50).blocks(75, 50).until(2.4);
   assert.deepEqual([run.buffer.state.underruns, run.buffer.state.seeks], [0, 1]);
   assert.ok(run.slice(1 + TARGET + 0.02, 1.5 + TARGET - 0.001).every((sample) => Math.abs(sample) < 0.001));
   assert.ok(run.slice(1.5 + TARGET + 0.02, 2.4).every((sample) => sample > 0.49));
 });
 
-test("nothing clicks: neither the ends of a silence nor a step of the playhead", () => {
+test("neither the ends of a silence nor a jump of the playhead clicks", () => {
   const run = new Run().blocks(0, 50).blocks(75, 100, (i) => (i === 120 ? 0.1 : 0)).until(3.4);
   assert.equal(run.buffer.state.underruns, 1);
   const steps = run.heard.slice(1).map((sample, i) => Math.abs(sample - run.heard[i]));
   assert.ok(steps.every((step) => step < 0.02));
 });
 
-test("after a long silence it starts anew", () => {
+test("after a long silence the buffer restarts", () => {
   const run = new Run().blocks(0, 50).blocks(300, 50).until(6.9);
   assert.equal(run.buffer.state.seeks, 2);
   near(run.slack, TARGET, 0.003);
@@ -136,7 +136,7 @@ test("two tracks are heard together, each at its own rate", () => {
   near(output[Math.round((TARGET + 0.05) * RATE)], 0.75, 1e-6);
 });
 
-test("memory is bounded by what is to be heard", () => {
+test("memory is bounded by the sound that waits", () => {
   const run = new Run().blocks(0, 100_000);
   run.arrivals.length = 20_000;
   const before = process.memoryUsage().arrayBuffers;
@@ -147,7 +147,7 @@ test("memory is bounded by what is to be heard", () => {
 
 const report = (time, position, more = {}) => ({ time, position, speed: 1, end: position + 1, ...more });
 
-test("what is heard follows from the report that was true when it was played", () => {
+test("the audio clock uses the report that was valid when the sound was played", () => {
   const clock = new AudioClock();
   assert.equal(clock.positionAt(1), null);
   clock.addReport({ time: 0, position: null, speed: 1, end: -Infinity });

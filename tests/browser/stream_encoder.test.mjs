@@ -1,4 +1,4 @@
-/** The page's encoder for input tracks under Node, with a VideoEncoder that the test plays. */
+// The page's encoder for input tracks under Node, with a fake VideoEncoder.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StreamEncoder, chooseEncoder, configOf } from "../../src/reactor_trio/page/stream-encoder.js";
@@ -52,7 +52,7 @@ function open() {
   return { stream, told, encoder: Encoder.made.at(-1), failures: () => failed };
 }
 
-test("the first codec that the server takes and the browser encodes", async () => {
+test("the page uses the first codec that the server accepts and the browser encodes", async () => {
   const chosen = async (codecs, width = 640, height = 480) => (await chooseEncoder(codecs, width, height, 30, Encoder))?.codec;
   assert.equal(await chosen(["h264", "vp8", "jpeg"]), "h264");
   assert.equal(await chosen(["vp8", "h264"]), "vp8");
@@ -64,7 +64,7 @@ test("the first codec that the server takes and the browser encodes", async () =
   assert.deepEqual([config.codec, config.avc.format, config.latencyMode], ["avc1.42E033", "annexb", "realtime"]);
 });
 
-test("what comes out has its number, time, colours and kind, and what was left out is not waited for", () => {
+test("packets have number, time, colours and kind, and dropped pictures are not waited for", () => {
   const { stream, told, encoder } = open();
   stream.encode("a", 4, 10, true, Frame);
   stream.encode("b", 5, 10, false, Frame); // the same time: times grow all the same
@@ -81,7 +81,7 @@ test("what comes out has its number, time, colours and kind, and what was left o
   ]);
 });
 
-test("an encoder that stops, breaks or throws has failed, once", () => {
+test("an encoder that stalls, fails or throws reports one failure", () => {
   for (const fail of [
     ({ stream }) => { for (const at of [1, 2, 3]) stream.encode("a", at, at, false, Frame); stream.busy(0); stream.busy(2001); },
     ({ encoder }) => encoder.error(new Error("gone")),

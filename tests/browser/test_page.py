@@ -1,4 +1,4 @@
-"""The viewer page against a server that the test plays: what it shows, what it sends, how it takes being refused."""
+"""The viewer page against a fake server: what the page shows and sends, and how it handles refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pixel(page: Page, track: str = "main_video") -> list[int]:
 
 
 def stop_clock(page: Page) -> None:
-    """From here on time passes on the page by `run_for` only."""
+    """From now on only `run_for` advances the time of the page."""
     page.clock.pause_at(page.evaluate("Date.now()") + 1000)
 
 
@@ -51,7 +51,7 @@ def wait_for_colour(page: Page, colour: tuple[int, int, int], track: str = "main
     )
 
 
-# What it asks for
+# What the page requests
 
 
 # What Debian's Chromium can do in a secure context, best first.
@@ -59,22 +59,22 @@ VIDEO, AUDIO = "video=h264%2Cvp8%2Cvp9%2Cav1%2Cjpeg", "audio=opus%2Cpcm_s16le"
 ASKED = f"{VIDEO}&{AUDIO}"
 
 
-def test_it_asks_for_what_it_can_decode_and_the_subprotocol(server: FakeServer, page: Page) -> None:
+def test_the_page_requests_the_codecs_that_it_decodes_and_the_subprotocol(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     assert peer.path == f"/ws?{ASKED}&feedback=1&follow=1"
     assert peer.subprotocol == "reactor.v1"
 
 
-def test_its_own_query_is_passed_on(server: FakeServer, page: Page) -> None:
+def test_the_pages_query_is_passed_on(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server, "?video=hevc,raw,jpeg&role=viewer&model=fake&token=a%26b")
     assert peer.path == f"/ws?video=raw%2Cjpeg&{AUDIO}&role=viewer&model=fake&token=a%26b&feedback=1&follow=1"
 
 
-def test_it_can_do_without_sound(server: FakeServer, page: Page) -> None:
+def test_the_page_can_request_no_sound(server: FakeServer, page: Page) -> None:
     assert open_page(page, server, "?audio=none").path == f"/ws?{VIDEO}&audio=none&feedback=1&follow=1"
 
 
-def test_it_works_behind_a_path_prefix(server: FakeServer, page: Page) -> None:
+def test_the_page_works_behind_a_path_prefix(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server, "prefix/")
     assert peer.path == f"/prefix/ws?{ASKED}&feedback=1&follow=1"
     peer.welcome()
@@ -124,7 +124,7 @@ def test_every_video_track_has_its_canvas_and_sound_its_button(server: FakeServe
     assert widths[0] > 3 * widths[1]
 
 
-def test_a_frame_that_cannot_be_decoded_is_said_once_and_the_next_is_shown(server: FakeServer, page: Page) -> None:
+def test_an_undecodable_frame_is_reported_once_and_the_next_is_shown(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server, "?video=raw")
     peer.welcome(tracks=[video(codec="raw", width=5, height=3)])
     peer.frame(0, picture(1, 2, 3, 4, 3), raw=True)
@@ -136,7 +136,7 @@ def test_a_frame_that_cannot_be_decoded_is_said_once_and_the_next_is_shown(serve
     expect(page.locator("#log-list li")).to_contain_text("main_video, frame 0: 36 bytes are not an RGB picture of 5×3")
 
 
-# Holds back the decoding of a JPEG, and the turn to draw a raw frame, until `gate.open()`.
+# Delays the decoding of a JPEG, and the animation frame of a raw frame, until `gate.open()`.
 GATE = """
     const decode = window.createImageBitmap.bind(window);
     const turn = window.requestAnimationFrame.bind(window);
@@ -158,11 +158,11 @@ def test_while_one_frame_is_drawn_only_the_newest_waits(server: FakeServer, page
     expect(page.locator("#log-count")).to_have_text("1")
     page.evaluate("window.gate.open()")
     wait_for_colour(page, (250, 0, 0))
-    # 0 was under way and 4 the newest: 1 and 3 were skipped here, 2 was lost on the way.
+    # 0 was in the decoder and 4 the newest: the page skipped 1 and 3; 2 was lost on the way.
     expect(page.locator("#figure-skipped")).to_have_text("2")
     expect(page.locator("#figure-gaps")).to_have_text("1")
     expect(page.locator("#figure-drops")).to_have_text("3")
-    # What a message says is true of all before: 1 and 3 were dealt with before 0 was.
+    # Feedback is cumulative: 1 and 3 were skipped before 0 was decoded.
     said = [peer.feedback.get(timeout=120)["data"] for _ in range(2)]
     assert [(data["track"], data["seq"]) for data in said] == [(0, 3), (0, 4)]
     assert all(data["held_us"] > 0 for data in said)
@@ -255,7 +255,7 @@ def test_each_kind_of_property_gets_its_control(server: FakeServer, page: Page) 
         ({"type": "boolean"}, lambda c: c.locator("input").check(), True),
     ],
 )
-def test_a_nullable_property_can_be_given_and_taken_back(server: FakeServer, page: Page, inner, give, value) -> None:
+def test_a_nullable_property_can_be_set_and_cleared(server: FakeServer, page: Page, inner, give, value) -> None:
     peer = open_page(page, server)
     peer.welcome(command("set_it", it={"anyOf": [inner, {"type": "null"}], "default": None}))
     none = control(page, "set_it").get_by_role("button", name="It: none")
@@ -269,7 +269,7 @@ def test_a_nullable_property_can_be_given_and_taken_back(server: FakeServer, pag
     assert peer.next()["data"] == {"it": None}
 
 
-def test_one_value_is_under_way_and_the_newest_follows(server: FakeServer, page: Page) -> None:
+def test_one_value_is_in_flight_and_the_newest_follows(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome(BRIGHTNESS)
     slider = page.get_by_label("Brightness", exact=True)
@@ -287,7 +287,7 @@ def test_one_value_is_under_way_and_the_newest_follows(server: FakeServer, page:
     assert peer.next()["data"] == {"brightness": 0.7}
 
 
-def test_a_refusal_is_shown_and_the_control_goes_back(server: FakeServer, page: Page) -> None:
+def test_a_refusal_is_shown_and_the_control_returns_to_the_models_value(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome(BRIGHTNESS)
     slider = page.get_by_label("Brightness", exact=True)
@@ -306,7 +306,7 @@ def test_a_refusal_is_shown_and_the_control_goes_back(server: FakeServer, page: 
     assert peer.next()["data"] == {"brightness": 0.6}
 
 
-def test_what_is_no_value_is_not_sent(server: FakeServer, page: Page) -> None:
+def test_an_invalid_value_is_not_sent(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome(command("set_points", points={"type": "array", "default": []}), BRIGHTNESS)
     area = control(page, "set_points").locator("textarea")
@@ -403,7 +403,7 @@ def test_keys_press_their_commands_but_not_while_typing(server: FakeServer, page
     assert peer.next()["type"] == "key_s"
 
 
-def test_a_held_key_repeats_no_faster_than_it_is_answered(server: FakeServer, page: Page) -> None:
+def test_a_held_key_repeats_no_faster_than_the_model_answers(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome(command("key_w"), command("key_x"))
     state(page, "live")
@@ -420,7 +420,7 @@ def test_a_held_key_repeats_no_faster_than_it_is_answered(server: FakeServer, pa
     assert peer.silent()
 
 
-def test_a_key_with_down_is_told_when_it_is_let_go(server: FakeServer, page: Page) -> None:
+def test_a_key_with_down_sends_its_release(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome(command("key_w", "Walk", required=("down",), down={"type": "boolean"}), BRIGHTNESS)
     state(page, "live")
@@ -449,7 +449,7 @@ def test_a_key_with_down_is_told_when_it_is_let_go(server: FakeServer, page: Pag
     assert peer.silent()
 
 
-def test_taps_all_arrive_and_in_order_however_slowly_they_are_answered(server: FakeServer, page: Page) -> None:
+def test_all_taps_arrive_in_order_even_if_answers_are_slow(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome(
         command("key_w"), command("key_d", required=("down",), down={"type": "boolean"}), command("go"),
@@ -474,7 +474,7 @@ def test_taps_all_arrive_and_in_order_however_slowly_they_are_answered(server: F
     assert peer.silent()
 
 
-def test_a_finger_that_slides_to_the_next_key_lets_go_of_the_first(server: FakeServer, page: Page) -> None:
+def test_a_finger_that_slides_to_the_next_key_releases_the_first(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     down = {"type": "boolean"}
     peer.welcome(*(command(f"key_{name}", required=("down",), down=down) for name in "wasd"))
@@ -521,7 +521,7 @@ def test_a_slider_keeps_the_arrow_keys(server: FakeServer, page: Page) -> None:
     assert peer.silent()
 
 
-def test_the_picture_has_the_keyboard_again_once_a_control_was_used(server: FakeServer, page: Page) -> None:
+def test_the_picture_gets_the_keyboard_back_after_the_use_of_a_control(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome(
         *(command(f"key_{name}") for name in ("w", "left", "space", "enter")), command("go"), BRIGHTNESS,
@@ -574,7 +574,7 @@ def test_the_picture_has_the_keyboard_again_once_a_control_was_used(server: Fake
     page.keyboard.press("Enter")
     sent("jump", height=3)
     plays("w", "w")
-    # Who goes from control to control by keyboard stays there, and a field that was left for another one does not come back.
+    # A user who moves between controls by keyboard keeps the focus there; a field that was left does not get it back.
     page.get_by_label("Brightness", exact=True).focus()
     for brightness in (0.01, 0.02):
         page.keyboard.press("ArrowRight")
@@ -598,7 +598,7 @@ def test_without_keys_a_field_keeps_the_keyboard(server: FakeServer, page: Page)
     expect(name).to_be_focused()
 
 
-def test_keys_are_the_browsers_again_when_the_session_is_over(server: FakeServer, page: Page) -> None:
+def test_keys_belong_to_the_browser_again_after_the_session(server: FakeServer, page: Page) -> None:
     press = """() => {
         const event = new KeyboardEvent("keydown", { key: "w", code: "KeyW", cancelable: true, bubbles: true });
         return !document.body.dispatchEvent(event);
@@ -662,7 +662,7 @@ def test_the_log_keeps_the_last_hundred(server: FakeServer, page: Page) -> None:
     expect(lines.first).to_contain_text('progress {"i":102}')
 
 
-# Being refused, waiting, ending
+# Refusals, waiting and ends
 
 
 def test_the_queue_position_is_shown(server: FakeServer, page: Page) -> None:
@@ -687,7 +687,7 @@ def test_the_queue_position_is_shown(server: FakeServer, page: Page) -> None:
     expect(page.locator("#overlay")).to_be_hidden()
 
 
-def test_until_the_first_picture_the_page_says_what_it_waits_for(server: FakeServer, page: Page) -> None:
+def test_until_the_first_picture_the_page_shows_what_it_waits_for(server: FakeServer, page: Page) -> None:
     page.add_init_script(NO_WORKER)
     page.clock.install()
     peer = open_page(page, server)
@@ -727,7 +727,7 @@ def test_a_picture_of_any_track_ends_the_wait_for_the_first_one(server: FakeServ
     assert page.locator("#figure-fps").text_content() in ("–", "0.0")  # the figures are of the first track
 
 
-def test_where_no_picture_is_asked_for_none_is_awaited(server: FakeServer, page: Page) -> None:
+def test_a_page_that_requests_no_video_does_not_wait_for_a_picture(server: FakeServer, page: Page) -> None:
     open_page(page, server, "?video=none").welcome()
     state(page, "live")
     expect(page.locator("#status")).to_have_text("live")
@@ -743,7 +743,7 @@ def test_where_no_picture_is_asked_for_none_is_awaited(server: FakeServer, page:
         ("idle", "The session ended because nothing was done for a while."),
     ],
 )
-def test_an_end_that_was_meant_is_final(server: FakeServer, page: Page, reason: str, words: str) -> None:
+def test_an_intended_end_is_final(server: FakeServer, page: Page, reason: str, words: str) -> None:
     page.clock.install()
     peer = open_page(page, server)
     peer.welcome(BRIGHTNESS)
@@ -761,7 +761,7 @@ def test_an_end_that_was_meant_is_final(server: FakeServer, page: Page, reason: 
     state(page, "live")
 
 
-def test_an_end_in_sight_is_counted_down_and_may_be_taken_back(server: FakeServer, page: Page) -> None:
+def test_an_announced_end_is_counted_down_and_may_be_taken_back(server: FakeServer, page: Page) -> None:
     page.clock.install()
     peer = open_page(page, server)
     peer.welcome(BRIGHTNESS)
@@ -783,7 +783,7 @@ def test_an_end_in_sight_is_counted_down_and_may_be_taken_back(server: FakeServe
     expect(banner).to_be_hidden()
 
 
-def test_it_comes_back_by_itself_at_growing_intervals_and_counts_them_down(server: FakeServer, page: Page) -> None:
+def test_the_page_reconnects_at_growing_intervals_and_counts_them_down(server: FakeServer, page: Page) -> None:
     page.add_init_script("Math.random = () => 0.5")
     page.clock.install()
     peer = open_page(page, server)
@@ -824,7 +824,7 @@ def test_a_new_session_starts_from_the_defaults(server: FakeServer, page: Page) 
     assert peer.next()["id"] == 1
 
 
-def test_a_server_that_is_not_ready_is_said_so(server: FakeServer, page: Page, troubles: list[str]) -> None:
+def test_the_page_shows_that_a_server_is_not_ready(server: FakeServer, page: Page, troubles: list[str]) -> None:
     server.refuse_with = 503
     server.health = (503, {"status": "loading", "model": "fake", "reason": "the model is loading"})
     page.goto(server.url)
@@ -845,7 +845,7 @@ def test_another_model_is_final(server: FakeServer, page: Page, troubles: list[s
     troubles.clear()
 
 
-def test_a_browser_that_keeps_nothing_shows_the_page(server: FakeServer, page: Page) -> None:
+def test_a_browser_without_storage_shows_the_page(server: FakeServer, page: Page) -> None:
     page.add_init_script("""
         for (const name of ["localStorage", "sessionStorage"]) {
             Object.defineProperty(window, name, { get() { throw new DOMException("access is denied", "SecurityError"); } });
@@ -860,7 +860,7 @@ def test_a_browser_that_keeps_nothing_shows_the_page(server: FakeServer, page: P
     expect(page.locator("#figure-lead")).to_have_text("off")
 
 
-def test_what_is_no_message_is_logged_and_the_session_goes_on(server: FakeServer, page: Page) -> None:
+def test_an_invalid_message_is_logged_and_the_session_goes_on(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     peer.welcome()
     peer.socket.send("not json")
@@ -873,11 +873,11 @@ def test_what_is_no_message_is_logged_and_the_session_goes_on(server: FakeServer
     state(page, "live")
 
 
-# Shape
+# Layout
 
 
 @pytest.mark.parametrize("width", [320, 390, 799, 801, 1920])
-def test_nothing_is_wider_than_the_window(server: FakeServer, page: Page, width: int) -> None:
+def test_the_page_is_not_wider_than_the_window(server: FakeServer, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 700})
     peer = open_page(page, server)
     long = "word" * 60
@@ -893,7 +893,7 @@ def test_nothing_is_wider_than_the_window(server: FakeServer, page: Page, width:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_on_a_phone_the_controls_are_below_the_picture_which_stays_in_sight(server: FakeServer, page: Page) -> None:
+def test_on_a_phone_the_controls_are_below_the_picture_which_stays_visible(server: FakeServer, page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     peer = open_page(page, server)
     peer.welcome(BRIGHTNESS, *(command(f"set_{name}", **{name: {"type": "string"}}) for name in "abcdefghij"))

@@ -1,4 +1,4 @@
-"""The page of a server that wants a token: it asks for it, keeps it out of sight, and shares a link that only watches."""
+"""The page of a server that needs a token: the page asks for it, hides it, and shares a link that only allows watching."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Camera and microphone of the viewer page, with Chromium's fake devices, against a server that the test plays."""
+"""Camera and microphone of the viewer page, with Chromium's fake devices, against a fake server that the test controls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import simplejpeg
 from playwright.sync_api import Locator, Page, expect
 from tests.support.fake_page_server import FakeServer, Peer, Pushed, picture, video
 
-# Keeps every stream that the page was given, and can hold back the user's answer.
+# Records every stream that the page gets, and can delay the user's permission.
 STREAMS = """
     const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
     window.streams = [];
@@ -71,7 +71,7 @@ def test_the_camera_is_sent_as_jpeg_packets_with_growing_times(server: FakeServe
     expect(card(page, "camera").locator(".input-status")).to_have_text(re.compile(r"^sending \d+ fps"))
 
 
-def test_a_keyframe_comes_first_and_when_the_server_asks(server: FakeServer, page: Page) -> None:
+def test_a_keyframe_is_sent_first_and_on_request(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, camera_track(codecs=["h264", "vp8", "jpeg", "raw"]))
     card(page, "camera").get_by_role("button", name="Start camera").click()
     packets = [peer.pushed() for _ in range(5)]
@@ -87,7 +87,7 @@ def test_a_keyframe_comes_first_and_when_the_server_asks(server: FakeServer, pag
     assert flags.count(1) == 1
 
 
-def test_size_and_rate_can_be_chosen_also_while_it_is_live(server: FakeServer, page: Page) -> None:
+def test_size_and_rate_can_be_changed_while_the_camera_is_live(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, camera_track())
     camera = card(page, "camera")
     camera.get_by_label("Size").select_option("320×240")
@@ -109,7 +109,7 @@ def test_size_and_rate_can_be_chosen_also_while_it_is_live(server: FakeServer, p
     assert times[-1] - times[0] >= 3 * 50_000
 
 
-def test_a_size_that_the_model_declares_is_taken(server: FakeServer, page: Page) -> None:
+def test_the_size_that_the_model_declares_is_used(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, camera_track(width=256, height=256))
     card(page, "camera").get_by_role("button", name="Start camera").click()
     assert size_of(peer.pushed()) == (256, 256)
@@ -147,7 +147,7 @@ def test_camera_and_microphone_have_one_clock(server: FakeServer, page: Page) ->
     assert packet.pts_us > 0
 
 
-# Holds back the encoding of a picture until `encoder.release()`, and counts.
+# Delays the encoding of a picture until `encoder.release()`, and counts pictures.
 ENCODER = """
     const encode = OffscreenCanvas.prototype.convertToBlob;
     window.encoder = { running: 0, most: 0 };
@@ -163,7 +163,7 @@ ENCODER = """
 """
 
 
-def test_one_picture_is_encoded_at_a_time_and_those_that_come_meanwhile_are_skipped(server: FakeServer, page: Page) -> None:
+def test_one_picture_is_encoded_at_a_time_and_pictures_meanwhile_are_skipped(server: FakeServer, page: Page) -> None:
     page.add_init_script(ENCODER)
     peer = begin(page, server, camera_track())
     card(page, "camera").get_by_role("button", name="Start camera").click()
@@ -177,7 +177,7 @@ def test_one_picture_is_encoded_at_a_time_and_those_that_come_meanwhile_are_skip
     assert page.evaluate("encoder.most") == 1
 
 
-def test_nothing_is_sent_while_the_network_has_not_taken_what_was_sent(server: FakeServer, page: Page) -> None:
+def test_frames_are_skipped_while_the_socket_is_full(server: FakeServer, page: Page) -> None:
     page.add_init_script(
         "window.unsent = 0; Object.defineProperty(WebSocket.prototype, 'bufferedAmount', { get: () => window.unsent });"
     )
@@ -199,7 +199,7 @@ def test_nothing_is_sent_while_the_network_has_not_taken_what_was_sent(server: F
     assert {peer.pushed().track for _ in range(50)} == {1, 2}
 
 
-def test_it_stops_when_asked_and_goes_on_counting_when_started_again(server: FakeServer, page: Page) -> None:
+def test_an_input_stops_and_continues_its_numbers_after_a_restart(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, camera_track())
     start = page.get_by_role("button", name="Start camera")
     start.click()
@@ -217,7 +217,7 @@ def test_it_stops_when_asked_and_goes_on_counting_when_started_again(server: Fak
     assert again.pts_us > last.pts_us
 
 
-def test_it_stops_when_the_session_ends(server: FakeServer, page: Page) -> None:
+def test_an_input_stops_when_the_session_ends(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, camera_track(), microphone_track())
     page.get_by_role("button", name="Start camera").click()
     page.get_by_role("button", name="Start microphone").click()
@@ -232,7 +232,7 @@ def test_it_stops_when_the_session_ends(server: FakeServer, page: Page) -> None:
     expect(page.get_by_role("button", name="Start camera")).to_be_disabled()
 
 
-def test_a_question_that_is_answered_too_late_opens_nothing(server: FakeServer, page: Page) -> None:
+def test_a_permission_that_is_granted_too_late_opens_no_device(server: FakeServer, page: Page) -> None:
     begin(page, server, camera_track())
     page.evaluate("() => { window.answer = new Promise((resolve) => { window.allow = resolve; }); }")
     page.get_by_role("button", name="Start camera").click()
@@ -244,7 +244,7 @@ def test_a_question_that_is_answered_too_late_opens_nothing(server: FakeServer, 
     expect(card(page, "camera").get_by_role("alert")).to_be_hidden()
 
 
-def test_a_device_that_goes_away_is_told(server: FakeServer, page: Page) -> None:
+def test_a_disconnected_device_is_reported(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, camera_track())
     page.get_by_role("button", name="Start camera").click()
     peer.pushed()
@@ -261,7 +261,7 @@ def test_a_device_that_goes_away_is_told(server: FakeServer, page: Page) -> None
         ("NotReadableError", "The camera could not be opened. Another program may be using it."),
     ],
 )
-def test_a_refused_camera_is_told_in_words(server: FakeServer, page: Page, name: str, words: str) -> None:
+def test_a_refused_camera_is_explained(server: FakeServer, page: Page, name: str, words: str) -> None:
     begin(page, server, camera_track())
     page.evaluate(
         """name => {
@@ -274,7 +274,7 @@ def test_a_refused_camera_is_told_in_words(server: FakeServer, page: Page, name:
     expect(page.get_by_role("button", name="Start camera")).to_be_enabled()
 
 
-def test_without_https_it_is_said_what_to_do(server: FakeServer, page: Page) -> None:
+def test_without_https_the_page_says_what_to_do(server: FakeServer, page: Page) -> None:
     page.goto(server.url.replace("127.0.0.1", "lan.test"))
     server.accept().welcome(tracks=[video(), camera_track(), microphone_track()])
     for device in ("camera", "microphone"):
@@ -282,7 +282,7 @@ def test_without_https_it_is_said_what_to_do(server: FakeServer, page: Page) -> 
         expect(page.get_by_text(f"Browsers give the {device} only to pages of https or of localhost.")).to_be_visible()
 
 
-def test_a_viewer_gives_nothing(server: FakeServer, page: Page) -> None:
+def test_a_viewer_has_no_inputs(server: FakeServer, page: Page) -> None:
     page.goto(server.url + "?role=viewer")
     server.accept().welcome(tracks=[video(), camera_track()], role="viewer")
     expect(page.locator('body[data-state="live"]')).to_be_attached()

@@ -1,4 +1,4 @@
-"""The viewer page over a link that drops, and loaded anew, with a true server: the same world goes on."""
+"""The viewer page after a lost link and after a reload, with a real server: the same session goes on."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CutLink]:
 
 
 def counts(page: Page) -> list[int]:
-    """What the model said, oldest first."""
+    """The model's messages, oldest first."""
     lines = page.locator("#log-list li", has_text="counted").all_text_contents()
     return [int(re.search(r'"count":(\d+)', line)[1]) for line in reversed(lines)]
 
 
 def shown(page: Page, total: int) -> None:
-    """Wait until the picture is that of this total."""
+    """Wait until the picture shows this total."""
     page.wait_for_function(
         """(grey) => {
             const canvas = document.querySelector("canvas");
@@ -41,7 +41,7 @@ def shown(page: Page, total: int) -> None:
     )
 
 
-def test_the_page_goes_on_after_a_lost_link_and_a_reload(link: CutLink, page: Page, troubles: list[str]) -> None:
+def test_the_session_goes_on_after_a_lost_link_and_after_a_reload(link: CutLink, page: Page, troubles: list[str]) -> None:
     page.goto(f"http://127.0.0.1:{link.port}/")
     body = page.locator("body")
     expect(body).to_have_attribute("data-state", "live")

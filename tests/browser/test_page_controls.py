@@ -1,4 +1,4 @@
-"""Gamepad, looking around with the pointer, and full screen on the viewer page, against a server that the test plays."""
+"""Gamepad, looking around with the pointer, and full screen on the viewer page, against a fake server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBER = {"type": "number"}
 DOWN = {"type": "boolean"}
 LOOK = command("pointer_look", "Turn the head", required=("dx", "dy"), dx={**NUMBER, "minimum": -1, "maximum": 1}, dy=NUMBER)
 
-# A gamepad that the test plugs in and plays, and how often it was read.
+# A gamepad that the test plugs in and controls, and the number of reads.
 PAD = """
     window.plugged = false;
     window.reads = 0;
@@ -37,7 +37,7 @@ FRAME_MS = 20  # longer than one turn of the screen
 
 
 def begin(page: Page, server: FakeServer, *commands: Any, role: str = "control") -> Peer:
-    """A session with a drawn picture; time stands still where the test has installed a clock."""
+    """A session with a drawn picture; if the test has installed a clock, time stands still."""
     page.goto(server.url)
     peer = server.accept()
     peer.welcome(*commands, role=role)
@@ -62,7 +62,7 @@ def sent(peer: Peer, name: str, **data: Any) -> dict[str, Any]:
 
 
 def settled(page: Page, peer: Peer) -> bool:
-    """Whether the page has said nothing more; it has answered a command that came last."""
+    """Whether the page has sent nothing more; it must have answered a command that came last."""
     page.evaluate("document.querySelector('[data-command=ask] button').click()")
     message = peer.next()
     peer.ack(message)
@@ -121,7 +121,7 @@ def test_a_held_button_repeats_as_a_key_does(server: FakeServer, page: Page) -> 
     assert sent(peer, "gamepad_up")
 
 
-def test_the_axes_are_told_when_they_have_moved_one_message_at_a_time(server: FakeServer, page: Page) -> None:
+def test_axes_are_sent_when_they_have_changed_one_message_at_a_time(server: FakeServer, page: Page) -> None:
     peer = with_pad(page, server, command("gamepad_axes", left_x=NUMBER, left_y=NUMBER, rt=NUMBER), command("ask"))
     page.clock.run_for(200)
     page.evaluate("pad.axes = [0.1, 0.02, 1, 1]")  # drift, and a stick that is not asked for
@@ -144,7 +144,7 @@ def test_the_axes_are_told_when_they_have_moved_one_message_at_a_time(server: Fa
 
 
 @pytest.mark.parametrize("away", ["hide(true)", "plug(false)"])
-def test_what_is_not_there_or_not_seen_is_let_go_and_not_read(server: FakeServer, page: Page, away: str) -> None:
+def test_an_unplugged_gamepad_or_a_hidden_page_releases_everything(server: FakeServer, page: Page, away: str) -> None:
     peer = with_pad(page, server, command("gamepad_b", required=("down",), down=DOWN))
     page.evaluate("hold(1, 1)")
     page.clock.run_for(FRAME_MS)
@@ -173,7 +173,7 @@ def test_without_commands_for_it_a_gamepad_is_not_read(server: FakeServer, page:
     expect(page.locator("#gamepad")).to_be_hidden()
 
 
-def test_the_legend_tells_of_layouts_and_presses_without_a_gamepad(server: FakeServer, page: Page) -> None:
+def test_the_legend_shows_the_layout_and_its_buttons_work_without_a_gamepad(server: FakeServer, page: Page) -> None:
     page.add_init_script(PAD)
     peer = begin(page, server, command("gamepad_rt", required=("value",), value=NUMBER))
     status = page.locator("[data-gamepad]")
@@ -191,7 +191,7 @@ def test_the_legend_tells_of_layouts_and_presses_without_a_gamepad(server: FakeS
 # Looking around
 
 
-def test_a_click_gives_the_picture_the_pointer_and_movement_is_summed(server: FakeServer, page: Page) -> None:
+def test_a_click_locks_the_pointer_and_movement_is_summed(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, LOOK, command("ask"))
     canvas = page.locator("#hero canvas")
     box = canvas.bounding_box()
@@ -222,7 +222,7 @@ def test_a_click_gives_the_picture_the_pointer_and_movement_is_summed(server: Fa
     assert settled(page, peer)
 
 
-def test_a_held_pointer_presses_in_the_middle_and_is_given_back_at_the_end(server: FakeServer, page: Page) -> None:
+def test_a_locked_pointer_presses_in_the_middle_and_is_released_at_the_end(server: FakeServer, page: Page) -> None:
     places = {"x": NUMBER, "y": NUMBER}
     peer = begin(page, server, LOOK, command("pointer_down", **places), command("pointer_up", **places))
     page.locator("#hero canvas").click(position={"x": 500, "y": 200})

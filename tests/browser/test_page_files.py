@@ -1,4 +1,4 @@
-"""Uploads, the pointer and the model's reload on the viewer page, against a server that the test plays."""
+"""Uploads, the pointer and the model's reload on the viewer page, against a fake server that the test controls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PNG = {"name": "a cat.png", "mimeType": "image/png", "buffer": b"not really a pi
 
 
 class SessionProvider:
-    """Where uploads arrive: each waits until the test answers it."""
+    """Receives uploads; each waits until the test answers it."""
 
     def __init__(self, page: Page) -> None:
         self.routes: list[Route] = []
@@ -80,8 +80,8 @@ def test_a_chosen_file_is_uploaded_and_then_named_in_the_command(server: FakeSer
     expect(form.get_by_text("I know this one")).to_be_visible()
 
 
-def test_a_file_among_other_arguments_waits_for_the_button(server: FakeServer, page: Page) -> None:
-    desk = SessionProvider(page)
+def test_a_file_with_other_arguments_waits_for_the_button(server: FakeServer, page: Page) -> None:
+    session_manager = SessionProvider(page)
     paint = command("paint", required=("image",), image=FILE, times={"type": "integer", "default": 1})
     peer = begin(page, server, paint, command("ping"), upload="t")
     form = page.locator('[data-command="paint"]')
@@ -100,8 +100,8 @@ def test_a_file_among_other_arguments_waits_for_the_button(server: FakeServer, p
     assert peer.next()["data"] == {"image": {"upload_id": "u2"}, "times": 3}
 
 
-def test_a_setting_takes_a_file_and_can_be_without_one(server: FakeServer, page: Page) -> None:
-    desk = SessionProvider(page)
+def test_a_setting_accepts_a_file_or_none(server: FakeServer, page: Page) -> None:
+    session_manager = SessionProvider(page)
     nullable = {"anyOf": [FILE, {"type": "null"}], "default": None}
     peer = begin(page, server, command("set_reference", reference=nullable), upload="t")
     setting = page.locator('[data-command="set_reference"]')
@@ -129,8 +129,8 @@ def test_a_file_is_dropped_on_its_field_or_anywhere_if_it_is_the_only_one(
     assert peer.silent()
 
 
-def test_with_two_fields_a_file_belongs_to_the_one_it_is_dropped_on(server: FakeServer, page: Page) -> None:
-    desk = SessionProvider(page)
+def test_with_two_fields_a_file_goes_to_the_field_that_it_is_dropped_on(server: FakeServer, page: Page) -> None:
+    session_manager = SessionProvider(page)
     peer = begin(page, server, command("first", a=FILE), command("second", b=FILE), upload="t")
     drop(page, "#hero")
     drop(page, '[data-command="second"] .drop')
@@ -139,8 +139,8 @@ def test_with_two_fields_a_file_belongs_to_the_one_it_is_dropped_on(server: Fake
     assert desk.routes == []
 
 
-def test_a_model_that_takes_files_by_themselves_gets_a_place_for_them(server: FakeServer, page: Page) -> None:
-    desk = SessionProvider(page)
+def test_a_model_that_accepts_files_outside_commands_gets_a_card_for_them(server: FakeServer, page: Page) -> None:
+    session_manager = SessionProvider(page)
     peer = begin(page, server, command("reset"), upload="t")
     drop(page, "#hero")
     desk.accept(desk.next(), "u6")
@@ -149,7 +149,7 @@ def test_a_model_that_takes_files_by_themselves_gets_a_place_for_them(server: Fa
     assert peer.next()["type"] == "reset"
 
 
-def test_without_a_token_there_is_no_place_for_files(server: FakeServer, page: Page) -> None:
+def test_without_an_upload_token_there_is_no_card_for_files(server: FakeServer, page: Page) -> None:
     begin(page, server, command("reset"))
     assert page.locator(".drop").count() == 0
 
@@ -224,7 +224,7 @@ def told(peer: Peer) -> tuple[str, float, float]:
     return message["type"], message["data"]["x"], message["data"]["y"]
 
 
-def test_the_pointer_tells_its_place_in_the_picture_not_in_the_bars(server: FakeServer, page: Page) -> None:
+def test_the_pointers_position_is_relative_to_the_picture_without_the_bars(server: FakeServer, page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 500})
     peer = begin(page, server, *pointer("down", "move", "up"))
     x, y, width, height = show(page, peer)
@@ -250,7 +250,7 @@ def test_the_pointer_tells_its_place_in_the_picture_not_in_the_bars(server: Fake
     expect(page.locator("#pointer li")).to_have_count(3)
 
 
-def test_one_move_is_under_way_and_none_comes_after_letting_go(server: FakeServer, page: Page) -> None:
+def test_one_move_is_in_flight_and_none_follows_the_release(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, *pointer("down", "move", "up"))
     x, y, width, height = show(page, peer)
     page.mouse.move(x + 1, y + 1)
@@ -273,7 +273,7 @@ def test_one_move_is_under_way_and_none_comes_after_letting_go(server: FakeServe
     assert peer.silent()
 
 
-def test_a_model_with_moves_only_is_told_them_without_pressing(server: FakeServer, page: Page) -> None:
+def test_a_model_with_moves_only_gets_them_without_a_press(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, *pointer("move"))
     x, y, width, height = show(page, peer)
     page.mouse.move(x + width / 2, y + height / 2)
@@ -284,7 +284,7 @@ def test_a_model_with_moves_only_is_told_them_without_pressing(server: FakeServe
     expect(page.locator("#pointer")).to_contain_text("Move")
 
 
-def test_a_refused_place_is_told_at_the_legend(server: FakeServer, page: Page) -> None:
+def test_a_refused_position_is_shown_in_the_legend(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, *pointer("down"))
     x, y, width, height = show(page, peer)
     page.mouse.click(x + width / 2, y + height / 2)
@@ -292,7 +292,7 @@ def test_a_refused_place_is_told_at_the_legend(server: FakeServer, page: Page) -
     expect(page.locator("#pointer").get_by_role("alert")).to_have_text("not there")
 
 
-def test_a_pointer_command_that_takes_something_else_is_an_action(server: FakeServer, page: Page) -> None:
+def test_a_pointer_command_with_other_arguments_is_an_action(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, command("pointer_down", required=("x",), x={"type": "string"}))
     expect(page.locator("#actions")).to_be_visible()
     expect(page.locator("#pointer")).to_be_hidden()
@@ -325,7 +325,7 @@ def test_a_finger_draws_and_does_not_scroll(server: FakeServer, browser: Browser
         phone.close()
 
 
-def test_the_picture_is_the_pages_again_in_a_session_without_pointer(server: FakeServer, page: Page) -> None:
+def test_in_a_session_without_pointer_commands_the_picture_scrolls_again(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, *pointer("down"))
     show(page, peer)
     expect(page.locator("canvas.pointed")).to_have_count(1)
@@ -343,7 +343,7 @@ def test_the_picture_is_the_pages_again_in_a_session_without_pointer(server: Fak
 # Reload
 
 
-def test_while_the_model_is_reloaded_the_page_says_so_and_comes_back_at_once(
+def test_during_a_model_reload_the_page_says_so_and_then_reconnects_at_once(
     server: FakeServer, page: Page, troubles: list[str]
 ) -> None:
     brightness = command("set_brightness", brightness={"type": "number", "minimum": 0, "maximum": 2, "default": 1.0})

@@ -1,4 +1,4 @@
-"""The page of a gate, its session at a replica of another origin: files, a lost link, loaded anew, a link for others."""
+"""The page of a gate, with its session at a replica of another origin: files, a lost link, a reload, a link for viewers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CAT = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"meow"}
 
 
 
-def test_the_page_of_a_gate_goes_where_it_is_sent(tmp_path: Path, browser: Browser, page: Page, troubles: list[str]) -> None:
+def test_a_gates_page_goes_to_its_replica(tmp_path: Path, browser: Browser, page: Page, troubles: list[str]) -> None:
     gate = StandInGate([])
     (tmp_path / "adder.py").write_text(MODEL)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -1,4 +1,4 @@
-"""The viewer page against a true server, which runs what `reactor init` writes: coloured light, and its brightness."""
+"""The viewer page against a real server with the model that `reactor init` writes: coloured light, and its brightness."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_servers_refusal_is_readable(url: str, page: Page) -> None:
     expect(slider(page)).to_have_value("1")
 
 
-def test_a_second_load_transfers_next_to_nothing(url: str, page: Page) -> None:
+def test_a_second_load_transfers_almost_nothing(url: str, page: Page) -> None:
     transferred = """() => [
         ...performance.getEntriesByType("resource").filter(({ name }) => name.includes("/page/")),
         ...performance.getEntriesByType("navigation"),
@@ -93,7 +93,7 @@ def test_a_second_load_transfers_next_to_nothing(url: str, page: Page) -> None:
     assert sum(page.evaluate(transferred)) < 1000  # that the page itself is the same
 
 
-def test_pages_in_turn_have_a_fresh_state_each(url: str, page: Page) -> None:
+def test_each_page_in_turn_has_fresh_state(url: str, page: Page) -> None:
     live(page, url)
     slider(page).fill("0")
     page.wait_for_function(MEAN_IS_BETWEEN, arg=DARK)
@@ -115,7 +115,7 @@ def test_a_viewer_watches_what_another_page_controls(url: str, page: Page) -> No
     viewer.wait_for_function(MEAN_IS_BETWEEN, arg=DARK)
 
 
-def test_another_model_is_not_here(url: str, page: Page, troubles: list[str]) -> None:
+def test_a_page_for_another_model_fails(url: str, page: Page, troubles: list[str]) -> None:
     page.goto(f"{url}?model=other")
     expect(page.locator("#overlay-text")).to_have_text("This server runs the model “demo”, not “other”.")
     assert all("404" in trouble for trouble in troubles), troubles

@@ -1,4 +1,4 @@
-"""What the viewer page gives a true server: camera, microphone, files and the pointer, in the model's hands and back."""
+"""Input from the viewer page to a real server and back: camera, microphone, files and the pointer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.real_server import real_server
 
 GARDEN = Path(__file__).parents[2] / "examples" / "neural_ca"
 
-# Shows the newest camera picture inverted, else the file of `look`, else grey; says what it was given.
+# Shows the newest camera picture inverted, else the file of `look`, else grey; reports its inputs.
 MODEL = """
 import numpy as np
 import simplejpeg
@@ -220,7 +220,7 @@ def test_the_camera_is_encoded_by_the_browser_where_it_can(url: str, page: Page,
     assert messages(page).get_by_text("not used").count() == 0
 
 
-def test_the_model_hears_the_microphone_beside_the_camera(url: str, page: Page) -> None:
+def test_the_model_gets_microphone_and_camera_together(url: str, page: Page) -> None:
     mirror(page, url)
     page.get_by_role("button", name="Start camera").click()
     page.get_by_role("button", name="Start microphone").click()
@@ -258,10 +258,10 @@ def test_a_file_dropped_on_an_actions_field_reaches_its_handler(url: str, page: 
 
 
 @pytest.mark.parametrize("size", [FILE_SIZE + 1, 16 * 1024 * 1024])
-def test_a_file_over_the_limit_is_refused_in_the_servers_words(
+def test_a_file_over_the_limit_is_refused_with_the_servers_reason(
     url: str, page: Page, troubles: list[str], tmp_path: Path, size: int
 ) -> None:
-    """Also one that is still on its way when the server has refused it."""
+    """This includes a file that is still being sent when the server has refused it."""
     mirror(page, url)
     setting = page.locator('[data-command="set_look"]')
     large = tmp_path / "large.jpg"
@@ -272,7 +272,7 @@ def test_a_file_over_the_limit_is_refused_in_the_servers_words(
     expect(setting.get_by_role("alert")).to_have_text(reason)
     assert all("413" in trouble for trouble in troubles), troubles
     troubles.clear()
-    # The session is none the worse for it.
+    # The session goes on.
     setting.locator("input[type=file]").set_input_files(jpeg(BLUE, "blue.jpg"))
     page.wait_for_function(IS_ALL, arg=BLUE)
     expect(setting.get_by_role("alert")).to_be_hidden()
@@ -288,7 +288,7 @@ def test_a_file_of_a_kind_that_is_not_accepted_is_refused(url: str, page: Page) 
 
 
 def press(page: Page, track: str, x: float, y: float) -> None:
-    """Press and let go at a part of the picture."""
+    """Press and release at a position in the picture."""
     canvas = page.locator(f"canvas[data-track={track}]")
     for figure in ("#figure-fps", "#figure-format"):  # figures that appear make the picture smaller
         expect(page.locator(figure)).to_have_text(re.compile(r"\d"))
@@ -302,7 +302,7 @@ def press(page: Page, track: str, x: float, y: float) -> None:
 
 
 @pytest.mark.parametrize(("x", "y"), [(0.5, 0.5), (0.25, 0.75)])
-def test_a_press_on_the_picture_tells_the_model_where(url: str, page: Page, x: float, y: float) -> None:
+def test_a_press_on_the_picture_sends_its_position(url: str, page: Page, x: float, y: float) -> None:
     mirror(page, url)
     press(page, "main_video", x, y)
     pressed = messages(page).get_by_text(re.compile(r'"x":'))

@@ -1,4 +1,4 @@
-"""The page's modules under Node, where they can be driven value by value."""
+"""The page's modules under Node, where tests can call their functions directly."""
 
 from __future__ import annotations
 

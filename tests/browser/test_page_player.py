@@ -1,4 +1,4 @@
-"""Video on the page: right pixels from each codec, what it asks for, and what it does when a decoder or the line is bad."""
+"""Video on the page: correct pixels from each codec, requests for codecs and keyframes, and bad decoders or connections."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def shows(page: Page, number: int, width: int) -> None:
 
 
 def wrong(page: Page) -> int:
-    """By how much the colours that the page shows are wrong at most."""
+    """The largest error of the colours that the page shows."""
     return int(np.abs(np.array(page.evaluate(READ)["colours"]) - np.array(COLOURS)).max())
 
 
 def dealt(peer: Peer) -> int:
-    """The frame that the page says next that it has dealt with."""
+    """The frame in the page's next feedback."""
     return int(peer.feedback.get(timeout=120)["data"]["seq"])
 
 
@@ -144,10 +144,10 @@ def test_the_next_session_draws_on_the_same_canvas(server: FakeServer, page: Pag
     expect(page.locator("canvas")).to_have_count(1)
 
 
-# What it asks for
+# What the page requests
 
 
-def test_where_there_is_no_webcodecs_it_asks_for_jpeg(server: FakeServer, page: Page) -> None:
+def test_without_webcodecs_the_page_requests_jpeg(server: FakeServer, page: Page) -> None:
     page.goto(server.url.replace("127.0.0.1", "lan.test"))
     assert not page.evaluate("isSecureContext")
     peer = server.accept()
@@ -158,7 +158,7 @@ def test_where_there_is_no_webcodecs_it_asks_for_jpeg(server: FakeServer, page: 
     assert dealt(peer) == 0
 
 
-def test_a_codec_that_it_cannot_show_makes_it_ask_for_jpeg(server: FakeServer, page: Page, troubles: list[str]) -> None:
+def test_for_an_unknown_codec_the_page_requests_jpeg(server: FakeServer, page: Page, troubles: list[str]) -> None:
     page.goto(server.url.replace("127.0.0.1", "lan.test"))
     peer = server.accept()
     peer.welcome(tracks=[video(**describe("h264", 320, 240))])
@@ -171,10 +171,10 @@ def test_a_codec_that_it_cannot_show_makes_it_ask_for_jpeg(server: FakeServer, p
     expect(page.locator("#figure-steps")).to_have_text("1")
 
 
-# What it does without
+# Missing keyframes and bad decoders
 
 
-def test_it_asks_for_a_keyframe_if_it_has_none(server: FakeServer, page: Page) -> None:
+def test_without_a_keyframe_the_page_requests_one(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, **describe("h264", 320, 240))
     stream = Stream("h264", 320, 240)
     packets = [stream.encode(number) for number in range(4)]
@@ -190,7 +190,7 @@ def test_it_asks_for_a_keyframe_if_it_has_none(server: FakeServer, page: Page) -
     assert peer.silent()
 
 
-# A VideoDecoder that keeps what it is told, and gives or fails as the test says: `decoders`, newest last.
+# A VideoDecoder that records its calls, and outputs or fails as the test says: `decoders`, newest last.
 STUB = NO_WORKER + """
 window.decoders = [];
 const Real = window.VideoDecoder;
@@ -227,13 +227,13 @@ SETTINGS = "() => decoders.map(({ config }) => [config.codec, config.hardwareAcc
 
 
 def send(peer: Peer, codec: str, first: int, count: int) -> None:
-    """Describe the stream and send frames of it; what is in them is of no matter to the stub."""
+    """Describe the stream and send frames of it; the stub ignores their content."""
     peer.say("reactor.track", video(**describe(codec, 64, 48)))
     for seq in range(first, first + count):
         peer.packet(seq, b"frame", key=seq == first)
 
 
-def test_a_decoder_that_holds_frames_back_is_left_step_by_step(server: FakeServer, page: Page) -> None:
+def test_after_a_stalled_decoder_the_page_falls_back_step_by_step(server: FakeServer, page: Page) -> None:
     page.add_init_script(STUB)
     peer = begin(page, server, codec="h264")
     send(peer, "h264", 0, 8)
@@ -253,13 +253,13 @@ def test_a_decoder_that_holds_frames_back_is_left_step_by_step(server: FakeServe
     expect(page.locator("#figure-steps")).to_have_text("3")
     expect(page.locator("#notes")).to_have_text("vp8: 8 frames went in and none came out. The page asks for jpeg now.")
     expect(page.locator("#log-count")).to_have_text("3")
-    # It remembers: the next session begins with what works.
+    # The next session begins with the decoder that works.
     peer.bye("done")
     page.get_by_role("button", name="Reconnect now").click()
     assert server.accept().path == "/ws?video=jpeg&audio=opus%2Cpcm_s16le&feedback=1&follow=1"
 
 
-def test_a_decoder_that_holds_back_a_single_frame_is_left_too(server: FakeServer, page: Page) -> None:
+def test_a_decoder_that_never_outputs_a_single_frame_is_abandoned_too(server: FakeServer, page: Page) -> None:
     page.add_init_script(STUB)
     peer = begin(page, server, codec="h264")
     send(peer, "h264", 0, 1)
@@ -289,7 +289,7 @@ def test_a_decoder_that_fails_has_one_more_chance(server: FakeServer, page: Page
     expect(page.locator("#notes")).to_have_text("h264: it is broken. It is decoded in software now.")
 
 
-def test_a_decoder_that_only_fails_is_left_step_by_step(server: FakeServer, page: Page) -> None:
+def test_after_a_failing_decoder_the_page_falls_back_step_by_step(server: FakeServer, page: Page) -> None:
     page.add_init_script(STUB + "window.broken = true;")
     peer = begin(page, server, codec="av1")
     seen = []
@@ -340,11 +340,11 @@ def test_three_frames_are_in_the_decoder_and_a_late_one_asks_for_a_keyframe(serv
     expect(page.locator("#figure-skipped")).to_have_text("4")
 
 
-# When it draws
+# When the page draws
 
 
 def paint_times(page: Page) -> None:
-    """Note each drawing, as [time, red in the middle]. Without a worker, so that a script of the page can."""
+    """Record each drawing as [time, red in the middle]. The page has no worker, so that a script on the page can do this."""
     page.add_init_script(NO_WORKER + """
         window.painted = [];
         const draw = CanvasRenderingContext2D.prototype.drawImage;
@@ -355,14 +355,14 @@ def paint_times(page: Page) -> None:
     """)  # fmt: skip
 
 
-def test_a_picture_of_a_newer_command_overtakes_those_that_wait(server: FakeServer, page: Page) -> None:
+def test_a_picture_of_a_newer_command_overtakes_waiting_pictures(server: FakeServer, page: Page) -> None:
     paint_times(page)
     peer = open_page(page, server)
     peer.welcome(command("go"), tracks=[video()])
     uneven(peer, page)
     page.evaluate("painted.length = 0")
-    # 20 and 21 are early by their presentation times and wait for the lead; 22 is made with a newer command. The clock
-    # stands still, since else the wait could be over while 22 is on its way.
+    # 20 and 21 are early by their presentation times and wait for the playout delay; 22 has a newer command. The clock
+    # stands still; otherwise the wait could end before 22 arrives.
     page.evaluate("stopped = performance.now(), performance.now = () => stopped")
     at = 1_000_000 + 20 * 33_333
     for seq, red, made_with in ((20, 40, 1), (21, 80, 1), (22, 120, 2)):
@@ -375,7 +375,7 @@ def test_a_picture_of_a_newer_command_overtakes_those_that_wait(server: FakeServ
 
 
 def uneven(peer: Peer, page: Page) -> None:
-    """Pictures whose presentation times say that some were 50 ms late: the page's lead has grown after them."""
+    """Send pictures of which some are 50 ms late by their presentation times, so that the playout delay grows."""
     for seq in range(20):
         image = simplejpeg.encode_jpeg(picture(10 * seq, 0, 0), quality=95, colorsubsampling="444")
         late = 0 if seq % 2 else 50_000
@@ -401,7 +401,7 @@ def test_the_lead_can_be_turned_off_and_stays_off(server: FakeServer, page: Page
     expect(page.locator("#figure-lead")).to_have_text("off")
 
 
-# For others
+# Picture for other pages
 
 
 USE = """async (frames) => {

@@ -1,4 +1,4 @@
-"""Video from a true server in a true browser: right pixels from every codec, and what changes while it plays.
+"""Video from a real server in a real browser: correct pixels from every codec, and changes in mid-stream.
 
 The model shows the numbered test picture. What the page has on its canvas is read as a whole at a time: the number, and by
 how much a colour or a bit is wrong. Nothing here waits for longer than a condition takes, or expects a rate.
@@ -210,7 +210,7 @@ window.VideoDecoder = class {
 @pytest.mark.parametrize(
     ("held", "codec"), [(1, "h264"), *(pytest.param(*case, marks=pytest.mark.soak) for case in ((2, "vp8"), (3, "jpeg")))]
 )
-def test_decoders_that_hold_frames_back_are_left_until_one_plays(serve: Serve, page: Page, held: int, codec: str) -> None:
+def test_stalled_decoders_are_abandoned_until_one_plays(serve: Serve, page: Page, held: int, codec: str) -> None:
     page.add_init_script(NO_WORKER + HOLDING.replace("HELD", json.dumps(LADDER[:held])))
     live(page, serve(640, 480, 30))
     expect(page.locator("#figure-steps")).to_have_text(str(held), timeout=60_000)
@@ -223,7 +223,7 @@ def test_decoders_that_hold_frames_back_are_left_until_one_plays(serve: Serve, p
 # Beside the picture
 
 
-def test_a_viewer_with_the_share_link_sees_the_picture_and_touches_nothing(serve: Serve, browser: Browser) -> None:
+def test_a_viewer_with_the_share_link_sees_the_picture_and_has_no_controls(serve: Serve, browser: Browser) -> None:
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     context.add_init_script(READ_BACK)
     page, viewer = context.new_page(), context.new_page()
@@ -294,7 +294,7 @@ HEARS = """(pitch) => {
 }"""
 
 
-def test_sound_comes_as_opus_and_is_heard(page: Page) -> None:
+def test_sound_arrives_as_opus_and_is_audible(page: Page) -> None:
     page.add_init_script(LISTEN)
     with real_server(EXAMPLES / "gradient", "--set", "width=160", "--set", "height=120") as url:
         live(page, url)

@@ -1,4 +1,4 @@
-"""Sound on the page against a true server: it is off until asked for, and then in step with the picture.
+"""Sound on the page against a real server: it is off until the user turns it on, and then synchronised with the picture.
 
 What is measured is not what the page says of itself. A probe beside the loudspeaker finds the first sample of each beep in
 what the page puts out; a hook behind the canvas's own drawing finds the moment at which the flash, read back from the
@@ -144,7 +144,7 @@ def offsets(seen: dict[str, list[float]]) -> list[float]:
 
 
 @pytest.mark.parametrize("codec", ["jpeg", pytest.param("raw", marks=pytest.mark.soak)])  # 9 s each
-def test_flash_and_beep_of_one_time_come_together(url: str, probed: Page, codec: str) -> None:
+def test_a_flash_and_a_beep_of_the_same_time_are_simultaneous(url: str, probed: Page, codec: str) -> None:
     open_page(probed, f"{url}?video={codec}")
     turn_on(probed)
     probed.wait_for_function("() => seen.beeps.length >= 2 && seen.flashes.length >= 2")
@@ -158,7 +158,7 @@ def test_flash_and_beep_of_one_time_come_together(url: str, probed: Page, codec:
     assert abs(said) < 40, (said, measured)
 
 
-def test_sound_is_off_until_asked_for_and_can_be_turned_off(url: str, page: Page) -> None:
+def test_sound_is_off_until_the_user_turns_it_on_and_can_be_turned_off(url: str, page: Page) -> None:
     page.add_init_script(CONTEXTS)
     open_page(page, url)
     toggle, volume = page.locator("#sound-toggle"), page.locator("#sound-volume")
@@ -184,7 +184,7 @@ def test_sound_is_off_until_asked_for_and_can_be_turned_off(url: str, page: Page
     assert page.evaluate("opened.length") == 1
 
 
-def test_a_block_that_is_no_samples_is_said_once_and_the_pictures_go_on(server: FakeServer, page: Page) -> None:
+def test_an_invalid_block_is_reported_once_and_the_pictures_go_on(server: FakeServer, page: Page) -> None:
     page.goto(server.url)
     peer = server.accept()
     peer.welcome(tracks=[video(), video(1, "main_audio", "pcm_s16le", kind="audio", sample_rate=48_000)])
@@ -228,7 +228,7 @@ def test_a_model_without_sound_has_no_button_for_it(server: FakeServer, page: Pa
     expect(page.locator(".sounding").first).to_be_hidden()
 
 
-def test_no_volume_is_silence(url: str, probed: Page) -> None:
+def test_volume_zero_is_silent(url: str, probed: Page) -> None:
     open_page(probed, url)
     turn_on(probed)
     probed.wait_for_function("() => seen.beeps.length >= 1")

@@ -1,4 +1,4 @@
-"""Screenshot, recording, latency in parts and the link for viewers, against a server that the test plays."""
+"""Screenshot, recording, latency in parts and the link for viewers, against a fake server that the test controls."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_recording_ends_with_the_session_and_takes_pictures_of_other_sizes(
     expect(page.locator("#log-count")).to_have_text("0")
 
 
-# As Firefox has it: a canvas's stream is asked for its next picture, not the stream's track.
+# As in Firefox: the method `requestFrame` is on a canvas's stream, not on the stream's track.
 STREAM_ASKS = """
     const { requestFrame } = CanvasCaptureMediaStreamTrack.prototype;
     delete CanvasCaptureMediaStreamTrack.prototype.requestFrame;
@@ -139,7 +139,7 @@ STREAM_ASKS = """
 """
 
 
-def test_a_recording_where_the_stream_is_asked_for_pictures(server: FakeServer, page: Page, tmp_path: Path) -> None:
+def test_a_recording_where_the_stream_requests_frames(server: FakeServer, page: Page, tmp_path: Path) -> None:
     page.add_init_script(STREAM_ASKS)
     peer = begin(page, server, image=picture(0, 0, 0, 320, 240))
     page.locator("#hero").hover()
@@ -150,7 +150,7 @@ def test_a_recording_where_the_stream_is_asked_for_pictures(server: FakeServer, 
     assert pictures(saved(download.value, tmp_path, "(mp4|webm)"))[-1][:20, :20, 0].mean() > 180
 
 
-# A browser that refuses everything, each in its words.
+# A browser that refuses everything, each time with another message.
 REFUSALS = """
     const refused = (what) => Object.assign(new Error(`no ${what} here`), { name: "NotAllowedError" });
     Element.prototype.requestFullscreen = async () => { throw refused("full screen"); };
@@ -160,7 +160,7 @@ REFUSALS = """
 """
 
 
-def test_what_fails_is_said_where_it_is_seen(server: FakeServer, page: Page) -> None:
+def test_errors_are_shown_on_the_picture(server: FakeServer, page: Page) -> None:
     page.add_init_script(NO_WORKER + REFUSALS)
     page.goto(server.url + "?video=raw")
     peer = server.accept()
@@ -259,7 +259,7 @@ def test_the_time_from_command_to_picture_is_shown_in_parts(server: FakeServer, 
 # The link for viewers
 
 
-def test_the_link_for_viewers_is_copied_and_a_viewer_says_who_it_is(server: FakeServer, browser: Browser) -> None:
+def test_the_link_for_viewers_is_copied_and_its_page_is_marked_as_a_viewer(server: FakeServer, browser: Browser) -> None:
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
     page.goto(server.url + "?model=fake&token=mine#top")
@@ -268,7 +268,8 @@ def test_the_link_for_viewers_is_copied_and_a_viewer_says_who_it_is(server: Fake
     expect(page.locator("#share")).to_be_hidden()
     peer.welcome(GO, share="s&3")
     page.get_by_role("button", name="Share").click()
-    expect(page.locator("#share-status")).to_have_text("Link copied: anyone who has it can watch. It works on this computer only.")
+    told = "Link copied: anyone who has it can watch. It works on this computer only."
+    expect(page.locator("#share-status")).to_have_text(told)
     link = page.evaluate("navigator.clipboard.readText()")
     assert link == server.url + "?model=fake&role=viewer#token=s%263"
     viewer = context.new_page()
@@ -298,7 +299,7 @@ def test_where_a_page_may_not_copy_the_link_is_shown(server: FakeServer, page: P
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280])
-def test_with_everything_on_it_nothing_is_wider_than_the_window(server: FakeServer, page: Page, width: int) -> None:
+def test_a_page_with_every_control_is_not_wider_than_the_window(server: FakeServer, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(server.url.replace("127.0.0.1", "lan.test"))
     peer = server.accept()

@@ -1,4 +1,4 @@
-"""Settings on the viewer page show what the model has: as the welcome says, and as it is told since."""
+"""Settings on the viewer page show the model's values: those of the welcome, and later changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def range_of(page: Page, name: str) -> Locator:
 
 
 def settled(page: Page, peer: Peer) -> None:
-    """Whatever was told until now has been taken."""
+    """The page has processed all earlier messages."""
     before = int(page.locator("#log-count").text_content() or "0")
     peer.say("progress", {})
     expect(page.locator("#log-count")).to_have_text(str(before + 1))
@@ -102,7 +102,7 @@ def test_controls_follow_the_model(server: FakeServer, page: Page) -> None:
     assert peer.silent()
 
 
-def test_a_value_under_way_is_not_replaced_by_an_older_one(server: FakeServer, page: Page) -> None:
+def test_a_value_in_flight_is_not_replaced_by_an_older_one(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, COMMANDS[0], state={"level": 1})
     slider = range_of(page, "level")
     slider.fill("0.5")
@@ -126,7 +126,7 @@ def test_a_value_under_way_is_not_replaced_by_an_older_one(server: FakeServer, p
     expect(slider).to_have_value("0.7")
 
 
-def test_a_slider_that_is_held_stays_under_the_hand(server: FakeServer, page: Page) -> None:
+def test_a_held_slider_does_not_move(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, COMMANDS[0], state={"level": 1})
     slider = range_of(page, "level")
     box = slider.bounding_box()
@@ -150,7 +150,7 @@ def test_a_slider_that_is_held_stays_under_the_hand(server: FakeServer, page: Pa
     assert peer.silent()
 
 
-def test_what_is_being_typed_stays_and_what_was_typed_in_vain_gives_way(server: FakeServer, page: Page) -> None:
+def test_text_stays_while_it_is_typed_and_refused_text_is_replaced(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, COMMANDS[2], state={"name": "an owl"})
     name = field(page, "name")
     name.press("End")
@@ -172,7 +172,7 @@ def test_what_is_being_typed_stays_and_what_was_typed_in_vain_gives_way(server: 
 
 
 @pytest.mark.parametrize(("name", "shown"), [("count", "3"), ("level", "0.5"), ("points", "[2,3]")])
-def test_a_cleared_field_that_cannot_be_empty_shows_what_the_model_has(
+def test_a_cleared_field_that_cannot_be_empty_shows_the_models_value(
     server: FakeServer, page: Page, name: str, shown: str
 ) -> None:
     peer = begin(page, server, *COMMANDS, state=STATE)
@@ -187,7 +187,7 @@ def test_a_cleared_field_that_cannot_be_empty_shows_what_the_model_has(
     assert peer.silent()
 
 
-def test_what_is_no_value_stays_to_be_mended(server: FakeServer, page: Page) -> None:
+def test_an_invalid_value_stays_in_its_field(server: FakeServer, page: Page) -> None:
     peer = begin(page, server, *COMMANDS, state=STATE)
     area = field(page, "points", "textarea")
     area.fill("[1,")
@@ -256,7 +256,7 @@ class Model(ReactorPipeline):
 '''
 
 
-def test_a_true_model_s_values_are_shown_and_survive_a_reload(tmp_path: Path, page: Page) -> None:
+def test_the_values_of_a_real_model_are_shown_and_survive_a_reload(tmp_path: Path, page: Page) -> None:
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
     manifest = "model: model:Model\nname: values\nruntime: {resume_window: 30}\n"
     (tmp_path / "reactor.yaml").write_text(manifest, encoding="utf-8")

@@ -36,7 +36,7 @@ def links(index):
     return [link[2:] for link in re.findall(r'(?:href|src)="([^"]+)"', index.decode())]
 
 
-async def test_a_second_load_transfers_next_to_nothing(autojump_clock):
+async def test_a_second_load_transfers_almost_nothing(autojump_clock):
     async with open_server(Still) as server:
         first = server.http("/", headers=GZIP)
         paths = {f"/{link}" for link in links(body_of(first))}

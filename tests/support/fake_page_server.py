@@ -1,7 +1,7 @@
-"""A server that a test plays by hand: the page's files over HTTP, and one `Peer` for each WebSocket of the page.
+"""A server that a test controls step by step: the page's files over HTTP, and one `Peer` for each WebSocket of the page.
 
-It is for what a true server does not readily do: refuse, queue, end with a given reason, declare an odd schema. The
-test runs in one thread and the sockets in theirs, so a test reads as the conversation that it is.
+Use it for behaviour that a real server shows rarely: refuse, queue, end with a given reason, declare an odd schema. The
+test runs in one thread and each socket in another, so a test reads like a conversation.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Peer:
         self._said = 0
 
     def listen(self) -> None:
-        """Take what the page says until it is gone."""
+        """Receive the page's messages until it disconnects."""
         try:
             for text in self.socket:
                 if isinstance(text, bytes):
@@ -143,12 +143,12 @@ class Peer:
         self, seq: int, payload: bytes, *, track: int = 0, key: bool = True, pts_us: int | None = None, command: Any = None,
         meta: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """Send what an encoder made."""
+        """Send an encoded packet."""
         pts_us = seq * 33_333 if pts_us is None else pts_us
         self.socket.send(msgspec.msgpack.encode((track, seq, pts_us, int(key), command, seq, meta or {}, payload)))
 
     def asked_for(self, kind: str) -> dict[str, Any]:
-        """What the page says next but commands of the model; it has to be of this type."""
+        """The page's next message that is not a command of the model; it must have this type."""
         message = self.next()
         assert message["type"] == kind
         data: dict[str, Any] = message["data"]
@@ -178,12 +178,12 @@ class Peer:
         self.socket.close(close_code(reason))
 
     def silent(self) -> bool:
-        """Whether the page has said nothing more. Ask only after something that comes later has arrived."""
+        """Whether the page has sent nothing more. Call it only after a later message has arrived."""
         return self.inbox.empty()
 
 
 class FakeServer:
-    """What the page talks to. `refuse_with` answers WebSockets with that status, `health` is what `/health` says."""
+    """The server of the page. `refuse_with` answers WebSockets with that status; `health` is the answer of `/health`."""
 
     def __init__(self) -> None:
         self.peers: queue.SimpleQueue[Peer] = queue.SimpleQueue()

@@ -1,6 +1,6 @@
 """Scripts that tests run in the browser before the page's own."""
 
-# A canvas that a worker draws on gives no context. For the tests it gives one of a copy of what it shows.
+# A canvas that a worker draws on has no context. For the tests its `getContext` returns the context of a copy.
 READ_BACK = """
 const getContext = HTMLCanvasElement.prototype.getContext;
 HTMLCanvasElement.prototype.getContext = function (...what) {
@@ -16,5 +16,5 @@ HTMLCanvasElement.prototype.getContext = function (...what) {
   }
 };
 """
-# The page does all of the decoding and drawing itself, as where there is no OffscreenCanvas.
+# The page decodes and draws without a worker, as in a browser without OffscreenCanvas.
 NO_WORKER = "delete HTMLCanvasElement.prototype.transferControlToOffscreen;"

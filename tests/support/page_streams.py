@@ -44,7 +44,7 @@ test_picture.__test__ = False  # type: ignore[attr-defined]
 
 
 def describe(codec: str, width: int, height: int, **more: Any) -> dict[str, Any]:
-    """What a track description says of a stream of this codec."""
+    """The codec entries of a track description for a stream of this codec."""
     color = {"matrix": "smpte170m", "primaries": "bt709", "transfer": "iec61966-2-1", "full_range": False}
     if codec == "lossless":
         color = {"matrix": "rgb", "primaries": "bt709", "transfer": "iec61966-2-1", "full_range": True}

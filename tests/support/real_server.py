@@ -1,4 +1,4 @@
-"""A true server for the tests of the page: `reactor run` in a process of its own."""
+"""A real server for the tests of the page: `reactor run` in a process of its own."""
 
 from __future__ import annotations
 
