@@ -1,6 +1,6 @@
 """reactor-trio: a Trio runtime for real-time, interactive generative video models over one WebSocket port.
 
-Every name is imported when it is asked for: a program that is only a client gets no server, and no Trio.
+The package imports each name on first use. A program that is only a client imports neither the server nor Trio.
 """
 
 import importlib
@@ -97,7 +97,7 @@ if not TYPE_CHECKING:
     __all__ = list(_MODULE_OF)
 
     def __getattr__(name):
-        """A name of `__all__`, those that `reactor_trio.interface` looks up when asked for, `interface`, the version."""
+        """Import a public name on first use: those of `__all__`, the two executor names, two submodules, the version."""
         if name == "__version__":
             globals()[name] = version = _version()
             return version
@@ -114,7 +114,7 @@ if not TYPE_CHECKING:
 
         try:
             return importlib.metadata.version("reactor-trio")
-        except importlib.metadata.PackageNotFoundError:  # a checkout that is not installed
+        except importlib.metadata.PackageNotFoundError:  # the package runs from a checkout that is not installed
             return "0.0.0.dev"
 
     def __dir__():

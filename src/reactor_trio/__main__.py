@@ -1,4 +1,4 @@
-"""`python -m reactor_trio`: the same as the console script `reactor`."""
+"""`python -m reactor_trio` runs the same program as the console script `reactor`."""
 
 import sys
 

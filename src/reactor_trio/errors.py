@@ -1,9 +1,12 @@
-"""Every error of the package, split by who is at fault.
+"""Every error of the package, grouped by the party at fault.
 
-The author's class, its manifest or its frames (`DeclarationError`, `ManifestError`, `OutputError`), a client's command
-(`CommandError`), the other end of a connection (`ProtocolError`, `SessionEnded`), the model while it ran (`ModelFailed`).
-Errors that report a wrong type or value also inherit the built-in they would otherwise be, so that `except TypeError`
-and `except ValueError` in author code keep their meaning.
+- The author's class, manifest or frames: `DeclarationError`, `ManifestError`, `OutputError`.
+- The author's code while it runs: `ModelFailed`.
+- A client's command or upload: `CommandError`, `UploadRefused`.
+- The other end of a connection: `ProtocolError`, `SessionEnded`, `ConnectionRefused`, `BufferClosed`.
+
+An error that reports a wrong type or value also inherits `TypeError` or `ValueError`, so that author code may catch the
+built-in class.
 """
 
 from __future__ import annotations
@@ -24,26 +27,29 @@ __all__ = [
 
 
 class ReactorError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base class of every error that this package raises on purpose."""
 
 
 class DeclarationError(ReactorError, TypeError, ValueError):
-    """A model, state, output or message class is declared wrongly; raised when the class is made and names the place."""
+    """A model, state, output or message class is declared wrongly.
+
+    Python raises it while it creates the class. The message names the class and the attribute.
+    """
 
 
 class ManifestError(ReactorError):
-    """`reactor.yaml`, `config.yml` or what they point to cannot be used; names the file and the key."""
+    """`reactor.yaml`, `config.yml` or a file that they name cannot be used. The message names the file and the key."""
 
 
 class OutputError(ReactorError, TypeError, ValueError):
     """A yielded or emitted value does not fit the declared tracks.
 
-    The message names the track, what was expected and what was given, and ends with the file and line of the `yield` or
-    `emit`, where that is known.
+    The message names the track, the expected value and the given value. It ends with the file and line of the `yield` or
+    `emit`, if the runtime knows them.
     """
 
     def name_place(self, place: str) -> None:
-        """Name the author's `file:line`; what is named already stays."""
+        """Append the author's `file:line` to the message, unless the message has a place already."""
         if place and not self._placed:
             self._placed = True
             self.args = (f"{self} (at {place})",)
@@ -52,17 +58,17 @@ class OutputError(ReactorError, TypeError, ValueError):
 
 
 class BufferClosed(ReactorError):
-    """A `read` of an input track will get no more frames: the client has left, or the model closed the buffer.
+    """An input track has no more frames to read: the client has left, or the model closed the buffer.
 
-    Let it pass in a pipeline, where it ends the generator cleanly; catch it in `run()`.
+    In a pipeline, do not catch it: it ends the generator cleanly. In `run()`, catch it and wait for the next client.
     """
 
 
 class CommandError(ReactorError):
     """A command was refused and changed nothing.
 
-    Raised by an author's handler to answer the client with a code of its own, and by the client when the server answers
-    a command with an error. `str()` is the message, which names the path of the offending value where there is one.
+    An author's handler raises it to answer the client with a code of the author's choice. The Python client raises it when
+    the server answers a command with an error. `str()` gives the message. If one value is wrong, the message has its path.
     """
 
     def __init__(self, code: str, message: str = "") -> None:
@@ -72,11 +78,11 @@ class CommandError(ReactorError):
 
 
 class ProtocolError(ReactorError):
-    """The other end sent something that is not a message of the protocol."""
+    """The other end sent data that is not a message of the protocol."""
 
 
 class SessionEnded(ReactorError):
-    """The session is over; `reason` is one of `reactor_trio.protocol.EndReason` or `"lost"` if the link broke."""
+    """The session is over. `reason` is a `reactor_trio.protocol.EndReason`, or `"lost"` if the connection broke."""
 
     def __init__(self, reason: str, message: str = "") -> None:
         super().__init__(message or f"the session ended: {reason}")
@@ -84,7 +90,10 @@ class SessionEnded(ReactorError):
 
 
 class ConnectionRefused(ReactorError):
-    """The server refused the WebSocket with an HTTP status; `retry_after` is its advice in seconds, if it gave one."""
+    """The server refused the WebSocket with the HTTP status `status`.
+
+    `retry_after` is the server's `Retry-After` in seconds, or None if the response has none.
+    """
 
     def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
         super().__init__(f"refused with HTTP {status}: {message}")
@@ -93,7 +102,7 @@ class ConnectionRefused(ReactorError):
 
 
 class UploadRefused(ReactorError):
-    """A file was not taken, and nothing of it was kept; `status` is the HTTP status that says why."""
+    """The server refused an upload and kept no part of it. `status` is the HTTP status of the response."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -102,4 +111,4 @@ class UploadRefused(ReactorError):
 
 
 class ModelFailed(ReactorError):
-    """`load()` or `run()` raised, or `run()` returned: there is no model to serve. `__cause__` is the author's exception."""
+    """`load()` or `run()` raised, or `run()` returned, so no model is served. `__cause__` is the author's exception."""

@@ -1,4 +1,4 @@
-"""Where Reactor 1.x has `VideoModel`, `command` and `model`."""
+"""`VideoModel`, `command` and `model` under their Reactor 1.x module name, so that 1.x models import them unchanged."""
 
 from reactor_trio.interface import VideoModel, command, model
 

@@ -1,4 +1,4 @@
-"""Where Reactor 1.x has the tracks of a `VideoModel`."""
+"""The track classes of a `VideoModel` under their Reactor 1.x module name, so that 1.x models import them unchanged."""
 
 from reactor_trio.interface import AudioIn, AudioOut, VideoIn, VideoOut
 

@@ -60,7 +60,7 @@ class Sound(Output):
 class Model(Loaded, ReactorPipeline):
     def inference(self):
         yield None
-""", "Sound.main_video: declared elsewhere as another track"),
+""", "Sound.main_video: also declared with another kind or rate"),
     "no_session": (TRACK + """
 class Model(Loaded, ReactorPipeline):
     max_sessions = 0

@@ -400,7 +400,7 @@ def a_length_of_a_number() -> None:
         (an_event_on_a_static_method, TypeError, "M.a: only a plain method is called for a client, not a static or class"),
         (an_event_of_a_type_no_client_can_send, TypeError, "M.a.x: complex is not a type that a client can set"),
         (an_event_whose_default_breaks_its_bounds, TypeError, "M.a.x: the default breaks the field's own rule"),
-        (an_event_that_hides_the_runtime, TypeError, r"M.send: the runtime's own send would be hidden.*@event\('send'\)"),
+        (an_event_that_hides_the_runtime, TypeError, r"M.send: it would hide the runtime's own send.*@event\('send'\)"),
         (an_event_without_a_name, TypeError, "@event on .*M.a: the name must be text, not ''"),
         (a_hook_with_an_argument, TypeError, "M.a: @connected gives no argument 'who'; annotate one with ClientInfo"),
         (a_state_of_a_run_loop, TypeError, "M.state: only a ReactorPipeline has a state"),
@@ -426,7 +426,7 @@ def a_length_of_a_number() -> None:
         (an_event_with_star_arguments, TypeError, r"M.a: \*args: 'int' cannot be filled from a client's command; name each"),
         (a_track_of_no_kind, TypeError, "Out.x: a track is annotated Video or Audio, not <class 'int'>"),
         (a_state_of_no_state_class, TypeError, "M.state: annotate it with an InputState class, not <class 'int'>"),
-        (a_message_default_that_can_change, TypeError, "a default that can change would be shared"),
+        (a_message_default_that_can_change, TypeError, "all messages would share a mutable default"),
     ],
 )
 def test_a_mistake_is_reported_when_the_class_is_made(mistake: Any, kind: type[Exception], words: str) -> None:

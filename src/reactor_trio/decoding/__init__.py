@@ -1,6 +1,7 @@
-"""From the bitstreams of codecs between frames to arrays, by FFmpeg through PyAV, for the client and for input tracks.
+"""Decoders of inter-frame video codecs and of Opus: packets into numpy arrays, by FFmpeg through PyAV.
 
-Importing this needs nothing; making a decoder needs PyAV (`available`).
+The client and the server's input tracks use them. The part is separate from `media` because the client must not import
+Trio. You can import it without PyAV; a decoder needs PyAV (see `available`).
 """
 
 from importlib.util import find_spec
@@ -9,7 +10,7 @@ from reactor_trio.decoding.sound import OpusDecoder as OpusDecoder
 from reactor_trio.decoding.video import DecodeError as DecodeError
 from reactor_trio.decoding.video import VideoDecoder as VideoDecoder
 
-#: how to get what is missing
+#: the command that installs PyAV, for error messages
 INSTALL = 'pip install "reactor-trio[video]"'
 
 

@@ -1,4 +1,4 @@
-"""From a decoder's planes to RGB, by the matrix that the picture was made with."""
+"""Conversion of decoded planes to RGB, by the colour matrix of the stream."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     import av
     from numpy.typing import NDArray
 
-#: FFmpeg's number of a matrix -> its name in WebCodecs; any other is taken for smpte170m
+#: FFmpeg's number of a matrix -> its name in WebCodecs; all other numbers count as smpte170m
 _NAMED = {1: "bt709"}
 _JPEG_RANGE = 2
 
 
 def to_rgb(frame: av.VideoFrame, matrix: str | None = None, full_range: bool | None = None) -> NDArray[np.uint8]:
-    """The picture as `(H, W, 3)` uint8, in row order. `matrix` and `full_range` go before what the frame says itself."""
+    """Return the picture as `(H, W, 3)` uint8 in row order. `matrix` and `full_range` override the frame's own values."""
     if frame.format.name == "gbrp":
         return _from_planes(frame)
     if full_range is None:

@@ -1,7 +1,7 @@
-"""OpenCV, where it is installed, on the one thread that calls it.
+"""OpenCV, if it is installed, limited to the calling thread.
 
-Its pool of threads waits for the next call by spinning: a conversion of 0.15 ms, thirty times a second, kept other cores
-busy for up to 1.3 ms each time. A program that has imported OpenCV by itself keeps the threads that it set.
+OpenCV's thread pool waits for its next call by spinning: a conversion of 0.15 ms, thirty times a second, kept other cores
+busy for up to 1.3 ms each time. If the program imported OpenCV before this module did, its thread setting stays.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
 
-# While OpenCV is imported it stands in sys.modules half made, and another thread that looks for it gets a ValueError.
+# During the import, sys.modules holds a half-initialised cv2, and find_spec("cv2") on another thread raises ValueError.
 _importing = threading.Lock()
 
 
 def opencv() -> ModuleType | None:
-    """The module `cv2`, or None. Any thread may call it; one that comes during the import waits."""
+    """Return the module `cv2`, or None if it is not installed. Thread-safe: a call during the import waits for it."""
     with _importing:
         return _opencv()
 

@@ -1,4 +1,4 @@
-"""Sound out of Opus packets."""
+"""Decoder of Opus packets."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from reactor_trio.decoding.video import DecodeError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Opus always decodes to this rate
+#: the sample rate in Hz to which Opus always decodes
 SAMPLE_RATE = 48_000
 
 
 class OpusDecoder:
-    """Decodes one mono stream; not to be used by two threads at once."""
+    """Decodes one mono stream. Not thread-safe."""
 
     def __init__(self) -> None:
         import av
@@ -31,7 +31,7 @@ class OpusDecoder:
         self._context = context
 
     def decode(self, payload: memoryview) -> NDArray[np.int16]:
-        """The samples of one packet, `(1, M)` int16 at 48 kHz. Raises DecodeError."""
+        """Return the samples of one packet, `(1, M)` int16 at 48 kHz. Raises DecodeError."""
         if payload.nbytes == 0:
             raise DecodeError("an empty packet")
         try:

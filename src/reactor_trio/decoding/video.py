@@ -1,7 +1,7 @@
-"""Pictures out of packets that refer to the packets before them; one packet in, one picture out, without delay.
+"""Decoder of inter-frame video: one packet in, one picture out, without delay.
 
-FFmpeg conceals what it cannot read by guessing, and tells it in a flag. Nothing guessed is given out: a stream with a fault
-is refused as a whole, and its decoder is of no use from there on. The next keyframe begins with a new one.
+FFmpeg conceals damage: it guesses the lost pixels and sets a flag on the picture. This decoder never returns a guessed
+picture. It raises an error instead and is unusable from then on; the caller makes a new one for the next keyframe.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ _DECODERS = {"h264": "h264", "lossless": "h264", "vp8": "vp8", "vp9": "vp9", "av
 
 
 class DecodeError(Exception):
-    """The packet is none of its codec, is damaged, or needs packets that are not there."""
+    """The packet is not of the decoder's codec, is damaged, or needs packets that the decoder did not get."""
 
 
 class VideoDecoder:
-    """Decodes one stream, which begins with a keyframe.
+    """Decodes one stream, which must begin with a keyframe. Not thread-safe.
 
     Args:
         codec: `h264`, `lossless`, `vp8`, `vp9` or `av1`.
-        max_side: pixels of a side; a larger picture is refused, where it says its size before memory is taken for it.
-        matrix: of the colours, in WebCodecs' words; by default what the stream says, `smpte170m` if it says nothing.
-        full_range: of the colours, likewise.
-
-    Not to be used by two threads at once.
+        max_side: largest width and height in pixels. FFmpeg refuses a larger picture before it allocates memory for it,
+            where the stream states its size.
+        matrix: the colour matrix, by its name in WebCodecs. Default: the stream's own, `smpte170m` if it states none.
+        full_range: whether sample values use the full range. Default: the stream's own statement.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class VideoDecoder:
         name = _DECODERS[codec]
         context = av.CodecContext.create(name, "r")
         assert isinstance(context, av.VideoCodecContext)
-        # Threads by frame hold pictures back, and hang the process when the decoder is let go of.
+        # Frame threads delay pictures, and hang the process when the decoder is freed.
         context.thread_count = 1
         context.flags |= Flags.low_delay
         context.options = {"max_pixels": str(max_side * max_side), "err_detect": "explode"}
@@ -59,12 +58,12 @@ class VideoDecoder:
         self._context: av.VideoCodecContext = context
 
     def decode(self, payload: memoryview, give: bool = True) -> list[NDArray[np.uint8]]:
-        """The pictures that `payload` completes, `(H, W, 3)` uint8 RGB and ours; none if not `give`.
+        """Return the pictures that `payload` completes, `(H, W, 3)` uint8 RGB, writable. Without `give` return none.
 
-        Raises DecodeError; the decoder is then of no more use.
+        Raises DecodeError. The decoder is then unusable.
         """
         if payload.nbytes == 0:
-            raise DecodeError("an empty packet")  # which would end the stream
+            raise DecodeError("an empty packet")  # FFmpeg takes an empty packet for the end of the stream
         try:
             frames: list[Any] = self._context.decode(self._packet(bytes(payload)))
             for frame in frames:

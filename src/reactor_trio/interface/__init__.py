@@ -1,4 +1,4 @@
-"""What model authors import: `from reactor_trio.interface import ...`."""
+"""The author API: every name that a model author imports, `from reactor_trio.interface import ...`."""
 
 import importlib
 import typing
@@ -52,13 +52,13 @@ from reactor_trio.interface.video_model import command as command
 from reactor_trio.interface.video_model import model as model
 from reactor_trio.interface.weights import get_weights_path as get_weights_path
 
-#: what Reactor 2.x calls the base of `ReactorModel`, which has nothing of its own here
+#: Reactor 2.x's name for the base class of `ReactorModel`; here the two are one class
 ReactorCore = ReactorModel
 
 if not typing.TYPE_CHECKING:
 
     def __getattr__(name):
-        """Reactor 2.x has its executor here; ours is in the test kit, above this layer, and looked up when asked for."""
+        """Import the executor on first use: Reactor 2.x has it here, but ours is in the test kit, a layer above this one."""
         if name in ("PipelineExecutor", "StepResult"):
             return getattr(importlib.import_module("reactor_trio.testing"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What is known of author code while it gives the runtime something: its file and line, and whether it can await."""
+"""Facts about author code that calls the runtime: its file and line for error messages, and whether it can await."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reactor_trio.errors import OutputError, ReactorError
 
 T = TypeVar("T")
 
-#: packages whose frames lie between author code and this one; beyond a loop's frames there is no author's line
+#: Packages of event loops. If one of their frames called this package, no line of the author did.
 _LOOPS = ("trio", "anyio", "outcome")
 
 
 class _Thread(threading.local):
-    #: which plain method of a model makes a step now; empty: none
+    #: name of the plain (not async) method of a model that runs a step on this thread now; empty: none
     plain_step = ""
 
 
@@ -25,7 +25,7 @@ _thread = _Thread()
 
 
 class NamesPlace:
-    """A block in which an `OutputError` is given the author's line that `place` says; by default the one that called."""
+    """Context manager that appends the author's line to an `OutputError`: the result of `place`, by default the caller's."""
 
     def __init__(self, place: Callable[[], str] | None = None) -> None:
         self._place = place or calling_line
@@ -39,7 +39,7 @@ class NamesPlace:
 
 
 def plain_step(function: Callable[..., T], *args: Any, method: str = "inference") -> T:
-    """`function(*args)`, which runs code of that method of a model unless it is async."""
+    """Call `function(*args)` and mark this thread as inside the model's plain `method` meanwhile."""
     _thread.plain_step = method
     try:
         return function(*args)
@@ -48,9 +48,10 @@ def plain_step(function: Callable[..., T], *args: Any, method: str = "inference"
 
 
 def refuse_in_plain_step(call: str) -> None:
-    """Raise ReactorError if the calling code makes a step and is not async: what it calls would never be awaited.
+    """Raise ReactorError if a plain method of a model makes this `call`: it cannot await the result.
 
-    A loop may call it within the step, as `nursery.start_soon(self.send, note)` does: it awaits what it gets.
+    An event loop may make the call within the step, as in `nursery.start_soon(self.send, note)`, because it awaits the
+    result.
     """
     if (method := _thread.plain_step) and not _loop_calls():
         remedy = f"make it `async def {method}` and write `await {call}`"
@@ -60,7 +61,7 @@ def refuse_in_plain_step(call: str) -> None:
 
 
 def _loop_calls() -> bool:
-    """Whether a loop's frame lies between the calling frames and the step that a plain method makes."""
+    """Whether an event loop's frame lies on the stack between this call and the plain method's step."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not plain_step.__code__:
         if _package(frame) in _LOOPS:
@@ -70,7 +71,7 @@ def _loop_calls() -> bool:
 
 
 def calling_line() -> str:
-    """`file:line` of the nearest calling frame that is not this package's; empty if a loop's frames come first."""
+    """Return `file:line` of the nearest calling frame outside this package; empty if an event loop made the call."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _package(frame) == __package__.partition(".")[0]:
         frame = frame.f_back
@@ -78,7 +79,7 @@ def calling_line() -> str:
 
 
 def yielding_line(steps: Generator[Any, None, None] | AsyncGenerator[Any, None]) -> str:
-    """`file:line` of the `yield` at which a generator has stopped, also in one that it yields from."""
+    """Return `file:line` of the `yield` at which a generator is suspended, also inside a `yield from`."""
     if not isinstance(steps, Generator):
         return _line(getattr(steps, "ag_frame", None))
     while isinstance(inner := _inner(steps), Generator):
@@ -87,7 +88,7 @@ def yielding_line(steps: Generator[Any, None, None] | AsyncGenerator[Any, None])
 
 
 def defining_line(function: Callable[..., Any]) -> str:
-    """`file:line` of the function's definition."""
+    """Return `file:line` of the function's definition, without its decorators."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     code = getattr(function, "__code__", None)
@@ -96,7 +97,7 @@ def defining_line(function: Callable[..., Any]) -> str:
 
 def _inner(steps: Generator[Any, None, None]) -> object:
     frame: FrameType | None = getattr(steps, "gi_frame", None)
-    if frame is not None and _package(frame) == "torch":  # `@torch.no_grad()` on the author's generator
+    if frame is not None and _package(frame) == "torch":  # `@torch.no_grad()` wraps the author's generator in its own
         return frame.f_locals.get("gen")
     return getattr(steps, "gi_yieldfrom", None)
 

@@ -1,9 +1,9 @@
-"""Tracks of a blocking model: attributes of the class that hold a `VideoOut`, `AudioOut`, `VideoIn` or `AudioIn`.
+"""Tracks of a blocking model: class attributes that hold a `VideoOut`, `AudioOut`, `VideoIn` or `AudioIn`.
 
-Without a track to the client there is one, `main_video`; a class that overrides `on_frame` and names no track from the
-client has one, `camera`. All of them take `rate` and `default`, as 1.x has them.
+A class that declares no output track has one, `main_video`. A class that overrides `on_frame` and declares no input track
+has one, `camera`. All four classes take `rate` and `default`, as in Reactor 1.x.
 
-Source: the documentation of Reactor 1.x, `runtime/concepts/tracks`.
+Source: `concepts/tracks` of the Reactor 1.x documentation.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from reactor_trio.interface.tracks import Audio, Input, Output, Video
 
 T = TypeVar("T")
 
-#: The track of a model that names none.
+#: The output track of a model that declares none.
 MAIN_TRACK = "main_video"
-#: The track from the client of a model that takes frames and names none.
+#: The input track of a model that overrides `on_frame` and declares none.
 CAMERA_TRACK = "camera"
 
 
@@ -28,8 +28,8 @@ class VideoOut:
     """Declares a video track to the client.
 
     Attributes:
-        rate: frames per second, fixed; None or 0: measured from what is emitted.
-        default: whether `get_track()` without a name gives this one; without such a track it gives `main_video`.
+        rate: fixed frames per second; None or 0: the runtime measures the rate of the emitted frames.
+        default: whether `get_track()` without a name returns this track.
     """
 
     rate: float | None = None
@@ -54,7 +54,7 @@ class VideoIn:
 
 @dataclass(frozen=True)
 class AudioIn:
-    """Declares an audio track from the client, at `rate` samples per second; 0: 48 000."""
+    """Declares an audio track from the client, at `rate` samples per second; 0 means 48 000."""
 
     rate: float = 0
     default: bool = False
@@ -64,13 +64,13 @@ TRACKS = (VideoOut, AudioOut, VideoIn, AudioIn)
 
 
 def declared_output(cls: type) -> type[Output]:
-    """The `Output` that stands for a blocking model's tracks to the client. Raises DeclarationError."""
+    """Return an `Output` class with a blocking model's output tracks. Raises DeclarationError."""
     default_track(cls)
     return _tracks(cls, Output, _found(cls, (VideoOut, AudioOut)) or {MAIN_TRACK: Video})
 
 
 def declared_input(cls: type, takes_frames: bool) -> type[Input] | None:
-    """The `Input` that stands for those from it, None if there are none. Raises DeclarationError."""
+    """Return an `Input` class with a blocking model's input tracks, None if it has none. Raises DeclarationError."""
     found = _found(cls, (VideoIn, AudioIn)) or ({CAMERA_TRACK: Video} if takes_frames else {})
     return _tracks(cls, Input, found) if found else None
 
@@ -87,7 +87,7 @@ def _found(cls: type, markers: tuple[type, ...]) -> dict[str, Any]:
 
 
 def _audio(rate: float) -> Any:
-    """The marker of an audio track of `rate` samples per second."""
+    """Return the marker class of an audio track with `rate` samples per second."""
     samples = int(rate) or Audio.sample_rate
     return Audio if samples == Audio.sample_rate else type(f"Audio{samples}", (Audio,), {"sample_rate": samples})
 
@@ -101,13 +101,13 @@ def _tracks(cls: type, base: type[T], hints: dict[str, Any]) -> type[T]:
 
 
 def fixed_rate(cls: type) -> float | None:
-    """The rate that a track of the class fixes, frames per second."""
+    """Return the frame rate that a video output track of the class fixes, in frames per second; None if none does."""
     rates = {value.rate for base in cls.__mro__ for value in vars(base).values() if isinstance(value, VideoOut)}
     return next((rate for rate in rates if rate), None)
 
 
 def default_track(cls: type) -> str | None:
-    """The track that the class marks as its default. Raises DeclarationError if it marks several."""
+    """Return the name of the track declared with `default=True`, if any. Raises DeclarationError if there are several."""
     declared = {name: getattr(cls, name) for base in reversed(cls.__mro__) for name, value in vars(base).items()
                 if isinstance(value, TRACKS)}  # fmt: skip
     marked = [name for name, track in declared.items() if getattr(track, "default", False)]

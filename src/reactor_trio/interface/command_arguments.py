@@ -1,8 +1,8 @@
 """Typed values that a client may set: `InputField`, and the validation of a command's arguments.
 
-One msgspec Struct is made for each command. Its decoder refuses what JSON Schema would refuse, and two things more: a
-number is never taken from text or a boolean, and an unknown argument is named. JSON has no NaN and no infinity, so none
-can come in.
+Each command gets one msgspec Struct. Its decoder refuses every value that the command's JSON Schema refuses. It also refuses
+text or a boolean in place of a number, and names an unknown argument in its error. JSON has no NaN and no infinity, so these
+never arrive.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MISSING: Final[Any] = msgspec.UNSET
 
 @dataclass(frozen=True, eq=False)
 class FieldInfo:
-    """What an author said of one field or argument with `InputField`."""
+    """The facts that an author gave about one field or argument with `InputField`."""
 
     default: Any = MISSING
     description: str | None = None
@@ -37,11 +37,11 @@ class FieldInfo:
     choices: tuple[Any, ...] | None = None
     moderate: bool = False
     accept: tuple[str, ...] | None = None
-    #: makes each default; then `default` is one that it made, for the schema
+    #: makes a new default for each session or call; `default` is then one of its results, for the schema
     factory: Callable[[], Any] | None = None
 
     def fresh_default(self) -> Any:
-        """What the factory makes, else a copy of the default: two sessions, or two calls, never share one."""
+        """Return a new default: the factory's result, or a deep copy, so that sessions and calls never share one object."""
         return copy.deepcopy(self.default) if self.factory is None else self.factory()
 
 
@@ -57,16 +57,16 @@ def InputField(
     moderate: bool = False,
     accept: Sequence[str] | None = None,
 ) -> Any:
-    """A field of an `InputState`, or the default of an `@event` argument, with its limits.
+    """Declare the default and the limits of an `InputState` field or of an `@event` argument.
 
     Args:
-        default: value at the begin of each session; required for a state field.
-        description: shown in the schema and on the viewer page.
+        default: the value at the start of each session; required for a state field.
+        description: text for the schema and the viewer page.
         ge, le: inclusive bounds of a number.
-        min_length, max_length: inclusive bounds of characters of a string or items of a list.
+        min_length, max_length: inclusive bounds for the characters of a string or the items of a list.
         choices: the only values allowed.
-        moderate: whether the text in it goes through the server's hook (`runtime.moderate`), if there is one.
-        accept: MIME types of an `UploadedFile`, `image/*` for instance; a file of another is refused.
+        moderate: whether the server's moderation hook (`runtime.moderate`), if there is one, checks the text.
+        accept: MIME types of an `UploadedFile`, such as `image/*`; the server refuses a file of any other type.
     """
     return FieldInfo(
         default, description, ge, le, min_length, max_length, tuple(choices) if choices is not None else None, moderate,
@@ -75,7 +75,7 @@ def InputField(
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """One argument of a command: name, type as annotated, limits, and whether a client may leave it out."""
+    """One argument of a command: its name, annotated type and limits, and whether a client must give it."""
 
     name: str
     type: Any
@@ -84,7 +84,10 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Arguments:
-    """The typed arguments of one command."""
+    """The typed arguments of one command: they decode and validate a client's values, and describe themselves as a schema.
+
+    Raises DeclarationError, whose message begins with `where`, if a type, limit or default cannot work.
+    """
 
     def __init__(self, where: str, title: str, parameters: Sequence[Parameter]) -> None:
         self.parameters = tuple(parameters)
@@ -105,9 +108,10 @@ class Arguments:
             raise DeclarationError(f"{where}: {error}") from None
 
     def decode(self, data: bytes | msgspec.Raw, resolve: Resolve | None = None) -> dict[str, Any]:
-        """The arguments in the JSON object `data`, files found by `resolve`.
+        """Decode and validate the JSON object `data`. `resolve` finds uploaded files by their id.
 
-        Raises CommandError, whose message names the path; for a file that is not there its code is `unresolved_upload`.
+        Raises CommandError, whose message names the path of the wrong value. Its code is `unresolved_upload` for an unknown
+        file, else `invalid_command`.
         """
         with resolving(resolve):
             value = self._decode(data)
@@ -127,7 +131,7 @@ class Arguments:
         try:
             return self._decoder.decode(data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            # msgspec takes no 1.0 for an integer; JSON makes no difference between the two, so neither do we.
+            # JSON does not distinguish 1.0 from 1, but msgspec refuses 1.0 for an integer: retry with integers.
             try:
                 return msgspec.convert(narrowed(msgspec.json.decode(data)), self._struct, dec_hook=decode_file)
             except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -135,7 +139,7 @@ class Arguments:
                 raise CommandError(code, _with_path(str(error))) from None
 
     def schema(self) -> dict[str, Any]:
-        """JSON Schema 2020-12 of the arguments."""
+        """Return the JSON Schema 2020-12 of the arguments."""
         return inline_schema(self._struct)
 
     def _constrained(self, where: str, parameter: Parameter) -> Any:
@@ -189,7 +193,7 @@ class Arguments:
 
 
 def inline_schema(kind: Any) -> dict[str, Any]:
-    """JSON Schema of a type as one object, what it refers to under `$defs`."""
+    """Return the JSON Schema of a type as one object, with the types that it refers to under `$defs`."""
     (top,), components = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}", schema_hook=file_schema)
     name = str(top.get("$ref", "")).rpartition("/")[2]
     schema = components.pop(name) if name in components else top
@@ -221,7 +225,7 @@ def _is_union(annotation: Any) -> bool:
 
 
 def _with_limits(annotation: Any, limits: dict[str, Any]) -> Any:
-    """The limits go to the members of an Optional that can have them, not to None."""
+    """Attach the limits to `annotation`; in a union, to each member except None."""
     if _is_union(annotation):
         members = [arg if arg is type(None) else _with_limits(arg, limits) for arg in typing.get_args(annotation)]
         return Union[tuple(members)]  # noqa: UP007 - made from a tuple
@@ -229,7 +233,7 @@ def _with_limits(annotation: Any, limits: dict[str, Any]) -> Any:
 
 
 def _refuse_unknown(info: Any) -> None:
-    """A type that msgspec would hand on as it came is no type a client can set."""
+    """Raise TypeError for a type that msgspec cannot validate: msgspec would pass the client's value through unchecked."""
     if isinstance(info, msgspec.inspect.CustomType) and info.cls is not UploadedFile:
         raise TypeError(f"{info.cls.__name__} is not a type that a client can set")
     if isinstance(info, msgspec.inspect.Metadata):
@@ -242,7 +246,7 @@ def _refuse_unknown(info: Any) -> None:
 
 
 def narrowed(value: Any) -> Any:
-    """JSON data with each whole number as an integer: JSON makes no difference between 1 and 1.0."""
+    """Return JSON data with each whole number as an integer, because JSON does not distinguish 1 from 1.0."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, list):
@@ -253,7 +257,7 @@ def narrowed(value: Any) -> Any:
 
 
 def _with_path(text: str) -> str:
-    """msgspec's text without backticks, the path added where it names only the field."""
+    """Remove the backticks from msgspec's error text, and add the path where the text names only the field."""
     found = re.fullmatch(r"Object (contains unknown|missing required) field `(.*?)`(?: - at `(.*)`)?", text)
     if found:
         what, name, path = found.groups()

@@ -1,8 +1,8 @@
-"""`get_ctx()`: from any code of a blocking session to that session.
+"""`get_ctx()`: finds the session of the calling code, anywhere in a blocking model.
 
-Code that the runtime calls, and tasks and threads that carry its context variables, know their session by a context
-variable. A plain `threading.Thread` starts with none: it belongs to the session that runs if it was not alive when that
-session began. So a thread left over from a past session is told so, and never reaches the next client.
+A context variable holds the session, in code that the runtime calls and in tasks and threads that inherit its context. A
+plain `threading.Thread` starts with an empty context. It belongs to the running session if it started after that session
+began. A thread left over from a past session therefore gets an error, and never reaches the next client.
 """
 
 from __future__ import annotations
@@ -23,59 +23,59 @@ class Track(Protocol):
     """One track of the session."""
 
     def emit(self, data: object, bucket: int | None = None) -> None:
-        """Emit on this track to the client: what has the same `bucket` on other tracks is shown with it.
+        """Emit data on this output track. The client shows it together with data of the same `bucket` on other tracks.
 
-        Without a bucket each track counts its own. Raises TypeError on a track from the client.
+        Without a bucket, each track counts its own buckets. Raises TypeError on an input track.
         """
         ...
 
     def latest(self) -> npt.NDArray[Any] | None:
-        """The newest frame of this track from the client, None before the first. Raises TypeError on one to the client."""
+        """Return the newest frame of this input track, None before the first. Raises TypeError on an output track."""
         ...
 
 
 class Context(Protocol):
-    """A blocking session, as its model sees it. Every method may be called from any thread."""
+    """A blocking session from the model's point of view. All methods are thread-safe."""
 
     def should_stop(self) -> bool:
-        """Whether the session is over: true at once when the client has left, and for ever. Poll it in every loop."""
+        """Whether the session is over: true from the moment the client leaves. Poll it in every loop."""
         ...
 
     def emit_block(self, frames: object) -> None:
-        """Queue a frame, a block of frames, or a black frame; waits while the buffer is full.
+        """Queue a frame, a block of frames, or a black frame. Blocks while the buffer is full.
 
         Args:
             frames: `uint8` RGB `(H, W, 3)` or `(N, H, W, 3)`, numpy or torch; None for one black frame of the last size.
 
-        Raises ValueError (an OutputError) if it has another shape or dtype. After the session nothing happens.
+        Raises OutputError (a ValueError) for any other shape or dtype. Does nothing after the session's end.
         """
         ...
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send JSON to every client of the session; it arrives before what is emitted after it.
+        """Send JSON to every client of the session. It arrives before any frame emitted after it.
 
-        `{"type": ..., "data": {...}}` goes out as it is, any other mapping as the data of a message of type `message`.
-        Raises TypeError if it cannot be JSON, ValueError for a type that is the runtime's own.
+        A mapping of the form `{"type": ..., "data": {...}}` is the message itself. Any other mapping becomes the data of a
+        message of type `message`. Raises TypeError if it has no JSON form, ValueError for a type reserved for the runtime.
         """
         ...
 
     def disable_monitoring(self) -> None:
-        """The model pauses on purpose: the time until `enable_monitoring` is not taken for slowness."""
+        """Exclude the time until `enable_monitoring` from the measured frame rate, for a deliberate pause of the model."""
         ...
 
     def enable_monitoring(self) -> None:
-        """The model works again."""
+        """Measure the frame rate again."""
         ...
 
     def get_track(self, name: str | None = None) -> Track:
-        """The track `name`. Without a name: the one declared with `default=True`, else `main_video`, else the first video.
+        """Return the track `name`; by default the one declared with `default=True`, else `main_video`, else the first video.
 
         Raises RuntimeError for a track that the model does not declare.
         """
         ...
 
     def profiler(self) -> Profiler:
-        """What `get_profiler()` gives."""
+        """Return the result of `get_profiler()`."""
         ...
 
 
@@ -84,7 +84,7 @@ _running: dict[Context, weakref.WeakSet[threading.Thread]] = {}
 
 
 def get_ctx() -> Context:
-    """The session that the calling code serves. Raises RuntimeError outside one, also after it has ended."""
+    """Return the session that the calling code serves. Raises RuntimeError outside a session, and after its end."""
     context = _CONTEXT.get()
     if context is not None:
         if context in _running:
@@ -95,14 +95,14 @@ def get_ctx() -> Context:
     if len(own) == 1:
         return own[0]
     raise RuntimeError(
-        "get_ctx(): no session runs in this thread; call it in start_session(), in a @command method, in what they call, "
+        "get_ctx(): no session runs in this thread; call it in start_session(), in a @command method, in code they call, "
         "or in a thread that they start"
     )
 
 
 @contextmanager
 def running(context: Context) -> Generator[contextvars.Context, None, None]:
-    """The session of `context` runs during this block; yields the context variables for its code."""
+    """Mark the session of `context` as running during this block. Yields the `contextvars.Context` to run its code in."""
     variables = contextvars.copy_context()
     variables.run(_CONTEXT.set, context)
     _running[context] = weakref.WeakSet(threading.enumerate())

@@ -1,4 +1,4 @@
-"""Bases whose subclasses are dataclasses whether or not the author writes `@dataclass`."""
+"""Helpers for base classes whose subclasses become dataclasses, with or without the author's `@dataclass`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from reactor_trio.errors import DeclarationError
 def make_dataclass(cls: type) -> None:
     """Turn `cls` into a dataclass in place, so that a later `@dataclass` by the author changes nothing.
 
-    `@dataclass` removes a class attribute that held a `field(default_factory=...)`; it is put back, since a second
-    pass would otherwise take that field for one without a default.
+    `@dataclass` removes a class attribute that holds a `field(default_factory=...)`. This function puts it back, because a
+    second `@dataclass` would otherwise see a field without a default.
     """
     own = cls.__dict__.get("__annotations__", {})
     given = {name: cls.__dict__[name] for name in own if isinstance(cls.__dict__.get(name), dataclasses.Field)}
@@ -32,14 +32,14 @@ def make_dataclass(cls: type) -> None:
 
 
 def resolved_hints(cls: type, frame: FrameType | None) -> dict[str, Any]:
-    """The annotations of `cls` and its bases as types, also under `from __future__ import annotations`.
+    """Return the annotations of `cls` and its bases as types, also under `from __future__ import annotations`.
 
-    `frame` is the one in which the class statement stands: it knows names that are local to a function.
+    `frame` is the stack frame of the class statement. It knows names that are local to a function.
     """
     scopes: dict[str, Any] = {}
     while frame is not None:
         scopes = {**frame.f_locals, **scopes}
-        frame = frame.f_back if "__qualname__" in frame.f_locals else None  # a class body sees its function's names
+        frame = frame.f_back if "__qualname__" in frame.f_locals else None  # a class body sees the names of its function
     try:
         return typing.get_type_hints(cls, localns=scopes or None, include_extras=True)
     except (NameError, TypeError, SyntaxError) as error:
@@ -47,7 +47,7 @@ def resolved_hints(cls: type, frame: FrameType | None) -> dict[str, Any]:
 
 
 def class_statement_frame() -> FrameType | None:
-    """The nearest calling frame that is outside this package: where the author's class statement stands."""
+    """Return the nearest calling stack frame outside this package: the frame of the author's class statement."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("reactor_trio.interface"):
         frame = frame.f_back

@@ -1,7 +1,7 @@
-"""Everything that a model class declares, read once: tracks, commands, hooks, messages, state.
+"""Everything that a model class declares: tracks, commands, hooks, messages, state. Each is read once.
 
-Commands and hooks are read when the class is made, so that a mistake is reported there. Tracks and messages are those of
-the class's module and are read when they are first asked for, since an author may write them below the model.
+Commands and hooks are read when Python creates the class, so that a mistake raises there. Tracks and messages belong to the
+class's module. They are read on first use, because an author may write them below the model.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from reactor_trio.interface.tracks import Input, Output, TrackSpec
 
 T = TypeVar("T")
 ModelKind = Literal["pipeline", "run_loop", "blocking"]
-#: Which pending commands of one name take one place in the order.
+#: How pending commands of one name from one client merge into one: not at all, only consecutive ones, or all of them.
 Sharing = Literal["none", "consecutive", "anywhere"]
 
-#: Attribute under which a blocking model's buffers are, which its code does not see.
+#: Attribute that holds a blocking model's input buffers; model code does not use it.
 BLOCKING_INPUT: Final = "_reactor_input"
 
 
 class CommandSpec(msgspec.Struct, frozen=True):
-    """A command that clients may send: it sets a state field, or calls a handler."""
+    """A command that clients may send. It sets the state field `field`, or calls `handler`."""
 
     name: str
     description: str
@@ -46,12 +46,12 @@ class CommandSpec(msgspec.Struct, frozen=True):
 
     @property
     def sharing(self) -> Sharing:
-        """Which pending commands of this name from one client take one place in the order."""
+        """How pending commands of this name from one client merge."""
         return "consecutive" if self.handler is None else "anywhere" if self.dedupe else "none"
 
 
 class Declaration(msgspec.Struct, frozen=True, dict=True):
-    """What a model class declares."""
+    """The declaration of a model class. Each subclass of `Model` has one; it never changes."""
 
     model: type
     kind: ModelKind
@@ -61,9 +61,9 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     disconnected: Handler | None
     narrowed_output: type[Output] | None = None
     file_uploaded: Handler | None = None
-    #: whether the model steps several sessions together
+    #: whether the model defines `batch_inference()`, which steps several sessions in one call
     batched: bool = False
-    #: the attributes annotated with an `Input` class
+    #: attribute -> the `Input` class with which the author annotated it
     inputs: dict[str, type[Input]] = msgspec.field(default_factory=dict)
 
     @functools.cached_property
@@ -77,14 +77,14 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     def tracks(self) -> tuple[TrackSpec, ...]:
         """The model's tracks in the order of their indices: outputs, then inputs.
 
-        Raises DeclarationError if two differ under one name, or an input has a name that is taken.
+        Raises DeclarationError if two outputs of one name differ, or if an input has the name of another track.
         """
         tracks: dict[str, TrackSpec] = {}
         for output in self.outputs:
             for track in output.__reactor_tracks__:
                 known = tracks.setdefault(track.name, track)
                 if (known.kind, known.sample_rate) != (track.kind, track.sample_rate):
-                    raise DeclarationError(f"{output.__qualname__}.{track.name}: declared elsewhere as another track")
+                    raise DeclarationError(f"{output.__qualname__}.{track.name}: also declared with another kind or rate")
         for attribute, cls in self.inputs.items():
             for track in cls.__reactor_tracks__:
                 if tracks.setdefault(track.name, track) is not track:
@@ -96,7 +96,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def messages(self) -> tuple[type[ModelMessage], ...]:
-        """The model's message classes. Raises DeclarationError if two have one name on the wire."""
+        """The model's message classes. Raises DeclarationError if two have the same type on the wire."""
         found = _of_module(self.model, ModelMessage, lambda cls: cls.__reactor_serial__)
         names: dict[str, type[ModelMessage]] = {}
         for message in found:
@@ -109,7 +109,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def settings(self) -> dict[str, bytes]:
-        """The state's public fields, each with its default as JSON; see `interface.json_values`."""
+        """The state's public fields, each with its default as JSON (see `interface/json_values.py`)."""
         if self.state is None:
             return {}
         fields = self.state.__reactor_arguments__
@@ -117,13 +117,13 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def takes_files(self) -> bool:
-        """Whether a client has a reason to upload."""
+        """Whether the model takes uploaded files, in `@file_uploaded` or in a command's argument."""
         return self.file_uploaded is not None or any(
             b'"x-reactor":"upload"' in msgspec.json.encode(command.arguments.schema()) for command in self.commands.values()
         )
 
     def decode(self, name: str, data: bytes, resolve: Resolve | None = None) -> tuple[CommandSpec, dict[str, Any]]:
-        """The command `name` with its validated arguments, files found by `resolve`. Raises CommandError."""
+        """Return the command `name` and its validated arguments; `resolve` finds uploaded files. Raises CommandError."""
         command = self.commands.get(name)
         if command is None:
             known = ", ".join(sorted(self.commands)) or "none"
@@ -131,7 +131,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
         return command, command.arguments.decode(data, resolve)
 
     def schema(self) -> dict[str, Any]:
-        """Tracks, commands and messages, as `GET /schema` shows them; JSON Schema 2020-12 inside."""
+        """Return tracks, commands and messages in the form of `GET /schema`, with JSON Schema 2020-12 inside."""
         return {
             "tracks": [
                 {"name": t.name, "kind": t.kind, "direction": t.direction}
@@ -147,7 +147,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
 
 
 def declare(cls: type) -> None:
-    """Read the commands and hooks of a model class that is being made. Raises DeclarationError."""
+    """Read the commands and hooks of a new model class and store its `Declaration` on it. Raises DeclarationError."""
     frame = class_statement_frame()
     hints = resolved_hints(cls, frame)
     kind = cls.__reactor_kind__  # type: ignore[attr-defined]
@@ -170,8 +170,8 @@ def declare(cls: type) -> None:
         handlers[mark.name] = attribute
         if attribute in _OF_THE_RUNTIME:
             raise DeclarationError(
-                f"{cls.__qualname__}.{attribute}: the runtime's own {attribute} would be hidden; name the method "
-                f"otherwise and write @event({mark.name!r})"
+                f"{cls.__qualname__}.{attribute}: it would hide the runtime's own {attribute}; rename the method and write "
+                f"@event({mark.name!r})"
             )
         arguments, handler = event_arguments(cls, attribute, function, frame)
         commands[mark.name] = CommandSpec(
@@ -198,12 +198,12 @@ def declare(cls: type) -> None:
 
 
 def _overridden(cls: type) -> set[str]:
-    """What the author's classes define."""
+    """Return the names that the author's classes define, without those of this package's classes."""
     return {name for base in cls.__mro__ if not base.__module__.startswith("reactor_trio.") for name in vars(base)}
 
 
 def _is_batched(cls: type, kind: ModelKind) -> bool:
-    """Whether it defines `batch_inference()`. Raises DeclarationError if that cannot be called."""
+    """Whether the class defines `batch_inference()`. Raises DeclarationError if the runtime could not call it."""
     function = getattr(cls, "batch_inference", None)
     if function is None:
         return False
@@ -220,7 +220,7 @@ def _inputs(attribute: str, model: Any) -> Any:
     return model._port().inputs[attribute]
 
 
-#: attributes of a model that an event's method must not take
+#: attributes of the runtime that a method with `@event` must not hide
 _OF_THE_RUNTIME = frozenset(
     ("state", "load", "run", "inference", "batch_inference", "connected", "output_buffer", "emit", "send", "cancelled",
      "check_cancelled")
@@ -228,7 +228,7 @@ _OF_THE_RUNTIME = frozenset(
 
 
 def _refuse_the_wrong_base(cls: type, kind: ModelKind, hints: dict[str, Any]) -> None:
-    """What the other kind of model is written with would silently do nothing."""
+    """Raise DeclarationError for members that only another kind of model uses: they would silently do nothing here."""
     own = vars(cls)
     if kind == "run_loop":
         state = hints.get("state")
@@ -249,7 +249,7 @@ def _refuse_the_wrong_base(cls: type, kind: ModelKind, hints: dict[str, Any]) ->
 
 
 def declaration_of(cls: type) -> Declaration:
-    """The declaration of a model class. Raises DeclarationError if it is none."""
+    """Return the declaration of a model class. Raises DeclarationError if `cls` is not a model."""
     declaration = getattr(cls, "__reactor_declaration__", None)
     if not isinstance(declaration, Declaration):
         raise DeclarationError(f"{cls.__qualname__} is not a model: subclass ReactorPipeline, ReactorModel or VideoModel")
@@ -257,7 +257,7 @@ def declaration_of(cls: type) -> Declaration:
 
 
 def is_generator_function(function: Callable[..., Any]) -> bool:
-    """Whether calling `function` makes a sync or async generator, also through decorators that say what they wrap."""
+    """Whether a call of `function` makes a sync or async generator, also through decorators that set `__wrapped__`."""
     inner = inspect.unwrap(function)
     return any(map(inspect.isgeneratorfunction, (function, inner))) or any(
         map(inspect.isasyncgenfunction, (function, inner))
@@ -274,10 +274,10 @@ def _state_commands(state: type[InputState]) -> dict[str, CommandSpec]:
 
 
 def _of_module(model: type, base: type[T], serial: Callable[[type[T]], int]) -> tuple[type[T], ...]:
-    """The subclasses of `base` that belong to the model: those of its module, or of its first base that has any.
+    """Return the subclasses of `base` that belong to the model: those of its module, or of its nearest base that has any.
 
-    For a class made inside a function they are those made beside it there, if any; of several that bear one qualified
-    name (the function ran more than once) the newest counts.
+    For a model class created inside a function they are the subclasses created in the same function, if any. If several
+    have one qualified name because the function ran more than once, the newest counts.
     """
     for cls in model.__mro__:
         module = sys.modules.get(cls.__module__)
@@ -296,7 +296,7 @@ def _of_module(model: type, base: type[T], serial: Callable[[type[T]], int]) -> 
 
 
 def all_subclasses(base: type[T]) -> Iterable[type[T]]:
-    """Those of `base` that exist now, at every depth."""
+    """Yield all subclasses of `base` that exist now, at every depth."""
     for cls in base.__subclasses__():
         yield cls
         yield from all_subclasses(cls)

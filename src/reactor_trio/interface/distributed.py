@@ -1,4 +1,4 @@
-"""`DistributedPipeline`: one model on several processes of one machine, one for each GPU."""
+"""`DistributedPipeline`: one model on several processes of one machine, one process for each GPU."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from reactor_trio.interface.model import ReactorPipeline
 
 
 class DistributedPipeline(ReactorPipeline):
-    """A pipeline that runs on several *ranks* at once, each a process with an instance of its own.
+    """A pipeline that runs on several *ranks* at once. Each rank is a process with its own instance of the model.
 
-    The runtime calls the same code with the same arguments in the same order on each rank: `load`, hooks, handlers,
-    `inference()`. No step begins before all ranks have ended the one before. What rank 0 yields is shown, what the others
-    yield is not looked at. `torch.distributed` is ready in `load`: NCCL where each rank has a GPU, Gloo for the CPU.
+    On each rank the runtime calls the same code with the same arguments in the same order: `load`, hooks, handlers,
+    `inference()`. No step begins before all ranks have finished the previous one. Clients see the frames of rank 0; the
+    runtime ignores those of the other ranks. `torch.distributed` is ready in `load`, with NCCL if each rank has a GPU, else
+    with Gloo.
 
-    What the code asks the runtime (`cancelled()`, `connected`, input tracks) is answered alike on all ranks. Clocks, random
-    numbers and the environment are not the runtime's: seed generators alike, or broadcast what one rank has drawn.
+    Calls of the runtime (`cancelled()`, `connected`, input tracks) return the same values on all ranks. The runtime does not
+    control clocks, random numbers and the environment: give all ranks the same seed, or broadcast one rank's values.
 
     Class attributes, beside those of every pipeline:
-        ranks: processes that one model takes, 1 by default; with 1 it is a `ReactorPipeline`. `runtime.ranks` lays over it.
+        ranks: number of processes, 1 by default: the model is then a plain `ReactorPipeline`. `runtime.ranks` overrides it.
 
     Attributes:
         rank: number of this process, from 0; set before `load`.
-        world_size: how many there are; set before `load`.
+        world_size: number of processes; set before `load`.
     """
 
     ranks: int = 1

@@ -1,4 +1,4 @@
-"""`@event`, `@connected`, `@disconnected`, `@file_uploaded`: methods that the runtime calls for a client."""
+"""`@event`, `@connected`, `@disconnected`, `@file_uploaded`: decorators for methods that the runtime calls for a client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOOKS: tuple[HookKind, ...] = typing.get_args(HookKind)
 
 
 class EventMark(msgspec.Struct, frozen=True):
-    """What `@event` said of a method."""
+    """The options of `@event`, stored on the method."""
 
     name: str
     description: str
@@ -32,7 +32,7 @@ class EventMark(msgspec.Struct, frozen=True):
 
 
 class Handler(msgspec.Struct, frozen=True):
-    """A method of the model: its attribute name, and which parameters take the client and the file of `@file_uploaded`."""
+    """A method of the model that the runtime calls: its attribute name, and its parameters for the client and the file."""
 
     attribute: str
     client_parameter: str | None = None
@@ -44,17 +44,19 @@ def event(name: F, /) -> F: ...
 @overload
 def event(name: str | None = None, description: str = "", dedupe: bool = False) -> Callable[[F], F]: ...
 def event(name: Any = None, description: str = "", dedupe: bool = False) -> Any:
-    """Make a method a command that clients may send; usable bare, or with options.
+    """Make a method a command that clients may send. Write `@event` or `@event(...)`.
 
     Args:
-        name: the command's name on the wire; the method's own name if left out.
-        description: shown in the schema; the first line of the docstring if left out.
-        dedupe: of the pending commands of this name from one client only the newest is kept, at the place of the first.
+        name: the command's name on the wire; by default the method's name.
+        description: text for the schema; by default the first line of the docstring.
+        dedupe: whether only the newest pending command of this name from one client is kept, at the place of the first.
 
-    A method may be sync or async; its annotated arguments are validated, one annotated `ClientInfo` gets the sender.
-    What it returns is the reply in the acknowledgement. Raise `CommandError` to refuse with a code of your own.
-    The model's own code may call it like any method: what it leaves out has the default that `InputField` gives, limits are
-    not checked.
+    The method may be sync or async. The runtime validates its annotated arguments; an argument annotated `ClientInfo` gets
+    the sender. The return value is the reply in the acknowledgement. Raise `CommandError` to refuse with a code of your own.
+
+    The model's own code may call the method directly. A missing argument then gets the default of its `InputField`, and
+    limits are not checked.
+
     Raises DeclarationError (a ValueError) for a reserved name.
     """
 
@@ -79,12 +81,13 @@ def _hook(kind: HookKind, function: F) -> F:
 
 
 def _with_plain_defaults(function: F) -> F:
-    """`function` as one that may be called without the arguments whose default is an `InputField` or pydantic's `Field`.
+    """Wrap `function` so that a direct call may omit arguments whose default is an `InputField` or pydantic's `Field`.
 
-    Its signature still shows these, for that is where declarations are read. A `function` without any comes back itself.
+    The wrapper keeps the signature, from which the declaration is read. A `function` without such a default is returned
+    unchanged.
     """
     if not callable(function) or isinstance(function, staticmethod) or _yields(function):
-        return function  # refused when the class is made
+        return function  # `declare` refuses it when Python creates the class
     signature = inspect.signature(function)
     infos = {name: described(Any, p.default)[1] for name, p in signature.parameters.items() if is_field(p.default)}
     if not infos:
@@ -94,7 +97,7 @@ def _with_plain_defaults(function: F) -> F:
         try:
             given = signature.bind_partial(*args, **kwargs).arguments
         except TypeError:
-            return kwargs  # the call says it better
+            return kwargs  # the call itself raises a better message
         left_out = {name: info for name, info in infos.items() if name not in given}
         if missing := [repr(name) for name, info in left_out.items() if info.default is MISSING]:
             plural = "s" if len(missing) > 1 else ""
@@ -121,25 +124,25 @@ def _yields(function: Callable[..., Any]) -> bool:
 
 
 def connected(function: F) -> F:
-    """Call this method when a client connects, before its generator is made; it may take a `ClientInfo`."""
+    """Call this method when a client connects, before the session's generator starts. It may take a `ClientInfo`."""
     return _hook("connected", function)
 
 
 def disconnected(function: F) -> F:
-    """Call this method when the client has left, its state still readable; it may take a `ClientInfo`."""
+    """Call this method when the client has left, while its state is still readable. It may take a `ClientInfo`."""
     return _hook("disconnected", function)
 
 
 def file_uploaded(function: F) -> F:
-    """Call this method with each file that a client uploads, when it is complete, between two steps.
+    """Call this method with each complete file that a client uploads, between two steps.
 
-    It has one parameter for the `UploadedFile`, and may have one annotated `ClientInfo`.
+    It takes one `UploadedFile`, and may take a `ClientInfo`.
     """
     return _hook("file_uploaded", function)
 
 
 def marked_methods(cls: type) -> dict[str, Any]:
-    """Public and private methods of `cls` that carry a mark, nearest class first, by attribute name."""
+    """Return the methods of `cls` that `@event` or a hook decorator marked, by attribute name, nearest class first."""
     found: dict[str, Any] = {}
     shadowed: set[str] = set()
     for base in cls.__mro__:
@@ -158,7 +161,7 @@ def marked_methods(cls: type) -> dict[str, Any]:
 
 
 def hook_of(cls: type, kind: HookKind) -> Handler | None:
-    """The method of `cls` marked as `kind`; the nearest class wins. Raises DeclarationError for two in one class."""
+    """Return the hook of `kind` from the nearest class that has one. Raises DeclarationError for two in one class."""
     for base in cls.__mro__:
         names = [name for name, value in vars(base).items() if getattr(value, "__reactor_hook__", None) == kind]
         if len(names) > 1:
@@ -184,10 +187,10 @@ def hook_of(cls: type, kind: HookKind) -> Handler | None:
 def arguments_of(
     cls: type, attribute: str, function: Callable[..., Any], frame: FrameType | None
 ) -> tuple[list[Parameter], str | None]:
-    """The typed arguments of a handler, and the name of the one that takes the client."""
+    """Return the typed parameters of a handler, and the name of the parameter for the client, None if it has none."""
     where = f"{cls.__qualname__}.{attribute}"
     if _yields(function):
-        raise DeclarationError(f"{where}: a handler that yields never runs; use await self.send(message) to tell more")
+        raise DeclarationError(f"{where}: a handler that yields never runs; use await self.send(message) to send messages")
     given_names = list(inspect.signature(function).parameters.values())
     if not given_names or given_names[0].kind is inspect.Parameter.KEYWORD_ONLY:
         raise DeclarationError(f"{where}: a method takes self first")
@@ -212,7 +215,7 @@ def arguments_of(
 def event_arguments(
     cls: type, attribute: str, function: Callable[..., Any], frame: FrameType | None
 ) -> tuple[Arguments, Handler]:
-    """Validation and call information of an `@event` method."""
+    """Return the validation and the call information of an `@event` method."""
     parameters, client = arguments_of(cls, attribute, function, frame)
     mark: EventMark = function.__reactor_event__  # type: ignore[attr-defined]
     return Arguments(f"{cls.__qualname__}.{attribute}", mark.name, parameters), Handler(attribute, client)

@@ -1,8 +1,7 @@
-"""`UploadedFile`: a file that a client has uploaded, as a state field, an event's argument, or in `@file_uploaded`.
+"""`UploadedFile`: a file that a client uploaded, as a state field, an event's argument, or in `@file_uploaded`.
 
-For msgspec it is a type of its own: a client names a file by the id that its upload was answered with, and that id is looked
-up while the command is decoded, so that an unknown one is refused with its path. The lookup belongs to one session, so it is
-given with the command (`resolving`).
+A command refers to a file by the id from the upload's response. msgspec looks the id up while it decodes the command, so
+that an unknown id is refused with its path. The lookup belongs to one session, so `resolving` sets it for each command.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-#: from an upload's id to its file; raises LookupError if there is none
+#: returns the file of an upload's id; raises LookupError for an unknown id
 Resolve = Callable[[str], "UploadedFile"]
 
 SCHEMA: Final[dict[str, Any]] = {
@@ -27,11 +26,11 @@ _resolve: contextvars.ContextVar[Resolve | None] = contextvars.ContextVar("react
 
 
 class UploadedFile:
-    """A file that a client has uploaded, complete. Do not change it: other arguments may be the same object.
+    """A complete file that a client uploaded. Do not change it: other arguments may share the object.
 
     Attributes:
-        name: as the client called it, without folders; for people, not to be trusted as a path.
-        mime_type: as the client said, `image/png` for instance; not checked against the bytes.
+        name: the client's name of the file, without folders. It is for people; do not use it as a path.
+        mime_type: the client's statement, such as `image/png`; the server does not check it against the bytes.
         size: number of bytes.
         data: the bytes.
     """
@@ -55,12 +54,12 @@ class UploadedFile:
 
 
 class UnknownUpload(ValueError):
-    """A command names an upload that there is not."""
+    """A command refers to an upload that does not exist."""
 
 
 @contextmanager
 def resolving(resolve: Resolve | None) -> Iterator[None]:
-    """What is decoded in this block finds its files with `resolve`."""
+    """Use `resolve` to find the files of commands that are decoded in this block."""
     token = _resolve.set(resolve)
     try:
         yield
@@ -69,7 +68,7 @@ def resolving(resolve: Resolve | None) -> Iterator[None]:
 
 
 def decode_file(kind: type, value: Any) -> Any:
-    """msgspec's `dec_hook`. Raises UnknownUpload, or another ValueError for what names no upload."""
+    """Decode an `UploadedFile` (msgspec's `dec_hook`). Raises UnknownUpload, or ValueError if the value has no upload id."""
     if kind is not UploadedFile:
         raise NotImplementedError(f"{kind.__name__} is not a type that a client can set")
     if isinstance(value, UploadedFile):
@@ -78,7 +77,7 @@ def decode_file(kind: type, value: Any) -> Any:
         raise ValueError("Expected object with an upload_id")
     given = value.get("upload_id")
     if not isinstance(given, str):
-        raise ValueError("Expected an upload_id, the one that the upload was answered with")
+        raise ValueError("Expected the upload_id from the upload's response")
     resolve = _resolve.get()
     try:
         if resolve is None:
@@ -89,14 +88,14 @@ def decode_file(kind: type, value: Any) -> Any:
 
 
 def file_schema(kind: type) -> dict[str, Any]:
-    """msgspec's `schema_hook`."""
+    """Return the schema of an `UploadedFile` (msgspec's `schema_hook`)."""
     if kind is not UploadedFile:
         raise NotImplementedError
     return copy.deepcopy(SCHEMA)
 
 
 def accepts(accept: Sequence[str], mime_type: str) -> bool:
-    """Whether `mime_type` is one of `accept`, whose items may end in `/*`; parameters behind `;` do not count."""
+    """Whether `mime_type` is one of `accept`, whose items may end in `/*`. Parameters after `;` do not count."""
     plain = mime_type.partition(";")[0].strip().lower()
     return any(
         plain == wanted.lower() or (wanted.endswith("/*") and plain.startswith(wanted[:-1].lower())) for wanted in accept

@@ -1,7 +1,7 @@
-"""Frames from the client: what a model finds at `self.input.<track>`.
+"""Frames from the client: the `InputBuffer` that a model finds at `self.input.<track>`.
 
-A buffer is touched on the model loop alone. Frames that have arrived on the I/O loop are taken over when that loop's word is
-heard, and also whenever the model looks: a sync generator that reads twice in one step sees what came in between.
+Only the model loop uses a buffer. It takes over frames that arrived on the I/O loop when that loop posts them, and also on
+each look of the model: a sync generator that reads twice in one step gets the frames that arrived in between.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from reactor_trio.errors import BufferClosed
 
 log = logging.getLogger("reactor_trio.model")
 
-#: Bytes of decoded frames that may wait on one track: half of them on the way to the model, half in its buffer.
+#: Bytes of decoded frames that may wait on one track: half on the way to the model, half in its buffer.
 INPUT_BYTES = 512 * 1024 * 1024
 
-#: Seconds for which a read of a buffer that is closed already waits, so that a loop that goes on does not spin.
+#: Seconds that a read of a closed buffer waits before it raises, so that a loop that ignores the error does not spin.
 _CLOSED_WAIT = 0.02
 
 
 class ReadMode(enum.Enum):
-    """Which of the frames that wait are read.
+    """Which of the waiting frames a read returns.
 
     Attributes:
-        LATEST: the newest; those before them are discarded, so a slow model stays current.
-        FIFO: the oldest; the others stay.
+        LATEST: the newest frames. Older ones are discarded, so that a slow model stays current.
+        FIFO: the oldest frames. The others stay.
     """
 
     LATEST = "latest"
@@ -44,8 +44,8 @@ class InputFrame:
     """One frame from the client.
 
     Attributes:
-        data: a picture `(H, W, 3)` uint8 RGB, or sound `(1, M)` int16 at the track's `sample_rate`. Yours to change.
-        pts: when the client captured it, in seconds on the client's own clock, which begins with its first frame.
+        data: a picture `(H, W, 3)` uint8 RGB, or sound `(1, M)` int16 at the track's `sample_rate`. You may change it.
+        pts: the capture time in seconds, on the client's clock, which begins with its first frame.
     """
 
     data: npt.NDArray[Any]
@@ -53,20 +53,21 @@ class InputFrame:
 
 
 class InputBuffer:
-    """The newest frames of one input track, oldest first; the runtime makes it and puts frames in.
+    """The newest frames of one input track, oldest first. The runtime makes it and puts frames in.
 
-    Closed while no client is there, opened again, empty, for the next one: frames of a past client are never read. Use it
-    in model code only, on the model's own thread.
+    It is closed while no client is connected. For each client the runtime opens it again, empty, so that a model never reads
+    frames of a past client. Use it only in model code, on the model's own thread.
 
     Args:
-        look: called before each look, to take over what has arrived.
+        look: called before each look at the frames, to take over frames that have arrived.
         read: called with the newest frame of each read.
-        ended: called before BufferClosed is raised to a reader.
-        dropped: told of frames that will not be read: why, and how many.
-        max_bytes: bytes kept at most, beyond one frame.
+        ended: called before a reader gets BufferClosed.
+        dropped: called with the reason and the number of frames that no reader will get.
+        max_bytes: bytes kept at most; one frame is always kept.
+        waits: called with True when a read starts to wait, and with False when it stops.
     """
 
-    #: frames kept; of more the oldest are dropped
+    #: frames kept at most; beyond it the oldest are dropped
     capacity: ClassVar[int] = 128
 
     def __init__(
@@ -89,43 +90,43 @@ class InputBuffer:
         self._received = 0
         self._closed = False
         self._changed = trio.Event()
-        #: frames that a reader wants and that were not there
+        #: number of frames in the last request that the buffer could not fill at once
         self._wanted = 0
         self._warned = False
 
     @property
     def available(self) -> int:
-        """Frames that can be read now."""
+        """Number of frames that can be read now."""
         self._look()
         return len(self._frames)
 
     @property
     def total_received(self) -> int:
-        """Frames received since the buffer was opened, those dropped counted."""
+        """Number of frames received since the buffer was opened, including dropped ones."""
         self._look()
         return self._received
 
     @property
     def closed(self) -> bool:
-        """Whether no frames come, because there is no client or the model closed the buffer."""
+        """Whether no frames will come, because no client is connected or the model closed the buffer."""
         return self._closed
 
     async def read(
         self, n: int = 1, timeout: float | None = None, mode: ReadMode = ReadMode.LATEST
     ) -> list[InputFrame]:
-        """Wait until `n` frames are there and take them: the newest `n`, or with `ReadMode.FIFO` the oldest; oldest first.
+        """Wait for `n` frames and take them: the newest `n`, or with `ReadMode.FIFO` the oldest. They come oldest first.
 
         Args:
-            n: 1 to 128.
-            timeout: seconds to wait at most; None: as long as the client is there.
+            n: number of frames, 1 to 128.
+            timeout: seconds to wait at most; None: as long as the client is connected.
 
         Raises:
             ValueError: `n` is not 1 to 128, or `timeout` is negative.
-            TimeoutError: `n` frames were not there in time; those that were stay.
-            BufferClosed: the client left, or the model closed the buffer. Let it pass: it ends a pipeline's generator
-                cleanly. Catch it in `run()`, and wait for the next client.
+            TimeoutError: fewer than `n` frames arrived in time. They stay in the buffer.
+            BufferClosed: the client left, or the model closed the buffer. In a pipeline, do not catch it: it ends the
+                generator cleanly. In `run()`, catch it and wait for the next client.
 
-        Always a checkpoint. Cancelled, it has taken nothing.
+        Always a checkpoint. If it is cancelled, it has taken no frame.
         """
         _check(n)
         if timeout is not None and not timeout >= 0:
@@ -143,16 +144,16 @@ class InputBuffer:
                     self._waits(False)
         if self._closed:
             self._ended()
-            raise BufferClosed("the input buffer is closed: no client is there")
+            raise BufferClosed("the input buffer is closed: no client is connected")
         if len(self._frames) < n:
             raise TimeoutError(f"{len(self._frames)} of {n} frames within {timeout:g} s")
         return self._take(n, mode)
 
     def try_read(self, n: int = 1, mode: ReadMode = ReadMode.LATEST) -> list[InputFrame] | None:
-        """Take `n` frames as `read` does if they are there; else None, and those that are there stay.
+        """Take `n` frames like `read`, but without waiting, for sync generators.
 
-        Never waits: it is for sync generators. None also while the buffer is closed. Raises ValueError unless `n` is 1 to
-        128.
+        Returns None, and takes nothing, if fewer than `n` frames are available or the buffer is closed. Raises ValueError
+        unless `n` is 1 to 128.
         """
         _check(n)
         if self.available >= n:
@@ -161,18 +162,18 @@ class InputBuffer:
         return None
 
     def clear(self) -> None:
-        """Drop the frames that wait."""
+        """Drop the waiting frames."""
         self._look()
         self._forget("unread")
 
     def close(self) -> None:
-        """Drop the frames that wait and end every `read`; frames that come are dropped. The runtime does so at the end."""
+        """Drop all waiting and later frames, and end every `read`. The runtime calls it at the session's end."""
         self.clear()
         self._closed = True
         self._wake()
 
     def reset(self) -> None:
-        """Open the buffer, empty and counting from 0. The runtime does so when a client comes."""
+        """Open the buffer, empty, with its count at 0. The runtime calls it when a client connects."""
         self._look()
         self._forget("unread")
         self._received = 0
@@ -180,7 +181,7 @@ class InputBuffer:
         self._wanted = 0
 
     def put(self, frame: InputFrame) -> None:
-        """A frame has arrived. For the runtime; of a full buffer the oldest frame is dropped."""
+        """Add a frame; a full buffer drops its oldest ones. Only the runtime calls it."""
         self._received += 1
         if self._closed:
             self._dropped("unread", 1)

@@ -1,6 +1,6 @@
-"""Values of settings as JSON, which is how they are compared, and how they travel to clients.
+"""Values of settings as JSON: the form in which the runtime compares them and sends them to clients.
 
-Empty bytes stand for a value that is left out: JSON cannot say it, or it is too large to be told again and again.
+Empty bytes stand for a value that is left out, because it has no JSON form or is too large to send again and again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _arguments = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def json_of(value: Any) -> bytes:
-    """`value` as JSON; empty if it is left out."""
+    """Return `value` as JSON, or empty bytes if it is left out."""
     if _surely_too_large(value):
         return b""
     try:
@@ -35,17 +35,17 @@ def json_of(value: Any) -> bytes:
 
 
 def same_json(one: bytes, other: bytes) -> bool:
-    """Whether two JSON values are equal; 1 is 1.0, and keys have no order. A value that is left out equals none."""
+    """Whether two JSON values are equal: 1 equals 1.0, keys have no order. A value that is left out equals no value."""
     if not one or not other:
         return False
     try:
         return one == other or _canonical(one) == _canonical(other)
-    except RecursionError:  # nested deeper than Python counts
+    except RecursionError:  # nested deeper than Python's recursion limit
         return False
 
 
 def argument(data: bytes, name: str) -> bytes | None:
-    """The JSON of the argument `name` of a command that was decoded before, None if it was not given; empty if too large."""
+    """Return the JSON of a valid command's argument `name`: None if the client did not give it, empty if it is too large."""
     found = _arguments.decode(data).get(name)
     if found is None:
         return None
@@ -54,7 +54,7 @@ def argument(data: bytes, name: str) -> bytes | None:
 
 
 def _surely_too_large(value: Any) -> bool:
-    """Whether `value` is too large by its length alone: each item takes a byte and a comma, each character a byte."""
+    """Whether `value` is too large by its length alone: each item takes at least two bytes, each character one."""
     match value:
         case list() | tuple() | set() | frozenset() | dict():
             return 2 * len(value) > MOST_BYTES

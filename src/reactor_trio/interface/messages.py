@@ -1,4 +1,4 @@
-"""`ModelMessage`: structured data from the model to its clients, beside the frames and in one order with them."""
+"""`ModelMessage`: structured data from the model to its clients, in one order with the frames."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from reactor_trio.interface.dataclass_base import class_statement_frame, make_da
 
 
 def MessageField(default: Any = MISSING, *, description: str | None = None) -> Any:
-    """A field of a `ModelMessage` with a description for the schema."""
+    """Declare the default of a `ModelMessage` field, and a description for the schema."""
     if isinstance(default, (list, dict, set)):
-        raise DeclarationError("MessageField: a default that can change would be shared by all messages")
+        raise DeclarationError("MessageField: all messages would share a mutable default")
     metadata = {"description": description} if description else {}
     if default is MISSING:
         return dataclasses.field(metadata=metadata)
@@ -33,10 +33,9 @@ _serial = itertools.count()
 
 @dataclass_transform(field_specifiers=(MessageField, dataclasses.field))
 class ModelMessage:
-    """Base of a message: its fields are the data, its class name in snake_case is the type on the wire.
+    """Base class of a message. Its fields are the data; its class name in snake_case is the type on the wire.
 
-    `@dataclass` on the subclass is optional. Source: Reactor's documentation, `tutorial/inference` and
-    `advanced/run-loop`.
+    `@dataclass` on the subclass is optional.
     """
 
     __reactor_type__: ClassVar[str] = ""
@@ -57,7 +56,7 @@ def snake_case(name: str) -> str:
 
 
 def message_data(message: ModelMessage) -> dict[str, Any]:
-    """The fields of `message` as plain JSON values, copied. Raises TypeError naming the message."""
+    """Return a copy of the message's fields as plain JSON values. Raises TypeError, which names the message."""
     if not isinstance(message, ModelMessage):
         raise TypeError(f"send() takes a ModelMessage, not {type(message).__name__}: declare a class for the message")
     fields = dataclasses.fields(message)  # type: ignore[arg-type]
@@ -65,17 +64,17 @@ def message_data(message: ModelMessage) -> dict[str, Any]:
 
 
 def plain(value: Any, where: str) -> Any:
-    """`value` as plain JSON values, copied; numpy scalars are numbers. Raises TypeError."""
+    """Return a copy of `value` as plain JSON values; numpy scalars become numbers. Raises TypeError, which names `where`."""
     try:
         found = msgspec.to_builtins(value, enc_hook=json_default, str_keys=True)
-        msgspec.json.encode(found)  # lone surrogates: who finds them later cannot tell the author
+        msgspec.json.encode(found)  # finds lone surrogates here, where the error still reaches the author
         return found
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"{where}: cannot be sent as JSON: {error}") from None
 
 
 def json_default(value: object) -> Any:
-    """msgspec's `enc_hook`: what JSON says of a value that msgspec does not know. Raises TypeError."""
+    """Encode numpy scalars and messages (msgspec's `enc_hook`). Raises TypeError for any other type."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, ModelMessage):
@@ -84,7 +83,7 @@ def json_default(value: object) -> Any:
 
 
 def message_schema(cls: type[ModelMessage]) -> dict[str, Any]:
-    """JSON Schema of the message's data."""
+    """Return the JSON Schema of the message's data."""
     fields: list[Any] = []
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         kind: Any = Annotated[cls.__reactor_hints__[field.name], msgspec.Meta(description=field.metadata.get("description"))]
@@ -102,11 +101,11 @@ def message_schema(cls: type[ModelMessage]) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class ClientInfo:
-    """The client that a hook or handler is called for.
+    """The client for which the runtime calls a hook or handler.
 
     Attributes:
-        id: number of this connection, unique in the server's life.
-        joined_at: `trio.current_time()` at which it joined, in seconds.
+        id: number of the client's connection, unique in the server's life.
+        joined_at: the `trio.current_time()` of its connection, in seconds.
     """
 
     id: int
@@ -114,7 +113,7 @@ class ClientInfo:
     _send: Callable[[int, ModelMessage], Awaitable[None]]
 
     def send(self, message: ModelMessage) -> Awaitable[None]:
-        """Await it: send `message` to this client alone; nothing happens if it has left. Raises as `model.send` does."""
+        """Send `message` to this client alone; await the result. Does nothing if it has left. Raises like `model.send`."""
         refuse_in_plain_step("client.send(message)")
         return self._send(self.id, message)
 

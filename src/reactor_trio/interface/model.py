@@ -1,7 +1,7 @@
-"""`ReactorModel` and `ReactorPipeline`: what an author subclasses; and `Model`, which all that is served has in common.
+"""`ReactorModel` and `ReactorPipeline`, the base classes of an author's model, and `Model`, the base of every served class.
 
-Everything that belongs to a session is reached through one port on the instance, never through a module global. A
-shallow copy of a model with a port of its own is therefore a model for another session, which shares the weights.
+A model reaches its session through one object on the instance, the session binding, never through a module global. A shallow
+copy of a model with a session binding of its own is therefore a model for another session that shares the weights.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from reactor_trio.interface.tracks import Input
 
 
 class Connected(Protocol):
-    """Whether a client is there: set before `@connected` runs, cleared before `@disconnected`. The runtime manages it."""
+    """An event that is set while a client is connected. The runtime sets it before `@connected`, clears it before
+    `@disconnected`.
+    """
 
     def is_set(self) -> bool:
-        """True while a client is connected; False at once when it has left, also in the middle of a step."""
+        """Whether a client is connected: False from the moment it leaves, also in the middle of a step."""
         ...
 
     async def wait(self) -> None:
-        """Return when a client is connected; always a checkpoint."""
+        """Wait until a client is connected. Always a checkpoint."""
         ...
 
 
@@ -36,31 +38,34 @@ class OutputBuffer(Protocol):
 
     @property
     def fps(self) -> float:
-        """Frames per second at which frames are played now."""
+        """The current playout rate in frames per second."""
         ...
 
     def set_fps(self, fps: float) -> None:
-        """Replace the declared rate at once; raises ValueError unless `fps` is a finite number above 0.
+        """Replace the declared rate at once, until the next call; in a pipeline also only until the session ends.
 
-        It holds until the next call (of a pipeline: until the session ends).
+        Raises ValueError unless `fps` is a finite number above 0.
         """
         ...
 
     def flush(self) -> None:
-        """Drop what is queued and show one black frame."""
+        """Drop the queued frames and show one black frame."""
         ...
 
     def clear(self) -> None:
-        """Drop what is queued; the last picture stays."""
+        """Drop the queued frames. The last picture stays on the screen."""
         ...
 
 
 class ModelBinding(Protocol):
-    """What the runtime puts on a model instance; each member answers for the one of the same name."""
+    """The session binding: the object that the runtime puts on a model instance to connect it with a session.
+
+    Each member implements the member of the same name of `ReactorModel` or `ReactorPipeline`.
+    """
 
     @property
     def connected(self) -> Connected:
-        """Whether a client is there."""
+        """An event that is set while a client is connected."""
         ...
 
     @property
@@ -74,12 +79,12 @@ class ModelBinding(Protocol):
         ...
 
     def set_state(self, state: Any) -> None:
-        """Give the session, which there is, another state."""
+        """Replace the state of the running session."""
         ...
 
     @property
     def inputs(self) -> Mapping[str, Input]:
-        """By attribute: the model's `Input` classes with a buffer in each field."""
+        """Attribute -> an instance of the model's `Input` class with an `InputBuffer` in each field."""
         ...
 
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
@@ -87,7 +92,7 @@ class ModelBinding(Protocol):
         ...
 
     async def send(self, message: ModelMessage) -> None:
-        """Send a message."""
+        """Send a message to every client of the session."""
         ...
 
     def cancelled(self) -> bool:
@@ -95,16 +100,16 @@ class ModelBinding(Protocol):
         ...
 
     def check_cancelled(self) -> None:
-        """Leave if it is."""
+        """Raise the runtime's exception for the session's end if the session is over."""
         ...
 
 
 @final
 class IdleType:
-    """The value of `Idle`, which may be written with or without parentheses."""
+    """The type of `Idle`. Authors may write `Idle` or `Idle()`."""
 
     def __call__(self) -> IdleType:
-        """Itself."""
+        """Return the same object."""
         return self
 
     def __repr__(self) -> str:
@@ -114,18 +119,18 @@ class IdleType:
         return "Idle"
 
 
-#: `yield Idle`: no frame this time. The runtime waits for the next command or input frame, at most 20 ms, and asks again.
+#: `yield Idle`: no frame this time. The runtime waits for the next command or input frame, at most 20 ms, and steps again.
 Idle: Final = IdleType()
 
 
 class Model:
-    """What the runtime knows of every model, of whatever generation.
+    """Base class of every model, whatever its kind.
 
     Class attributes:
-        fps: frames per second declared; caps the rate. 30 if the class says nothing.
+        fps: declared frames per second, 30 by default; an upper limit of the playout rate.
         buffer_size: frames queued between model and viewers, 4 by default; never less than one batch.
-        max_fps: limit of the rate, 60 by default.
-        max_sessions: sessions at the same time, 1 by default. With more each gets a shallow copy of the loaded model.
+        max_fps: upper limit of the rate, also for `set_fps`; 60 by default.
+        max_sessions: sessions at the same time, 1 by default. With more, each gets a shallow copy of the loaded model.
     """
 
     fps: float = 30
@@ -149,32 +154,32 @@ class Model:
         return port
 
 
-#: where a pipeline keeps a state that is no session's
+#: attribute for the state of a pipeline that has no session
 _OWN_STATE: Final = "_reactor_state"
 
 
 class ReactorModel(Model):
-    """A model with a loop of its own: `load(config)` once, then `run()` for the server's life.
+    """A model with a loop of its own. The runtime calls `load(config)` once, then `run()` for the server's life.
 
     Class attributes, beside those of every model:
-        output: annotate it with an `Output` class to narrow the model's tracks to that one.
-        input: annotate it, or an attribute of any name, with an `Input` class to receive that one's tracks.
+        output: annotate it with an `Output` class to limit the model's tracks to those of this class.
+        input: annotate it, or an attribute of any name, with an `Input` class to receive the tracks of this class.
 
-    Source: Reactor's documentation, `advanced/run-loop`.
+    Source: Reactor's documentation of `run()`.
     """
 
     __reactor_kind__: ClassVar[ModelKind] = "run_loop"
 
     def load(self, config: dict[str, Any]) -> None:
-        """Load weights and set up; called once, before a client can connect. Raising ends the server, exit code 1."""
+        """Load weights and set up. Called once, before a client can connect. An exception ends the server, exit code 1."""
 
     async def run(self) -> None:
-        """The model's own loop, called once after `load`. It must not return. The default waits for ever."""
+        """Run the model's own loop. Called once after `load`; it must not return. The default waits for ever."""
         await trio.sleep_forever()
 
     @property
     def connected(self) -> Connected:
-        """Whether a client is there; wait for it in `run()`."""
+        """An event that is set while a client is connected; wait for it in `run()`."""
         return self._port().connected
 
     @property
@@ -185,65 +190,66 @@ class ReactorModel(Model):
     def emit(
         self, output: object, *, compute_time: float | None = None, drop: bool = False
     ) -> Coroutine[Any, Any, None]:
-        """Await it: queue a frame or a batch for the session that this code serves; waits while the queue is full.
+        """Queue a frame or a batch for the session that this code serves; await the result. Waits while the queue is full.
 
         Args:
-            output: an `Output` of the model, or a bare `uint8` array if it has one video track.
-            compute_time: seconds that the model took for it; adapts the rate. Without it the declared `fps` holds.
-            drop: discard what finds no room instead of waiting.
+            output: an `Output` of the model, or a bare `uint8` array if the model has one video track.
+            compute_time: seconds that the model took to make it; adapts the rate. Without it the declared `fps` holds.
+            drop: whether to discard frames that find no room instead of waiting.
 
-        With no session the frame is discarded and one interval is waited. Raises OutputError if `output` does not fit
-        the declared tracks, or `compute_time` is no such number; the message ends with the author's file and line. Always a
-        checkpoint; cancelled while waiting, the rest of the batch is not queued.
+        Without a session it discards the frame and waits one frame interval. Raises OutputError if `output` does not fit the
+        declared tracks, or if `compute_time` is not a time; the message ends with the author's file and line. Always a
+        checkpoint. If it is cancelled while it waits, the rest of the batch is not queued.
         """
         refuse_in_plain_step("self.emit(output)")
         return self._port().emit(output, compute_time, drop)
 
     def send(self, message: ModelMessage) -> Coroutine[Any, Any, None]:
-        """Await it: send a message to every client of the session; nothing happens without one.
+        """Send a message to every client of the session; await the result. Does nothing without a session.
 
-        It arrives before a frame that is yielded or emitted after it. Raises TypeError if it is no ModelMessage or
-        cannot be JSON, ReactorError at once in a plain generator, which cannot await it. Always a checkpoint, except on an
-        instance that is not served.
+        The message arrives before any frame that is yielded or emitted after it. Raises TypeError if it is not a
+        ModelMessage or has no JSON form, and ReactorError at once in a plain generator, which cannot await. Always a
+        checkpoint, except on an instance that is not served.
         """
         refuse_in_plain_step("self.send(message)")
         return self._reactor_send(message)
 
     async def _reactor_send(self, message: ModelMessage) -> None:
         if self._reactor_binding is None:
-            message_data(message)  # no runtime, so maybe no Trio either
+            message_data(message)  # raises for a wrong message; without a runtime there may be no Trio for a checkpoint
         else:
             await self._reactor_binding.send(message)
 
     def cancelled(self) -> bool:
-        """Whether the session that this code works for is over: poll it in a long step to leave early, from any thread.
+        """Whether the session that this code serves is over. Poll it in a long step to stop early. Thread-safe.
 
-        False on an instance that is not served, so that a test or a benchmark can step it by hand.
+        It is False on an instance that is not served, so that a test or a benchmark can step it by hand.
         """
         return self._reactor_binding is not None and self._reactor_binding.cancelled()
 
     def check_cancelled(self) -> None:
-        """Leave a long step at once if its session is over, by an exception that `except Exception` lets pass."""
+        """Raise if the session is over, to stop a long step at once. `except Exception` does not catch the exception."""
         if self._reactor_binding is not None:
             self._reactor_binding.check_cancelled()
 
 
 class ReactorPipeline(ReactorModel):
-    """A model as a generator: `inference()` reads `self.state` and yields frames; the runtime does the rest.
+    """A model as a generator: `inference()` reads `self.state` and yields frames.
 
-    `state: MyState` names the state class. `self.state` may be assigned: in a session it is that session's from then on. An
-    instance that is not served has a state of its own, with its defaults unless one is assigned, so that
+    The annotation `state: MyState` names the state class. Author code may assign `self.state`; in a session this replaces
+    the session's state. An instance that is not served has its own state, with the defaults unless one is assigned, so that
     `next(model.inference())` works in a test or a benchmark without a runtime.
 
-    `inference()` is a sync or async generator: made after `@connected`, closed when the client leaves, made anew when it
-    returns. Commands are applied only between two yields.
+    `inference()` is a sync or async generator. The runtime makes it after `@connected`, closes it when the client leaves,
+    and makes a new one when it returns. It applies commands only between two yields.
 
     A model that can step several sessions in one call defines `batch_inference(self, sessions)` instead, a plain or async
-    method. It is called with the models of those sessions that are due, each a copy of this one with its own `state`, and
-    returns a list with one output for each, in the same order: what `inference()` may yield, or an Exception instance,
-    which ends that session alone. What it raises ends all of them. An async one is cancelled when all have left.
+    method. Its argument is a list of models, one for each session that is due; each is a copy of this model with its own
+    `state`. It returns a list with one output for each, in the same order. An output is anything that `inference()` may
+    yield, or an Exception instance, which ends only that session. An exception that the method raises ends all of these
+    sessions. The runtime cancels an async method when all of their clients have left.
 
-    Source: Reactor's documentation, `tutorial/inference`, `tutorial/bring-your-model` and `tutorial/model-anatomy`.
+    Source: Reactor's documentation of `inference()`, of converting a pipeline, and its quickstart.
     """
 
     __reactor_kind__: ClassVar[ModelKind] = "pipeline"
@@ -251,7 +257,7 @@ class ReactorPipeline(ReactorModel):
     if not TYPE_CHECKING:
 
         @property
-        def state(self):  # noqa: D102 - declared by the author's annotation
+        def state(self):  # noqa: D102 - the author's annotation declares it
             declared = declaration_of(type(self)).state
             if declared is not None and self._reactor_binding is not None:
                 state = self._reactor_binding.state
@@ -276,5 +282,5 @@ class ReactorPipeline(ReactorModel):
             else:
                 self._reactor_binding.set_state(state)
 
-        def inference(self):  # noqa: D102 - declared by the author
+        def inference(self):  # noqa: D102 - the author declares it
             raise NotImplementedError(f"{type(self).__name__} has no inference()")

@@ -1,6 +1,6 @@
-"""`get_profiler()`: instrumented models of Reactor run unchanged, and nothing is measured.
+"""`get_profiler()`: a profiler that measures nothing, so that instrumented Reactor models run unchanged.
 
-To measure, use the profiler of Python or torch, or the server's own figures of each step (`docs/operating.md`).
+To measure, use the profiler of Python or torch, or the server's own metrics of each step (`docs/operating.md`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class Section:
-    """A section or timer: takes what Reactor's take."""
+    """A section or timer with the methods of Reactor's. It measures nothing."""
 
     elapsed_ms: float = 0.0
 
@@ -20,31 +20,31 @@ class Section:
         pass
 
     def start(self) -> None:
-        """Nothing begins."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Nothing is recorded."""
+        """Do nothing."""
 
     def cancel(self) -> None:
-        """Nothing is forgotten."""
+        """Do nothing."""
 
 
 class Profiler:
-    """Measures nothing."""
+    """A profiler with the methods of Reactor's. It measures nothing."""
 
     def section(self, key: str, *_args: object, **_options: object) -> Section:
-        """A context manager, for `with get_profiler().section("forward"):`."""
+        """Return a context manager, for `with get_profiler().section("forward"):`."""
         return _SECTION
 
     def timer(self, key: str, *_args: object, **_options: object) -> Section:
-        """An object with `start`, `stop` and `cancel`."""
+        """Return an object with `start`, `stop` and `cancel`."""
         return _SECTION
 
     def flush(self, *_args: object, **_options: object) -> None:
-        """There is nothing to write."""
+        """Do nothing."""
 
     def shutdown(self) -> None:
-        """There is nothing to end."""
+        """Do nothing."""
 
 
 _SECTION: Final = Section()
@@ -52,5 +52,5 @@ _PROFILER: Final = Profiler()
 
 
 def get_profiler() -> Profiler:
-    """The profiler, which takes the calls of Reactor's (`section`, `timer`, `flush`, `shutdown`) and measures nothing."""
+    """Return the profiler, which has the methods of Reactor's (`section`, `timer`, `flush`, `shutdown`)."""
     return _PROFILER

@@ -1,6 +1,6 @@
-"""Limits of an argument as other libraries write them: `Annotated` with `InputField`, annotated-types or pydantic's `Field`.
+"""Limits in the notation of other libraries: `Annotated` with `InputField`, annotated-types or pydantic's `Field`.
 
-None of these libraries is imported here: an object of theirs is recognised by what it has.
+This module imports none of these libraries. It recognises their objects by their attributes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "p
 
 
 def described(hint: Any, default: Any) -> tuple[Any, FieldInfo]:
-    """The plain type and what is said of it, of a parameter annotated `hint` whose default is `default`."""
+    """Return the plain type and the `FieldInfo` of a parameter annotated `hint` with the default `default`."""
     notes: list[Any] = []
     if typing.get_origin(hint) is Annotated:
         hint, *notes = typing.get_args(hint)
@@ -50,7 +50,7 @@ def described(hint: Any, default: Any) -> tuple[Any, FieldInfo]:
 
 
 def is_field(default: object) -> bool:
-    """Whether a parameter's default is no value but says what is known of it: an `InputField`, or pydantic's `Field`."""
+    """Whether a parameter's default is a description, an `InputField` or pydantic's `Field`, rather than a value."""
     return isinstance(default, FieldInfo) or _is_pydantic(default)
 
 
@@ -60,7 +60,7 @@ def _is_pydantic(note: object) -> bool:
 
 
 def _limits_of(*notes: object) -> dict[str, Any]:
-    """What annotated-types' `Ge(0)`, `Interval(...)`, `Len(...)` and pydantic's pattern say; empty for anything else."""
+    """Return the limits of annotated-types' `Ge(0)`, `Interval(...)`, `Len(...)` and of pydantic's pattern, else none."""
     found: dict[str, Any] = {}
     for note in notes:
         if isinstance(note, (type, msgspec.Meta)):

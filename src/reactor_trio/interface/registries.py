@@ -1,7 +1,7 @@
-"""What Reactor 2.x keeps in registries: the events, messages and tracks of all classes that a program has declared.
+"""Reactor 2.x's registries: the events, messages and tracks of all classes that a program has declared.
 
-The runtime reads the `Declaration` of the one model that it serves. These are for programs that look names up, most of them
-tests; each look reads the classes that exist then.
+The runtime does not use them: it reads the `Declaration` of the model that it serves. They are for programs that look names
+up, mostly tests. Each lookup reads the classes that exist at that moment.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 
 class Event:
-    """Base of the classes in `EVENT_REGISTRY`: a command with its arguments as fields.
+    """Base class of the classes in `EVENT_REGISTRY`: a command with its arguments as fields.
 
-    A model's commands come from `@event` methods and state fields; a subclass of an author's own is a DeclarationError.
+    A model's commands come from `@event` methods and state fields. A subclass in author code raises DeclarationError.
     """
 
     #: the command's name on the wire
@@ -35,32 +35,32 @@ class Event:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__module__ != __name__:
-            raise DeclarationError(f"{cls.__qualname__}: nothing would call it; write a method of the model with @event")
+            raise DeclarationError(f"{cls.__qualname__}: the runtime never calls it; write a model's method with @event")
 
 
 @dataclasses.dataclass
 class Connected(Event):
-    """A client has connected. Reactor 2.x makes these; here `@connected` is called, and no event is made."""
+    """A client has connected. Only Reactor 2.x creates this event; here the runtime calls `@connected` instead."""
 
     connected_users: int = 1
 
 
 @dataclasses.dataclass
 class Disconnected(Event):
-    """A client has left, as `Connected`."""
+    """A client has left. Only Reactor 2.x creates this event; here the runtime calls `@disconnected` instead."""
 
     connected_users: int = 0
 
 
 @dataclasses.dataclass
 class FileUploaded(Event):
-    """A file is complete, as `Connected`; here `@file_uploaded` is called."""
+    """A file is complete. Only Reactor 2.x creates this event; here the runtime calls `@file_uploaded` instead."""
 
     file: UploadedFile
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Classes by name, read at each look."""
+    """Classes by name, read again at each lookup."""
 
     def __init__(self, read: Callable[[], dict[str, T]]) -> None:
         self._read = read
@@ -93,7 +93,7 @@ def _events() -> dict[str, type[Event]]:
 
 
 def _event(command: CommandSpec) -> type[Event]:
-    """A dataclass of the command's arguments."""
+    """Create a dataclass with the command's arguments as fields."""
     parameters = command.arguments.parameters
     defaults = {p.name: p.info.fresh_default for p in parameters if p.info.default is not MISSING}
 
@@ -121,10 +121,10 @@ INPUT_REGISTRY: Mapping[str, type[Input]] = Registry(lambda: {cls.__name__: cls 
 
 
 def all_output_tracks() -> dict[str, Any]:
-    """The markers, `Video` or `Audio`, of the tracks of all `Output` classes, by the track's name."""
+    """Return the markers, `Video` or `Audio`, of the tracks of all `Output` classes, by the track's name."""
     return {name: marker for cls in OUTPUT_REGISTRY.values() for name, marker in cls.__reactor_markers__.items()}
 
 
 def all_input_tracks() -> dict[str, Any]:
-    """The markers of the tracks of all `Input` classes, by the track's name."""
+    """Return the markers of the tracks of all `Input` classes, by the track's name."""
     return {name: marker for cls in INPUT_REGISTRY.values() for name, marker in cls.__reactor_markers__.items()}

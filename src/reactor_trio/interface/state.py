@@ -1,4 +1,4 @@
-"""`InputState`: the parameters that a client may change while the model runs, fresh in every session."""
+"""`InputState`: the parameters that a client may change while the model runs. Each session gets a new instance."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from reactor_trio.interface.dataclass_base import class_statement_frame, make_da
 
 @dataclass_transform(field_specifiers=(InputField, dataclasses.field))
 class InputState:
-    """Base of a model's state. Each public field makes a command `set_<field>`; `_fields` are private to the model.
+    """Base class of a model's state. Each public field makes a command `set_<field>`; `_fields` are private to the model.
 
-    `@dataclass` on the subclass is optional. Every field needs a default, for a session begins with all of them; a
-    default that can change (a list, a dict, an array) is copied for each session, and a factory, the `default_factory` of
-    `dataclasses.field`, runs for each. That of a public field runs once more when the class is made, for the schema.
-
-    Source: Reactor's documentation, `tutorial/inference`, `tutorial/bring-your-model` and `tutorial/model-anatomy`.
+    `@dataclass` on the subclass is optional. Every field needs a default, because a session begins with a value for each
+    field. A mutable default (a list, a dict, an array) is copied for each session. A `default_factory` of
+    `dataclasses.field` runs for each session; that of a public field also runs once at the class's creation, for the schema.
     """
 
     __reactor_arguments__: ClassVar[dict[str, Arguments]] = {}
@@ -37,7 +35,7 @@ class InputState:
             if name not in own or name.startswith("__") or typing.get_origin(hint) is ClassVar or hint is ClassVar:
                 continue
             if name.startswith("_") and _factory(cls, name) is not None:
-                continue  # the dataclass runs it for each session; nothing of it is shown
+                continue  # the dataclass runs the factory for each session; the schema does not show the field
             info = _field_info(cls, name)
             _install_default(cls, name, info)
             if not name.startswith("_"):
@@ -70,9 +68,9 @@ def _field_info(cls: type, name: str) -> FieldInfo:
 
 
 def _install_default(cls: type, name: str, info: FieldInfo) -> None:
-    """Leave behind what `@dataclass` understands."""
+    """Set the class attribute from which `@dataclass` reads the default."""
     if info.factory is not None:
-        return  # it stands there
+        return  # the attribute is the author's `field(default_factory=...)` already
     if type(info.default).__hash__ is None or dataclasses.is_dataclass(info.default):
         setattr(cls, name, dataclasses.field(default_factory=info.fresh_default))
     else:

@@ -1,9 +1,9 @@
-"""Torch tensors as pictures: `to_frames`. Nothing here imports torch unless the author's code has.
+"""`to_frames`: torch tensors as pictures. This module imports torch only if the author's code has imported it.
 
-The conversion is the formula that authors write by hand, to the bit, in the tensor's own precision. On a CPU that formula is
-slow because each of its steps walks a whole clip through memory, and because a cast to uint8 and a change of the order of
-axes are done value by value. So here one plane of one frame goes through all steps while it is in cache, is cast to int16,
-which is vectorised, and the low bytes are put into the picture, all on one thread.
+The result equals the formula that authors write by hand, to the bit, in the tensor's own precision. On a CPU that formula is
+slow for two reasons: each of its steps walks a whole clip through memory, and torch casts to uint8 and reorders axes value
+by value. This module therefore takes one plane of one frame through all steps while it is in the cache. It casts to int16,
+which is vectorised, and copies the low bytes into the picture, all on one thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reactor_trio.errors import OutputError
 if TYPE_CHECKING:
     import torch
 
-#: What the axes of a tensor are: batch (one clip), time, channels (red, green, blue), height, width.
+#: The axes of a tensor: batch (one clip), time, channels (red, green, blue), height, width.
 Layout: TypeAlias = Literal["BCTHW", "BTCHW", "CTHW", "TCHW", "CHW", "BTHWC", "THWC", "HWC"]
 
 LAYOUTS: Final[tuple[Layout, ...]] = ("BCTHW", "BTCHW", "CTHW", "TCHW", "CHW", "BTHWC", "THWC", "HWC")
@@ -29,27 +29,27 @@ _LOW_BYTE = 0 if sys.byteorder == "little" else 1
 
 
 def is_tensor(value: object) -> TypeGuard[torch.Tensor]:
-    """Whether it is a torch tensor, without importing torch."""
+    """Whether `value` is a torch tensor. Does not import torch."""
     torch_module = sys.modules.get("torch")
     return torch_module is not None and isinstance(value, torch_module.Tensor)
 
 
 def to_frames(tensor: torch.Tensor, *, range: tuple[float, float], layout: Layout | None = None) -> torch.Tensor:  # noqa: A002
-    """A model's tensor as a batch of frames to yield: uint8 RGB `(T, H, W, 3)`, contiguous, new, on the tensor's device.
+    """Convert a model's tensor to a batch of frames to yield: uint8 RGB `(T, H, W, 3)`, contiguous, new, on its device.
 
-    `(x - low) * (255 / (high - low))`, each step rounded to the tensor's dtype, held to 0..255 and cut to an integer.
-    Infinities are held like other values; NaN becomes 0. On a device the work is queued on the current stream and not
-    waited for.
+    Each value becomes `(x - low) * (255 / (high - low))`, each step rounded to the tensor's dtype, clamped to 0..255 and
+    truncated to an integer. Infinities are clamped like other values; NaN becomes 0. On a device the work is queued on the
+    current stream, and the call does not wait for it.
 
     Args:
         tensor: one clip of floats (16, 32, 64 bits, bfloat16) in any of the layouts below, or uint8 with `range=(0, 255)`.
         range: the values of black and white, `(-1, 1)` or `(0, 1)` for most models. It has no default and is not guessed
-            from the values: that would wait for the device, and a clip that happens to hold nothing below 0 would be shown
-            with mid-grey as black.
-        layout: what the axes are: "BCTHW", "BTCHW", "CTHW", "TCHW", "CHW", "BTHWC", "THWC" or "HWC" (B is 1). Needed only if
-            the shape fits more than one, as (1, 3, 3, H, W) does.
+            from the values: a guess would wait for the device, and a clip without values below 0 would get mid-grey as
+            black.
+        layout: the axes: "BCTHW", "BTCHW", "CTHW", "TCHW", "CHW", "BTHWC", "THWC" or "HWC" (B is 1). Needed only if the
+            shape fits more than one layout, as (1, 3, 3, H, W) does.
 
-    Raises OutputError (a TypeError and ValueError) that says what was given.
+    Raises OutputError (a TypeError and ValueError), whose message describes the given tensor.
     """
     if not is_tensor(tensor):
         raise OutputError(f"to_frames: expected a torch tensor, got {_name(tensor)}")
@@ -91,7 +91,7 @@ def _checked_range(given: Any, tensor: torch.Tensor) -> tuple[float, float]:
 
 
 def _channels_first(tensor: torch.Tensor, layout: str | None) -> torch.Tensor:
-    """The same values as `(3, T, H, W)`, not copied."""
+    """Return a `(3, T, H, W)` view of the tensor."""
     shape = tuple(tensor.shape)
     if layout is None:
         fitting = [name for name in LAYOUTS if _fits(name, shape)]
@@ -122,8 +122,8 @@ def _fits(layout: str, shape: tuple[int, ...]) -> bool:
 
 @contextmanager
 def _one_thread() -> Generator[None, None, None]:
-    """Torch's operations of the calling thread stay on it: for pieces as small as these, threads that must meet after each
-    cost more than they save, and on a busy machine many times more.
+    """Keep torch's operations on the calling thread. For pieces as small as these, the synchronisation of several threads
+    costs more than it saves, and on a busy machine many times more.
     """
     import torch
 
@@ -136,7 +136,7 @@ def _one_thread() -> Generator[None, None, None]:
 
 
 def _convert_on_host(video: torch.Tensor, low: float, scale: float) -> torch.Tensor:
-    """Plane by plane."""
+    """Convert plane by plane; see the module's docstring."""
     import torch
 
     channels, frames, height, width = video.shape
@@ -148,7 +148,7 @@ def _convert_on_host(video: torch.Tensor, low: float, scale: float) -> torch.Ten
             out[..., channel].copy_(video[channel])
         return out
     scaled = torch.empty((height, width), dtype=video.dtype)
-    # From float16 the cast to int16 is slow, and bfloat16 is slow to clamp; by way of float32, which is exact, neither is.
+    # torch is slow to cast float16 to int16 and to clamp bfloat16. A detour over float32 is exact and fast.
     wide = scaled if scaled.element_size() >= 4 else torch.empty((height, width), dtype=torch.float32)
     whole = torch.empty((height, width), dtype=torch.int16)
     low_bytes = whole.view(torch.uint8).view(height, width, 2)[..., _LOW_BYTE]
@@ -162,14 +162,14 @@ def _convert_on_host(video: torch.Tensor, low: float, scale: float) -> torch.Ten
                 torch.mul(plane, scale, out=scaled)
             if wide is not scaled:
                 wide.copy_(scaled)
-            # A NaN passes the clamp; as an integer its low byte is 0.
+            # A NaN passes the clamp; the low byte of its cast to an integer is 0.
             whole.copy_(wide.clamp_(0, 255))
             out[frame, ..., channel].copy_(low_bytes)
     return out
 
 
 def _convert_on_device(video: torch.Tensor, low: float, scale: float) -> torch.Tensor:
-    """The whole clip at once: few launches, nothing waited for."""
+    """Convert the whole clip at once: few kernel launches, no synchronisation."""
     import torch
 
     out = torch.empty((*video.shape[1:], video.shape[0]), dtype=torch.uint8, device=video.device)

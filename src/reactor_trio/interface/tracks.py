@@ -1,4 +1,4 @@
-"""Tracks: the named media channels that a model declares with `Output` (to the client) and `Input` (from it)."""
+"""Tracks: the named media channels that a model declares with `Output` (to the client) and `Input` (from the client)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reactor_trio.interface.author_code import calling_line
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
 
 if TYPE_CHECKING:
-    # What an author passes is a numpy array or a torch tensor; the marker only names the kind of track.
+    # Authors pass a numpy array or a torch tensor; the marker only names the kind of track.
     Video: TypeAlias = Any
     Audio: TypeAlias = Any
 else:
@@ -30,7 +30,7 @@ else:
 
 
 class TrackSpec(msgspec.Struct, frozen=True):
-    """One declared track. `optional`: the model may leave it out of a yield."""
+    """One declared track. A yield may omit a track that is `optional`."""
 
     name: str
     kind: Literal["video", "audio"]
@@ -44,12 +44,12 @@ _serial = itertools.count()
 
 @dataclass_transform(field_specifiers=(dataclasses.field,))
 class _Tracks:
-    """What `Output` and `Input` share: fields become tracks."""
+    """Base class of `Output` and `Input`: fields of a subclass become tracks."""
 
     __reactor_tracks__: ClassVar[tuple[TrackSpec, ...]] = ()
     __reactor_markers__: ClassVar[dict[str, Any]] = {}
     __reactor_serial__: ClassVar[int] = -1
-    #: the `__init__` that the dataclass was given, of the nearest class whose author wrote none
+    #: the `__init__` that `@dataclass` generated for the nearest class whose author wrote none
     __reactor_init__: ClassVar[Any] = None
     _direction: ClassVar[Literal["out", "in"]] = "out"
 
@@ -75,18 +75,18 @@ class _Tracks:
 
 
 class Output(_Tracks):
-    """Base of what a model yields or emits: each annotated field is a track sent to the clients, named by the field.
+    """Base class of a model's output: each annotated field is a track to the clients, with the field's name.
 
-    `@dataclass` on the subclass is optional. Source: Reactor's documentation, `tutorial/model-anatomy`.
+    `@dataclass` on the subclass is optional. Source: Reactor's quickstart.
     """
 
     _direction: ClassVar[Literal["out", "in"]] = "out"
 
     if not TYPE_CHECKING:
 
-        def __new__(cls, *_args, **tracks):  # noqa: D102 - in __init__ a name that is wrong gets no word about the right ones
+        def __new__(cls, *_args, **tracks):  # noqa: D102 - `__init__`'s error for an unknown name would not list the known ones
             if cls.__init__ is not cls.__reactor_init__:
-                return super().__new__(cls)  # the author's own takes what it takes
+                return super().__new__(cls)  # an `__init__` of the author's may take any arguments
             if unknown := [name for name in tracks if name not in cls.__dataclass_fields__]:
                 names = ", ".join(track.name for track in cls.__reactor_tracks__) or "none"
                 error = OutputError(f"{cls.__qualname__} has no track {unknown[0]!r}; its tracks: {names}")
@@ -96,7 +96,7 @@ class Output(_Tracks):
 
 
 class Input(_Tracks):
-    """Base of what a client sends to the model: each annotated field is a track.
+    """Base class of a model's input: each annotated field is a track from the client.
 
     A model that annotates an attribute with the subclass, `input: Webcam`, finds an `InputBuffer` at `self.input.<track>`.
     """

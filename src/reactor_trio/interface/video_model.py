@@ -1,9 +1,7 @@
-"""The blocking generation of the author API: `VideoModel`, `@model`, `@command`.
+"""The blocking author API of Reactor 0.x and 1.x: `VideoModel`, `@model`, `@command`.
 
-Source: Reactor's documentation, `runtime/guide/emission`.
-
-`start_session()` is a plain function that runs on a thread of its own from the client's coming to its going, and pushes
-frames through `get_ctx()`. It is driven by the same session as the other kinds of model.
+`start_session()` is a plain function. It runs on a thread of its own while a client is connected, and emits frames through
+`get_ctx()`. The same session code drives it as the other kinds of model. Source: Reactor's documentation of block emission.
 """
 
 from __future__ import annotations
@@ -27,19 +25,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 class VideoModel(Model):
     """A model with a blocking session function.
 
-    `__init__(config)` loads the weights, once. `config` is the project's configuration: an OmegaConf `DictConfig` where
-    omegaconf is installed, else a dict whose keys are attributes too. An `__init__` with other parameters gets the
+    `__init__(config)` loads the weights, once. `config` is the project's configuration: an OmegaConf `DictConfig` if
+    omegaconf is installed, else a dict whose keys are also attributes. An `__init__` with other parameters gets the
     configuration's values by their names, as in Reactor 0.x.
-    `start_session()` serves one client after the other on the same thread; when it returns the session is over, when it
-    raises the client is told `model_error`. Methods marked `@command` run one at a time on a second thread meanwhile, so
-    what they share with `start_session()` is the author's to guard. Changes for one client must be undone in a `finally`.
 
-    The rate is measured: frames of a block over the time since the block before it (see `disable_monitoring`).
+    `start_session()` serves one client after the other on the same thread. When it returns, the session is over; when it
+    raises, the session ends with `model_error`. Methods marked `@command` run meanwhile, one at a time, on a second thread:
+    the author must guard data that they share with `start_session()`. Undo changes for one client in a `finally`.
+
+    The runtime measures the frame rate: frames of a block divided by the time since the previous block (see
+    `disable_monitoring`).
     """
 
     __reactor_kind__: ClassVar[ModelKind] = "blocking"
 
-    #: what `@model` said
+    #: the arguments of `@model`
     model_name: ClassVar[str]
     model_config: ClassVar[str | None]
     model_weights: ClassVar[Any]
@@ -50,7 +50,7 @@ class VideoModel(Model):
             raise DeclarationError(f"{cls.__qualname__}.start_session: it runs on a thread, so it must be a plain function")
         if hasattr(cls, "on_media"):
             raise DeclarationError(
-                f"{cls.__qualname__}.on_media: nothing calls it here; write on_frame(self, frame), or read "
+                f"{cls.__qualname__}.on_media: the runtime never calls it; write on_frame(self, frame), or read "
                 "get_ctx().get_track(name).latest()"
             )
 
@@ -59,7 +59,7 @@ class VideoModel(Model):
         raise NotImplementedError(f"{type(self).__name__} has no start_session()")
 
     def on_frame(self, frame: npt.NDArray[Any]) -> None:
-        """A picture `(H, W, 3)` uint8 RGB of the client has come. Override it; it runs where commands do."""
+        """Override it to receive each picture of the client, `(H, W, 3)` uint8 RGB. It runs on the commands' thread."""
 
 
 @overload
@@ -70,10 +70,10 @@ def model(cls: Any = None, *, name: str | None = None, config: str | None = None
     """Mark the `VideoModel` that a module serves.
 
     Args:
-        name, config, weights: kept on the class as `model_name`, `model_config` and `model_weights`; the manifest says
-            what is served under which name and configuration.
+        name, config, weights: stored on the class as `model_name`, `model_config` and `model_weights`. The server does not
+            use them: the manifest names the model and its configuration.
 
-    Raises DeclarationError if it is no VideoModel, or the second one in its module.
+    Raises DeclarationError if the class is not a VideoModel, or is the second marked one in its module.
     """
 
     def mark(marked: Any) -> Any:
@@ -95,14 +95,14 @@ def command(name: F, /) -> F: ...
 @overload
 def command(name: str | None = None, description: str = "") -> Callable[[F], F]: ...
 def command(name: Any = None, description: str = "") -> Any:
-    """Make a method of a `VideoModel` a command that clients may send; it must be a plain function.
+    """Make a method of a `VideoModel` a command that clients may send. It must be a plain function.
 
     Args:
-        name: the command's name on the wire; the method's own name if left out.
-        description: shown in the schema.
+        name: the command's name on the wire; by default the method's name.
+        description: text for the schema; by default the first line of the docstring.
 
-    Its arguments are validated as those of `@event`; limits may be given by `InputField`, by `typing.Annotated`, or by
-    pydantic's `Field`. What it returns is the reply in the acknowledgement.
+    The runtime validates its arguments as for `@event`; `InputField`, `typing.Annotated` and pydantic's `Field` give limits.
+    Its return value is the reply in the acknowledgement.
     """
 
     def mark(function: F) -> F:
@@ -114,7 +114,7 @@ def command(name: Any = None, description: str = "") -> Any:
 
 
 class Config(dict[str, Any]):
-    """A configuration whose keys are attributes too, at every depth: what `VideoModel` code gets without omegaconf."""
+    """A configuration whose keys are also attributes, at every depth. It stands in for a `DictConfig` without omegaconf."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -128,18 +128,18 @@ class Config(dict[str, Any]):
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """`value` with each mapping in it as a Config."""
+        """Return `value` with each dict in it as a Config."""
         if isinstance(value, dict):
             return cls({key: cls.of(item) for key, item in value.items()})
         return [cls.of(item) for item in value] if isinstance(value, list) else value
 
 
 def instantiate(cls: type[VideoModel], config: dict[str, Any]) -> VideoModel:
-    """A new model.
+    """Create a model of `cls` from its configuration.
 
-    A parameter of `__init__` named `config`, or the only one if it has no default and the configuration no key of its
-    name, gets the whole configuration, as in Reactor 1.x. Otherwise each parameter gets the value of its own name, as in
-    0.x. Raises ManifestError if the configuration does not fit, and what `__init__` raises.
+    The whole configuration goes to a parameter of `__init__` named `config`, as in Reactor 1.x. It also goes to the only
+    parameter, if that has no default and the configuration has no key of its name. Otherwise each parameter gets the value
+    of its own name, as in 0.x. Raises ManifestError if the configuration does not fit; errors of `__init__` propagate.
     """
     make: Callable[..., VideoModel] = cls
     if cls.__init__ is object.__init__:
@@ -168,7 +168,7 @@ def instantiate(cls: type[VideoModel], config: dict[str, Any]) -> VideoModel:
 
 
 def _dict_config(config: dict[str, Any]) -> Any:
-    """The configuration as 1.x code expects it, which hands it to `OmegaConf.merge`. Raises ManifestError."""
+    """Return the configuration as a `DictConfig`, because 1.x code passes it to `OmegaConf.merge`. Raises ManifestError."""
     try:
         from omegaconf import OmegaConf
         from omegaconf.errors import OmegaConfBaseException

@@ -1,4 +1,4 @@
-"""Wire protocol, version 1 (`docs/protocol.md`): messages, packets and the reasons for which a session ends."""
+"""Wire protocol, version 1 (`docs/protocol.md`): text messages, packets, end reasons and the AsyncAPI document. No I/O."""
 
 from reactor_trio.protocol.asyncapi import asyncapi_document as asyncapi_document
 from reactor_trio.protocol.packet import KEYFRAME as KEYFRAME

@@ -1,7 +1,7 @@
-"""A model's schema as an AsyncAPI 3.0 document: the whole conversation on the WebSocket, for generators and readers.
+"""A model's schema as an AsyncAPI 3.0 document: all messages on the WebSocket, for code generators and readers.
 
-The document speaks for the server, so it *receives* commands and *sends* messages. A payload is a JSON Schema of draft 7,
-which is what AsyncAPI understands without a plug-in: what our schemas use of later drafts is rewritten.
+The document takes the server's point of view: the server *receives* commands and *sends* messages. AsyncAPI understands
+JSON Schema draft 7 without a plug-in, so this module rewrites the 2020-12 keywords of our schemas to draft 7.
 """
 
 from __future__ import annotations
@@ -57,34 +57,34 @@ class _Keyframe(msgspec.Struct):
     track: int
 
 
-#: the runtime's own messages: type, what it says, and its data
+#: the runtime's own messages: type, summary, and the class of the data
 _FROM_SERVER: tuple[tuple[str, str, type], ...] = (
-    ("reactor.queued", "The client waits for a place; sent again when its position changes.", _Queued),
-    ("reactor.admitted", "The last message of a gate: where the session is, and the ticket to show there.", Admitted),
+    ("reactor.queued", "The client waits for a session; sent again when its position in the queue changes.", _Queued),
+    ("reactor.admitted", "The last message of a gate: the session's address, and the ticket for it.", Admitted),
     ("reactor.welcome", "The first message of a session.", Welcome),
-    ("reactor.ack", "A command was applied; the model's step `step` is the first that sees it.", _Ack),
+    ("reactor.ack", "A command was applied; the model's step `step` is the first to use it.", _Ack),
     ("reactor.error", "A command or message was refused and changed nothing.", _Error),
     ("reactor.track", "A track's description, before the first frame of a new size or codec.", TrackInfo),
-    ("reactor.ending", "The session ends in `seconds`, with null not any more; the newest one holds.", _Ending),
-    ("reactor.bye", "Why the session ended; the socket closes next.", _Bye),
+    ("reactor.ending", "The session ends in `seconds`; null cancels this. A newer one replaces it.", _Ending),
+    ("reactor.bye", "The reason for which the session ended; the socket closes next.", _Bye),
 )
-_STATE = "The value of each setting that differs from what this client was told, and from what it has set since."
+_STATE = "The value of each setting that differs from the one that the server sent last and that the client set since."
 _FROM_CLIENT: tuple[tuple[str, str, type], ...] = (
-    ("reactor.feedback", "The newest frame that was shown.", _Feedback),
+    ("reactor.feedback", "The newest frame that the client has shown.", _Feedback),
 )
 _FROM_BOTH: tuple[tuple[str, str, type], ...] = (
-    ("reactor.keyframe", "Asks the sender of a track for a picture that can be decoded by itself.", _Keyframe),
+    ("reactor.keyframe", "Asks the sender of a track for a keyframe.", _Keyframe),
 )
 _ANSWERS = ("reactor.ack", "reactor.error")
 
 
 def asyncapi_document(schema: Mapping[str, Any], *, host: str, secure: bool = False) -> dict[str, Any]:
-    """The AsyncAPI document of a model.
+    """Return the AsyncAPI document of a model.
 
     Args:
-        schema: what `GET /schema` answers.
-        host: host and port under which the server is called.
-        secure: whether that is by TLS.
+        schema: the document that `GET /schema` returns.
+        host: host and port of the server, as a client writes them.
+        secure: whether clients connect with TLS.
     """
     return _Document(schema).build(host, secure)
 
@@ -105,10 +105,10 @@ class _Document:
         either = [self._text(name, about, _schema_of(data), "server") for name, about, data in _FROM_BOTH]
         told = [self._text(m["name"], m["schema"].get("description", ""), m["schema"], "server", prefix="message.")
                 for m in self._schema["messages"]]  # fmt: skip
-        self._operation("runtime", "send", own + either, "What the runtime tells its clients.")
-        self._operation("client", "receive", theirs + either, "What clients tell the runtime.")
+        self._operation("runtime", "send", own + either, "Messages of the runtime to its clients.")
+        self._operation("client", "receive", theirs + either, "Messages of clients to the runtime.")
         if told:
-            self._operation("messages", "send", told, "What the model tells its clients.")
+            self._operation("messages", "send", told, "Messages of the model to its clients.")
         directions = {track["direction"] for track in self._schema["tracks"]}
         ways: tuple[tuple[str, Literal["send", "receive"]], ...] = (("out", "send"), ("in", "receive"))
         for direction, action in ways:
@@ -156,9 +156,9 @@ class _Document:
         properties: dict[str, Any] = {"type": {"const": name}, "data": self._hoisted(data, key)}
         required = ["type", "data"] if data.get("required") else ["type"]
         if answered or name in _ANSWERS:
-            properties["id"] = {"type": "integer", "description": "the client's own number of a command, given back"}
+            properties["id"] = {"type": "integer", "description": "the client's number of a command; its answer repeats it"}
         if by == "server":
-            properties["n"] = {"type": "integer", "minimum": 1, "description": "counts the server's texts of a session"}
+            properties["n"] = {"type": "integer", "minimum": 1, "description": "number of the text message in its session"}
         message = {
             "name": name,
             "contentType": _JSON,
@@ -175,7 +175,7 @@ class _Document:
         self._messages["packet"] = {
             "name": "packet",
             "title": "One frame of one track",
-            "summary": "A binary message: a MessagePack array of eight fields; later versions may add fields behind.",
+            "summary": "A binary message: a MessagePack array of eight fields; later versions may append fields.",
             "contentType": _MSGPACK,
             "payload": {"type": "array", "items": _PACKET_FIELDS, "minItems": len(_PACKET_FIELDS)},
         }
@@ -198,7 +198,7 @@ class _Document:
         self._operations[key] = operation
 
     def _hoisted(self, schema: Mapping[str, Any], owner: str) -> Any:
-        """`schema` in draft 7, its definitions among the document's own schemas, since a `$ref` starts at the document."""
+        """Rewrite `schema` to draft 7 and move its `$defs` to the document's schemas, where a `$ref` of AsyncAPI looks."""
         names = {name: _key(f"{owner}.{name}", self._schemas) for name in schema.get("$defs", {})}
         for name, key in names.items():
             self._schemas[key] = _draft_7(schema["$defs"][name], names)
@@ -213,7 +213,7 @@ def _schema_of(data: type) -> dict[str, Any]:
 
 
 def _draft_7(node: Any, names: Mapping[str, str]) -> Any:
-    """JSON Schema of 2020-12 as draft 7 writes it, for what our schemas use."""
+    """Rewrite JSON Schema 2020-12 to draft 7, for the keywords that our schemas use."""
     if isinstance(node, list):
         return [_draft_7(item, names) for item in node]
     if not isinstance(node, dict):
@@ -239,7 +239,7 @@ def _draft_7(node: Any, names: Mapping[str, str]) -> Any:
 
 
 def _key(name: str, taken: Mapping[str, Any]) -> str:
-    """`name` as a key that AsyncAPI takes, unlike those that are `taken`."""
+    """Return `name` as a valid AsyncAPI key that is not in `taken`."""
     plain = key = re.sub(r"[^A-Za-z0-9._-]", "_", name)
     number = 2
     while key in taken:
@@ -256,20 +256,20 @@ _QUERY: dict[str, Any] = {
     "properties": {
         "video": {"type": "string", "description": "codecs that the client decodes, best first, or none", "default": "jpeg"},
         "role": {"type": "string", "enum": ["control", "viewer"], "default": "control"},
-        "model": {"type": "string", "description": "the served model's name, else 404"},
+        "model": {"type": "string", "description": "name of the served model; any other name gets 404"},
         "token": {"type": "string"},
-        "resume": {"type": "string", "description": "resume token of a session that lost this client"},
-        "after": {"type": "integer", "description": "number of the last message received of it", "default": 1},
+        "resume": {"type": "string", "description": "resume token of the session that lost this client"},
+        "after": {"type": "integer", "description": "`n` of the last message that the client received", "default": 1},
     },
 }
 
 _PACKET_FIELDS: list[dict[str, Any]] = [
     {"type": "integer", "title": "track", "description": "index of the track in the welcome"},
-    {"type": "integer", "title": "seq", "description": "counts the track's frames from 0; a gap is a dropped frame"},
+    {"type": "integer", "title": "seq", "description": "number of the frame in its track, from 0; a gap is a dropped frame"},
     {"type": "integer", "title": "pts_us", "description": "presentation time in microseconds"},
     {"type": "integer", "title": "flags", "description": "bit 0: keyframe"},
-    {"type": ["integer", "null"], "title": "command", "description": "id of the newest command that it was made with"},
-    {"type": "integer", "title": "step", "description": "model step that made it"},
+    {"type": ["integer", "null"], "title": "command", "description": "id of the newest command applied before it was made"},
+    {"type": "integer", "title": "step", "description": "number of the model step that made it"},
     {"type": "object", "title": "meta", "description": "receivers ignore keys that they do not know"},
     {"type": "string", "format": "binary", "title": "payload", "description": "the encoded frame (MessagePack bin)"},
 ]

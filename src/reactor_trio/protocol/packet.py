@@ -1,9 +1,10 @@
-"""Binary messages: one MessagePack array per frame of a track, the same for video and audio and in both directions.
+"""Binary messages: one MessagePack array for each frame of a track. Video and audio, output and input share the form.
 
     [track, seq, pts_us, flags, command, step, meta, payload]
 
-The payload is last, so that a sender can write everything before it (`packet_head`) and then the payload itself, without
-joining the two: a raw 720p picture is 2.7 MB, and each copy of it costs more than the rest of the message.
+The payload is the last field. A sender can therefore write the fields before it (`packet_head`) and then the payload
+itself, without a copy that joins them: a raw 720p picture is 2.7 MB, and a copy of it costs more than the rest of the
+message.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ class Packet(msgspec.Struct, array_like=True):
 
     Attributes:
         track: index of the track in `reactor.welcome`.
-        seq: number given when the model's frame was accepted; a gap is a dropped frame.
+        seq: number of the frame in its track, from 0, given when the session accepts it; a gap is a dropped frame.
         pts_us: presentation time in microseconds since the session began.
-        flags: bit 0 = keyframe.
-        command: id of the controlling client's newest command that the frame was made with, or None.
-        step: number of the model step that made it, from 0.
-        meta: further facts; receivers ignore keys they do not know.
-        payload: the encoded frame; on decoding a view of the message, not a copy.
+        flags: bit 0 is set for a keyframe.
+        command: id of the controlling client's newest command that was applied before the model made the frame, or None.
+        step: number of the model step that made the frame, from 0.
+        meta: additional fields; receivers ignore keys that they do not know.
+        payload: the encoded frame. In a decoded packet it is a view of the message, not a copy.
     """
 
     track: int
@@ -55,7 +56,7 @@ _decoder = msgspec.msgpack.Decoder(Packet)
 
 
 def packet_head(packet: Packet) -> bytes:
-    """Everything of `packet` that stands before its payload."""
+    """Encode all of `packet` except the payload's bytes, which follow this head on the wire."""
     fields = bytearray(
         _encoder.encode(
             (packet.track, packet.seq, packet.pts_us, packet.flags, packet.command, packet.step, packet.meta)
@@ -68,12 +69,12 @@ def packet_head(packet: Packet) -> bytes:
 
 
 def encode_packet(packet: Packet) -> bytes:
-    """`packet` as one piece."""
+    """Encode `packet` as one message."""
     return b"".join((packet_head(packet), packet.payload))
 
 
 def decode_packet(data: bytes | bytearray | memoryview) -> Packet:
-    """The packet in `data`. Raises ProtocolError."""
+    """Decode the packet in `data`. Raises ProtocolError."""
     try:
         return _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Why a session or connection ended: one closed set of words for the wire, the log and the metrics."""
+"""The reasons for which a session or connection ends: one closed set for the wire, the log and the metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EndReason = Literal[
     "no_room",
 ]  # fmt: skip
 
-#: WebSocket close code of each reason (RFC 6455 section 7.4.1); what is not named here is a server going away, 1001.
+#: WebSocket close code of each reason (RFC 6455 section 7.4.1). Every other reason has 1001, "going away".
 CLOSE_CODES: dict[EndReason, int] = {
     "protocol_error": 1008,
     "too_slow": 1008,
@@ -28,5 +28,5 @@ END_REASONS: tuple[EndReason, ...] = get_args(EndReason)
 
 
 def close_code(reason: EndReason) -> int:
-    """The WebSocket close code that goes with `reason`."""
+    """Return the WebSocket close code of `reason`."""
     return CLOSE_CODES.get(reason, 1001)

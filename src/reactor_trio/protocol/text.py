@@ -1,8 +1,8 @@
 """Text messages: one JSON object `{"type": str, "data": object, "id": int?, "n": int?}` in either direction.
 
-A type that starts with `reactor.` is the runtime's own; every other one is a model's command (client to server) or
-message (server to client). `id` stands on a command and on its one answer; `n` numbers what the server says in a session,
-from 1, the welcome.
+A type that starts with `reactor.` belongs to the runtime. Every other type is a command of the model (client to server) or
+a message of the model (server to client). `id` is the client's number of a command; the one answer to that command repeats
+it. `n` numbers the server's messages of a session from 1, the welcome.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from reactor_trio.errors import ProtocolError
 PROTOCOL = 1
 SUBPROTOCOL = "reactor.v1"
 
-#: characters of an error's line: a refusal that quoted all of a message would be as large, and wait for who reads nothing
+#: Characters of an error's text at most. An error that quoted a whole message would be as large as that message, and would
+#: fill the send queue of a client that does not read.
 MAX_LINE = 1000
 
 _MAX_ID = 2**63 - 1
@@ -27,7 +28,7 @@ _TRACEPARENT = re.compile(rb'"([0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}
 
 
 class NotFiniteError(ProtocolError):
-    """Text that some JSON writers make and JSON has not: NaN or an infinity, at `path` of the message with this `id`."""
+    """A message has NaN or an infinity at `path`. Some JSON writers produce these values, but JSON has no form for them."""
 
     def __init__(self, id: int | None, path: str) -> None:  # noqa: A002 - the wire's word
         super().__init__(f"NaN and infinities are not JSON - at {path}")
@@ -35,10 +36,10 @@ class NotFiniteError(ProtocolError):
 
 
 class ClientText(msgspec.Struct):
-    """A text message from the client; `data` stays undecoded until its type says what it must be.
+    """A text message from the client. `data` stays undecoded, because its shape depends on the type.
 
-    `traceparent` (W3C Trace Context) stays undecoded until somebody follows commands; anything else in its place is no
-    mistake, as with any key that is not of the protocol.
+    `traceparent` (W3C Trace Context) stays undecoded until tracing needs it. An invalid one is ignored, like a key that the
+    protocol does not have.
     """
 
     type: str
@@ -48,7 +49,7 @@ class ClientText(msgspec.Struct):
 
     @property
     def trace(self) -> str | None:
-        """The trace that the client says it is part of, None if it does not."""
+        """The client's `traceparent`, None if it is missing or invalid."""
         found = _TRACEPARENT.fullmatch(bytes(self.traceparent))
         return None if found is None else found[1].decode()
 
@@ -61,13 +62,13 @@ class ServerText(msgspec.Struct, omit_defaults=True):
     """A text message from the server."""
 
     type: str
-    data: Any = msgspec.field(default_factory=_nothing)  # msgspec would leave out an empty `{}`
+    data: Any = msgspec.field(default_factory=_nothing)  # with `dict` as the factory, msgspec would omit an empty `{}`
     id: int | None = None
     n: int | None = None
 
 
 class Color(msgspec.Struct, frozen=True):
-    """How sample values mean colour, in the words of WebCodecs' `VideoColorSpace`."""
+    """The colour space of a track's samples, in the terms of WebCodecs' `VideoColorSpace`."""
 
     matrix: str = "rgb"
     primaries: str = "bt709"
@@ -76,10 +77,10 @@ class Color(msgspec.Struct, frozen=True):
 
 
 class TrackInfo(msgspec.Struct, frozen=True):
-    """All that is needed to decode a track without guessing; sizes are null until the first frame is known.
+    """Everything that a client needs to decode a track, or to send one. Sizes are null until the first frame is known.
 
-    `coded_width` and `coded_height` are what a decoder gives where that is more than the picture: the picture lies at the
-    top left of it. Packets of an input track name their codec themselves, one of `codecs`, best first.
+    `coded_width` and `coded_height` are the size of the decoder's output where it is larger than the picture; the picture
+    is at its top left. `codecs` lists what an input track accepts, best first; each packet of it names its own codec.
     """
 
     index: int
@@ -110,26 +111,27 @@ class Welcome(msgspec.Struct):
     upload_token: str | None
     schema: dict[str, Any]
     tracks: list[TrackInfo]
-    #: with it another client may watch this session, and nothing more; for the controlling client
+    #: lets another client watch this session, and nothing more; only the controlling client gets one
     share_token: str | None = None
-    #: seconds in which a client that was lost may come back with its resume token; None: as long as the server runs
+    #: seconds in which a lost client may resume with its resume token; None: as long as the server runs
     resume_window: float | None = None
-    #: whether it has come back; then how many of its commands had come before, and how many messages are lost to it
+    #: whether this client resumed a session; then how many of its commands the server had received before, and how many
+    #: messages it has missed for good
     resumed: bool = False
     received: int = 0
     missed: int = 0
-    #: the value of each setting now; those that JSON cannot say, or that are too large, are left out
+    #: the current value of each setting; without values that have no JSON form or are too large
     state: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Admitted(msgspec.Struct):
-    """Data of `reactor.admitted`, the last message of a gate: where the session is.
+    """Data of `reactor.admitted`, the last message of a gate: the address of the reserved session.
 
     Attributes:
         url: the WebSocket address to connect to, without a query.
-        ticket: what to show there, as `token`; good for one connection.
-        session_id: of the session that is reserved.
-        claim_within: seconds from now in which to connect; then the place is somebody else's.
+        ticket: the value for the query parameter `token` there; valid for one connection.
+        session_id: id of the reserved session.
+        claim_within: seconds from now in which the client must connect; then the reservation ends.
     """
 
     url: str
@@ -144,12 +146,12 @@ _server_text = msgspec.json.Decoder(ServerText)
 
 
 def encode_server_text(message: ServerText) -> str:
-    """`message` as JSON text. Raises TypeError if its data cannot be JSON."""
+    """Encode `message` as JSON. Raises TypeError if its data has no JSON form."""
     return _encoder.encode(message).decode()
 
 
 def decode_server_text(text: str) -> ServerText:
-    """The server's message in `text`. Raises ProtocolError."""
+    """Decode a message of the server. Raises ProtocolError."""
     try:
         return _server_text.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -157,7 +159,7 @@ def decode_server_text(text: str) -> ServerText:
 
 
 def encode_client_text(type: str, data: dict[str, Any], id: int | None = None) -> str:  # noqa: A002 - the wire's words
-    """A command or a runtime message of the client as JSON text. Raises TypeError if `data` cannot be JSON."""
+    """Encode a command or a runtime message of the client as JSON. Raises TypeError if `data` has no JSON form."""
     message: dict[str, Any] = {"type": type, "data": data}
     if id is not None:
         message["id"] = id
@@ -165,7 +167,7 @@ def encode_client_text(type: str, data: dict[str, Any], id: int | None = None) -
 
 
 def decode_client_text(text: str) -> ClientText:
-    """The client's message in `text`, its data undecoded. Raises ProtocolError with a readable reason."""
+    """Decode a message of the client, except its data. Raises ProtocolError with a readable reason."""
     try:
         message = _client_text.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -177,22 +179,22 @@ def decode_client_text(text: str) -> ClientText:
 
 
 def readable(error: BaseException) -> str:
-    """A msgspec error in plain text: `Expected float <= 2.0 - at $.brightness`."""
+    """Return the text of a msgspec error without backticks: `Expected float <= 2.0 - at $.brightness`."""
     return str(error).replace("`", "")
 
 
 def sendable(text: object) -> str:
-    """`text` as UTF-8 can carry it: lone surrogates, as in the names of some files, become question marks."""
+    """Return `text` in a form that UTF-8 can encode: lone surrogates, as in some file names, become question marks."""
     return str(text).encode(errors="replace").decode()
 
 
 def presentable(text: str) -> str:
-    """A line about what the other end sent, which it may quote: sendable, and of `MAX_LINE` characters at most."""
+    """Make an error text that may quote the other end sendable, and cut it to `MAX_LINE` characters."""
     return sendable(text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 1]}…")
 
 
 def _look_for_non_finite(text: str) -> None:
-    """Raise NotFiniteError if that is all that is wrong: its sender waits for an answer to the id."""
+    """Raise NotFiniteError if NaN or an infinity is the only fault: the sender gets an error with the command's id."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):
