@@ -136,7 +136,7 @@ def test_missing_extra_and_unknown_are_named(command: str, data: bytes, message:
 def test_events_bare_named_and_in_place_of_a_generated_one() -> None:
     commands = declaration_of(Model).commands
     assert commands["jump"].description == "Jump up."
-    assert (commands["place"].description, commands["place"].dedupe) == ("Put it there", True)
+    assert (commands["place"].description, commands["place"].sharing) == ("Put it there", "anywhere")
     assert commands["set_b"].handler is not None
     assert commands["jump"].handler is not None
     assert commands["jump"].handler.client_parameter == "client"

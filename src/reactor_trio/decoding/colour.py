@@ -20,7 +20,7 @@ _JPEG_RANGE = 2
 def to_rgb(frame: av.VideoFrame, matrix: str | None = None, full_range: bool | None = None) -> NDArray[np.uint8]:
     """Return the picture as `(H, W, 3)` uint8 in row order. `matrix` and `full_range` override the frame's own values."""
     if frame.format.name == "gbrp":
-        return _from_planes(frame)
+        return np.asarray(frame.to_ndarray(), np.uint8)  # PyAV puts the planes into the order red, green, blue
     if full_range is None:
         full_range = frame.format.name.startswith("yuvj") or frame.color_range == _JPEG_RANGE
     if matrix is None:
@@ -29,10 +29,6 @@ def to_rgb(frame: av.VideoFrame, matrix: str | None = None, full_range: bool | N
     quick = frame.format.name == "yuv420p" and even and matrix in ("smpte170m", "bt470bg") and not full_range
     if quick and (cv2 := opencv()) is not None:
         return np.asarray(cv2.cvtColor(frame.to_ndarray(), cv2.COLOR_YUV2RGB_I420), np.uint8)
-    return _reformatted(frame, matrix, full_range)
-
-
-def _reformatted(frame: av.VideoFrame, matrix: str, full_range: bool) -> NDArray[np.uint8]:
     from av.video.reformatter import ColorRange, Colorspace
 
     rgb = frame.reformat(
@@ -42,12 +38,3 @@ def _reformatted(frame: av.VideoFrame, matrix: str, full_range: bool) -> NDArray
         dst_color_range=ColorRange.JPEG,
     )
     return np.ascontiguousarray(rgb.to_ndarray())
-
-
-def _from_planes(frame: av.VideoFrame) -> NDArray[np.uint8]:
-    green, blue, red = (
-        np.frombuffer(memoryview(plane), np.uint8).reshape(frame.height, plane.line_size)[:, : frame.width]
-        for plane in frame.planes
-    )
-    return np.stack((red, green, blue), axis=2)
-

@@ -6,7 +6,8 @@ picture. It raises an error instead and is unusable from then on; the caller mak
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import av
     from numpy.typing import NDArray
 
+T = TypeVar("T")
+
 #: codec on the wire -> FFmpeg's decoder. `lossless` is H.264 in its RGB profile.
 _DECODERS = {"h264": "h264", "lossless": "h264", "vp8": "vp8", "vp9": "vp9", "av1": "libdav1d"}
 
@@ -24,7 +27,29 @@ class DecodeError(Exception):
     """The packet is not of the decoder's codec, is damaged, or needs packets that the decoder did not get."""
 
 
-class VideoDecoder:
+class FFmpegDecoder:
+    """Base class of the decoders: it owns the codec context and turns every failure into a DecodeError."""
+
+    def __init__(self, name: str) -> None:
+        import av
+
+        self._errors = (av.error.FFmpegError, MemoryError)
+        self._packet = av.Packet
+        self._context: Any = av.CodecContext.create(name, "r")
+        # Frame threads delay pictures, and hang the process when the decoder is freed.
+        self._context.thread_count = 1
+
+    def _decode(self, payload: memoryview, convert: Callable[[Any], T]) -> list[T]:
+        """Convert each frame that `payload` completes. Raises DecodeError, also for FFmpeg's errors in `convert`."""
+        if payload.nbytes == 0:
+            raise DecodeError("an empty packet")  # FFmpeg takes an empty packet for the end of the stream
+        try:
+            return [convert(frame) for frame in self._context.decode(self._packet(bytes(payload)))]
+        except self._errors as error:
+            raise DecodeError(getattr(error, "strerror", None) or type(error).__name__) from None
+
+
+class VideoDecoder(FFmpegDecoder):
     """Decodes one stream, which must begin with a keyframe. Not thread-safe.
 
     Args:
@@ -38,40 +63,29 @@ class VideoDecoder:
     def __init__(
         self, codec: str, *, max_side: int = 8192, matrix: str | None = None, full_range: bool | None = None
     ) -> None:
-        import av
+        super().__init__(_DECODERS[codec])
         from av.codec.context import Flags
 
         self._max_side = max_side
         self._matrix = matrix
         self._full_range = full_range
-        self._errors = av.error.FFmpegError
-        self._packet = av.Packet
-        name = _DECODERS[codec]
-        context = av.CodecContext.create(name, "r")
-        assert isinstance(context, av.VideoCodecContext)
-        # Frame threads delay pictures, and hang the process when the decoder is freed.
-        context.thread_count = 1
-        context.flags |= Flags.low_delay
-        context.options = {"max_pixels": str(max_side * max_side), "err_detect": "explode"}
-        if name == "libdav1d":
-            context.options = {**context.options, "max_frame_delay": "1"}
-        self._context: av.VideoCodecContext = context
+        self._context.flags |= Flags.low_delay
+        options = {"max_pixels": str(max_side * max_side), "err_detect": "explode"}
+        self._context.options = options | ({"max_frame_delay": "1"} if codec == "av1" else {})
 
     def decode(self, payload: memoryview, give: bool = True) -> list[NDArray[np.uint8]]:
         """Return the pictures that `payload` completes, `(H, W, 3)` uint8 RGB, writable. Without `give` return none.
 
         Raises DecodeError. The decoder is then unusable.
         """
-        if payload.nbytes == 0:
-            raise DecodeError("an empty packet")  # FFmpeg takes an empty packet for the end of the stream
-        try:
-            frames: list[Any] = self._context.decode(self._packet(bytes(payload)))
-            for frame in frames:
-                if frame.is_corrupt:
-                    raise DecodeError("a damaged picture")
-                if max(frame.width, frame.height) > self._max_side:
-                    limit = f"{self._max_side}x{self._max_side}"
-                    raise DecodeError(f"expected a picture of at most {limit}, got {frame.width}x{frame.height}")
-            return [to_rgb(frame, self._matrix, self._full_range) for frame in frames] if give else []
-        except (self._errors, MemoryError) as error:
-            raise DecodeError(getattr(error, "strerror", None) or type(error).__name__) from None
+
+
+        def picture(frame: av.VideoFrame) -> NDArray[np.uint8] | None:
+            if frame.is_corrupt:
+                raise DecodeError("a damaged picture")
+            if max(frame.width, frame.height) > self._max_side:
+                limit = f"{self._max_side}x{self._max_side}"
+                raise DecodeError(f"expected a picture of at most {limit}, got {frame.width}x{frame.height}")
+            return to_rgb(frame, self._matrix, self._full_range) if give else None
+
+        return [found for found in self._decode(payload, picture) if found is not None]

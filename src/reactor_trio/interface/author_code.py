@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -89,9 +90,7 @@ def yielding_line(steps: Generator[Any, None, None] | AsyncGenerator[Any, None])
 
 def defining_line(function: Callable[..., Any]) -> str:
     """Return `file:line` of the function's definition, without its decorators."""
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
     return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
 

@@ -8,7 +8,6 @@ Source: `concepts/tracks` of the Reactor 1.x documentation.
 
 from __future__ import annotations
 
-import types
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,6 +15,7 @@ from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.tracks import Audio, Input, Output, Video
 
 T = TypeVar("T")
+B = TypeVar("B", bound="BlockingTrack")
 
 #: The output track of a model that declares none.
 MAIN_TRACK = "main_video"
@@ -24,93 +24,86 @@ CAMERA_TRACK = "camera"
 
 
 @dataclass(frozen=True)
-class VideoOut:
-    """Declares a video track to the client.
+class BlockingTrack:
+    """Base class of the four kinds of track.
 
     Attributes:
-        rate: fixed frames per second; None or 0: the runtime measures the rate of the emitted frames.
+        rate: frames per second of video, samples per second of audio; 0 and None mean that the subclass's rule decides.
         default: whether `get_track()` without a name returns this track.
     """
 
+    rate: float | None = 0
+    default: bool = False
+
+
+@dataclass(frozen=True)
+class VideoOut(BlockingTrack):
+    """Declares a video track to the client. Without a `rate` the runtime measures the rate of the emitted frames."""
+
     rate: float | None = None
-    default: bool = False
 
 
 @dataclass(frozen=True)
-class AudioOut:
-    """Declares an audio track to the client, at `rate` samples per second; `default` as for `VideoOut`."""
+class AudioOut(BlockingTrack):
+    """Declares an audio track to the client, at `rate` samples per second."""
 
-    rate: float = 48_000
-    default: bool = False
+    rate: float | None = 48_000
 
 
-@dataclass(frozen=True)
-class VideoIn:
+class VideoIn(BlockingTrack):
     """Declares a video track from the client. Frames come at the client's rate, whatever `rate` says."""
 
-    rate: float = 0
-    default: bool = False
 
-
-@dataclass(frozen=True)
-class AudioIn:
-    """Declares an audio track from the client, at `rate` samples per second; 0 means 48 000."""
-
-    rate: float = 0
-    default: bool = False
-
-
-TRACKS = (VideoOut, AudioOut, VideoIn, AudioIn)
+class AudioIn(BlockingTrack):
+    """Declares an audio track from the client, at `rate` samples per second, 48 000 by default."""
 
 
 def declared_output(cls: type) -> type[Output]:
     """Return an `Output` class with a blocking model's output tracks. Raises DeclarationError."""
     default_track(cls)
-    return _tracks(cls, Output, _found(cls, (VideoOut, AudioOut)) or {MAIN_TRACK: Video})
+    return _tracks(cls, Output, _markers(cls, (VideoOut, AudioOut)) or {MAIN_TRACK: Video})
 
 
 def declared_input(cls: type, takes_frames: bool) -> type[Input] | None:
     """Return an `Input` class with a blocking model's input tracks, None if it has none. Raises DeclarationError."""
-    found = _found(cls, (VideoIn, AudioIn)) or ({CAMERA_TRACK: Video} if takes_frames else {})
-    return _tracks(cls, Input, found) if found else None
-
-
-def _found(cls: type, markers: tuple[type, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        for name, value in vars(base).items():
-            if isinstance(value, markers):
-                found[name] = _audio(value.rate) if isinstance(value, (AudioOut, AudioIn)) else Video
-            elif isinstance(value, type) and value in markers:
-                raise DeclarationError(f"{cls.__qualname__}.{name}: write {value.__name__}(), with parentheses")
-    return found
-
-
-def _audio(rate: float) -> Any:
-    """Return the marker class of an audio track with `rate` samples per second."""
-    samples = int(rate) or Audio.sample_rate
-    return Audio if samples == Audio.sample_rate else type(f"Audio{samples}", (Audio,), {"sample_rate": samples})
-
-
-def _tracks(cls: type, base: type[T], hints: dict[str, Any]) -> type[T]:
-    def body(namespace: dict[str, Any]) -> None:
-        namespace |= {"__annotations__": hints, "__module__": cls.__module__}
-
-    made: type[T] = types.new_class(f"{cls.__name__}{base.__name__}", (base,), exec_body=body)
-    return made
+    markers = _markers(cls, (VideoIn, AudioIn)) or ({CAMERA_TRACK: Video} if takes_frames else {})
+    return _tracks(cls, Input, markers) if markers else None
 
 
 def fixed_rate(cls: type) -> float | None:
     """Return the frame rate that a video output track of the class fixes, in frames per second; None if none does."""
-    rates = {value.rate for base in cls.__mro__ for value in vars(base).values() if isinstance(value, VideoOut)}
-    return next((rate for rate in rates if rate), None)
+    return next((track.rate for track in _declared(cls, VideoOut).values() if track.rate), None)
 
 
 def default_track(cls: type) -> str | None:
     """Return the name of the track declared with `default=True`, if any. Raises DeclarationError if there are several."""
-    declared = {name: getattr(cls, name) for base in reversed(cls.__mro__) for name, value in vars(base).items()
-                if isinstance(value, TRACKS)}  # fmt: skip
-    marked = [name for name, track in declared.items() if getattr(track, "default", False)]
+    marked = [name for name, track in _declared(cls, BlockingTrack).items() if track.default]
     if len(marked) > 1:
         raise DeclarationError(f"{cls.__qualname__}: {' and '.join(marked)} are both the default track")
     return marked[0] if marked else None
+
+
+def _declared(cls: type, kinds: type[B] | tuple[type[B], ...]) -> dict[str, B]:
+    """Return the declarations of these kinds by attribute; those of a subclass replace those of its bases."""
+    attributes = [item for base in reversed(cls.__mro__) for item in vars(base).items()]
+    for name, value in attributes:
+        if isinstance(value, type) and issubclass(value, kinds):
+            raise DeclarationError(f"{cls.__qualname__}.{name}: write {value.__name__}(), with parentheses")
+    return {name: value for name, value in attributes if isinstance(value, kinds)}
+
+
+def _markers(cls: type, kinds: tuple[type[BlockingTrack], ...]) -> dict[str, Any]:
+    """Return the marker class, `Video` or `Audio`, of each declared track."""
+    declared = _declared(cls, kinds).items()
+    return {name: _audio(track.rate) if isinstance(track, (AudioOut, AudioIn)) else Video for name, track in declared}
+
+
+def _audio(rate: float | None) -> Any:
+    """Return the marker class of an audio track with `rate` samples per second."""
+    samples = int(rate or Audio.sample_rate)
+    return Audio if samples == Audio.sample_rate else type(f"Audio{samples}", (Audio,), {"sample_rate": samples})
+
+
+def _tracks(cls: type, base: type[T], hints: dict[str, Any]) -> type[T]:
+    body = {"__annotations__": hints, "__module__": cls.__module__}
+    return type(f"{cls.__name__}{base.__name__}", (base,), body)

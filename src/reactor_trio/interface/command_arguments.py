@@ -12,7 +12,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
@@ -22,6 +22,7 @@ from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.files import Resolve, UnknownUpload, UploadedFile, accepts, decode_file, file_schema, resolving
 
 MISSING: Final[Any] = msgspec.UNSET
+_LIMITS: Final = ("ge", "le", "min_length", "max_length")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
     name: str
     type: Any
-    info: FieldInfo = field(default_factory=FieldInfo)
+    info: FieldInfo
     required: bool = True
 
 
@@ -91,16 +92,14 @@ class Arguments:
 
     def __init__(self, where: str, title: str, parameters: Sequence[Parameter]) -> None:
         self.parameters = tuple(parameters)
-        self._loose_choices: list[tuple[str, tuple[Any, ...]]] = []
-        self._accepted: list[tuple[str, tuple[str, ...]]] = []
         fields: list[Any] = []
         for parameter in parameters:
-            constrained = self._constrained(where, parameter)
-            if parameter.required:
-                fields.append((parameter.name, constrained))
-            else:
-                default = msgspec.field(default_factory=_fresh(parameter.info))
-                fields.append((parameter.name, constrained, default))
+            try:
+                constrained = _constrained(parameter.type, parameter.info)
+            except (TypeError, ValueError) as error:
+                raise DeclarationError(f"{where}.{parameter.name}: {error}") from None
+            default: Any = msgspec.NODEFAULT if parameter.required else parameter.info.fresh_default
+            fields.append((parameter.name, constrained, msgspec.field(default_factory=default)))
         try:
             self._struct = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
             self._decoder = msgspec.json.Decoder(self._struct, dec_hook=decode_file)
@@ -116,15 +115,14 @@ class Arguments:
         with resolving(resolve):
             value = self._decode(data)
         result = {parameter.name: getattr(value, parameter.name) for parameter in self.parameters}
-        for name, choices in self._loose_choices:
-            if result[name] is not None and result[name] not in choices:
-                allowed = ", ".join(map(repr, choices))
+        for parameter in self.parameters:
+            name, info, given = parameter.name, parameter.info, result[parameter.name]
+            if info.choices is not None and given is not None and given not in info.choices:
+                allowed = ", ".join(map(repr, info.choices))
                 raise CommandError("invalid_command", f"Expected one of {allowed} - at $.{name}")
-        for name, accept in self._accepted:
-            file = result[name]
-            if isinstance(file, UploadedFile) and not accepts(accept, file.mime_type):
-                wanted = ", ".join(accept)
-                raise CommandError("invalid_command", f"Expected a file of {wanted}, got {file.mime_type} - at $.{name}")
+            if info.accept is not None and isinstance(given, UploadedFile) and not accepts(info.accept, given.mime_type):
+                allowed = ", ".join(info.accept)
+                raise CommandError("invalid_command", f"Expected a file of {allowed}, got {given.mime_type} - at $.{name}")
         return result
 
     def _decode(self, data: bytes | msgspec.Raw) -> Any:
@@ -142,54 +140,47 @@ class Arguments:
         """Return the JSON Schema 2020-12 of the arguments."""
         return inline_schema(self._struct)
 
-    def _constrained(self, where: str, parameter: Parameter) -> Any:
-        info, annotation = parameter.info, parameter.type
-        where = f"{where}.{parameter.name}"
-        _refuse_empty_ranges(where, info)
-        extra: dict[str, Any] = {}
-        if info.default is not MISSING:
-            try:
-                extra["default"] = msgspec.to_builtins(info.default)
-            except TypeError:
-                raise DeclarationError(f"{where}: the default {info.default!r} cannot be JSON") from None
-        if info.choices is not None:
-            if all(isinstance(choice, str) or type(choice) is int for choice in info.choices):
-                optional = _is_optional(annotation)
-                annotation = Literal[info.choices]
-                if optional:
-                    annotation = annotation | None
-            else:
-                extra["enum"] = list(info.choices)
-                self._loose_choices.append((parameter.name, info.choices))
-        if info.accept is not None:
-            if annotation is not UploadedFile and UploadedFile not in typing.get_args(annotation):
-                raise DeclarationError(f"{where}: accept is for an UploadedFile, not for {annotation!r}")
-            extra["accept"] = list(info.accept)
-            self._accepted.append((parameter.name, info.accept))
-        limits = {
-            name: value
-            for name, value in (
-                ("ge", info.ge), ("le", info.le), ("min_length", info.min_length), ("max_length", info.max_length)
-            )
-            if value is not None
-        }  # fmt: skip
+
+def _constrained(annotation: Any, info: FieldInfo) -> Any:
+    """Return the type with the limits of `info`. Raises TypeError or ValueError if a part of them is wrong."""
+    _refuse_empty_ranges(info)
+    extra: dict[str, Any] = {}
+    if info.default is not MISSING:
         try:
-            constrained = _with_limits(annotation, limits) if limits else annotation
-            described: Any = Annotated[
-                constrained, msgspec.Meta(description=info.description, extra_json_schema=extra or None)
-            ]
-            _refuse_unknown(msgspec.inspect.type_info(described))
-        except (TypeError, ValueError) as error:
-            raise DeclarationError(f"{where}: {error}") from None
-        if info.default is not MISSING and info.default is not None:
-            try:
-                msgspec.convert(extra["default"], described)
-            except msgspec.ValidationError as error:
-                text = str(error).replace("`", "")
-                raise DeclarationError(f"{where}: the default breaks the field's own rule: {text}") from None
-            if "enum" in extra and info.default not in extra["enum"]:
-                raise DeclarationError(f"{where}: the default {info.default!r} is not one of its choices")
-        return described
+            extra["default"] = msgspec.to_builtins(info.default)
+        except TypeError:
+            raise TypeError(f"the default {info.default!r} cannot be JSON") from None
+    if info.choices is not None:
+        if all(isinstance(choice, str) or type(choice) is int for choice in info.choices):
+            annotation = Literal[info.choices] | None if type(None) in typing.get_args(annotation) else Literal[info.choices]
+        else:
+            extra["enum"] = list(info.choices)
+    if info.accept is not None:
+        if annotation is not UploadedFile and UploadedFile not in typing.get_args(annotation):
+            raise TypeError(f"accept is for an UploadedFile, not for {annotation!r}")
+        extra["accept"] = list(info.accept)
+    if limits := {name: value for name in _LIMITS if (value := getattr(info, name)) is not None}:
+        annotation = _with_limits(annotation, limits)
+    described: Any = Annotated[annotation, msgspec.Meta(description=info.description, extra_json_schema=extra or None)]
+    _refuse_unknown(msgspec.inspect.type_info(described))
+    if info.default is not MISSING and info.default is not None:
+        try:
+            msgspec.convert(extra["default"], described)
+        except msgspec.ValidationError as error:
+            text = str(error).replace("`", "")
+            raise TypeError(f"the default breaks the field's own rule: {text}") from None
+        if "enum" in extra and info.default not in extra["enum"]:
+            raise TypeError(f"the default {info.default!r} is not one of its choices")
+    return described
+
+
+def _refuse_empty_ranges(info: FieldInfo) -> None:
+    for least, most in (_LIMITS[:2], _LIMITS[2:]):
+        low, high = getattr(info, least), getattr(info, most)
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"no value fits: {least} {low:g} is above {most} {high:g}")
+    if info.choices is not None and not info.choices:
+        raise ValueError("no value fits: choices is empty")
 
 
 def inline_schema(kind: Any) -> dict[str, Any]:
@@ -202,31 +193,9 @@ def inline_schema(kind: Any) -> dict[str, Any]:
     return schema
 
 
-def _refuse_empty_ranges(where: str, info: FieldInfo) -> None:
-    for least, most, low, high in (
-        ("ge", "le", info.ge, info.le), ("min_length", "max_length", info.min_length, info.max_length)
-    ):  # fmt: skip
-        if low is not None and high is not None and low > high:
-            raise DeclarationError(f"{where}: no value fits: {least} {low:g} is above {most} {high:g}")
-    if info.choices is not None and not info.choices:
-        raise DeclarationError(f"{where}: no value fits: choices is empty")
-
-
-def _fresh(info: FieldInfo) -> Callable[[], Any]:
-    return info.fresh_default
-
-
-def _is_optional(annotation: Any) -> bool:
-    return _is_union(annotation) and type(None) in typing.get_args(annotation)
-
-
-def _is_union(annotation: Any) -> bool:
-    return typing.get_origin(annotation) in (Union, types.UnionType)
-
-
 def _with_limits(annotation: Any, limits: dict[str, Any]) -> Any:
     """Attach the limits to `annotation`; in a union, to each member except None."""
-    if _is_union(annotation):
+    if typing.get_origin(annotation) in (Union, types.UnionType):
         members = [arg if arg is type(None) else _with_limits(arg, limits) for arg in typing.get_args(annotation)]
         return Union[tuple(members)]  # noqa: UP007 - made from a tuple
     return Annotated[annotation, msgspec.Meta(**limits)]
@@ -236,13 +205,10 @@ def _refuse_unknown(info: Any) -> None:
     """Raise TypeError for a type that msgspec cannot validate: msgspec would pass the client's value through unchecked."""
     if isinstance(info, msgspec.inspect.CustomType) and info.cls is not UploadedFile:
         raise TypeError(f"{info.cls.__name__} is not a type that a client can set")
-    if isinstance(info, msgspec.inspect.Metadata):
-        _refuse_unknown(info.type)
-    for name in ("item_type", "key_type", "value_type"):
-        if (inner := getattr(info, name, None)) is not None:
-            _refuse_unknown(inner)
-    for inner in getattr(info, "types", ()):
-        _refuse_unknown(inner)
+    parts = [getattr(info, name, None) for name in ("type", "item_type", "key_type", "value_type")]
+    for part in (*parts, *getattr(info, "types", ())):
+        if part is not None:
+            _refuse_unknown(part)
 
 
 def narrowed(value: Any) -> Any:

@@ -27,11 +27,9 @@ class Track(Protocol):
 
         Without a bucket, each track counts its own buckets. Raises TypeError on an input track.
         """
-        ...
 
     def latest(self) -> npt.NDArray[Any] | None:
         """Return the newest frame of this input track, None before the first. Raises TypeError on an output track."""
-        ...
 
 
 class Context(Protocol):
@@ -39,7 +37,6 @@ class Context(Protocol):
 
     def should_stop(self) -> bool:
         """Whether the session is over: true from the moment the client leaves. Poll it in every loop."""
-        ...
 
     def emit_block(self, frames: object) -> None:
         """Queue a frame, a block of frames, or a black frame. Blocks while the buffer is full.
@@ -49,7 +46,6 @@ class Context(Protocol):
 
         Raises OutputError (a ValueError) for any other shape or dtype. Does nothing after the session's end.
         """
-        ...
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send JSON to every client of the session. It arrives before any frame emitted after it.
@@ -57,26 +53,21 @@ class Context(Protocol):
         A mapping of the form `{"type": ..., "data": {...}}` is the message itself. Any other mapping becomes the data of a
         message of type `message`. Raises TypeError if it has no JSON form, ValueError for a type reserved for the runtime.
         """
-        ...
 
     def disable_monitoring(self) -> None:
         """Exclude the time until `enable_monitoring` from the measured frame rate, for a deliberate pause of the model."""
-        ...
 
     def enable_monitoring(self) -> None:
         """Measure the frame rate again."""
-        ...
 
     def get_track(self, name: str | None = None) -> Track:
         """Return the track `name`; by default the one declared with `default=True`, else `main_video`, else the first video.
 
         Raises RuntimeError for a track that the model does not declare.
         """
-        ...
 
     def profiler(self) -> Profiler:
         """Return the result of `get_profiler()`."""
-        ...
 
 
 _CONTEXT: contextvars.ContextVar[Context | None] = contextvars.ContextVar("reactor_context", default=None)

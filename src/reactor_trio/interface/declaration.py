@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import sys
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -18,7 +20,7 @@ from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.blocking_tracks import declared_input, declared_output
 from reactor_trio.interface.command_arguments import Arguments
 from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
-from reactor_trio.interface.events import Handler, event_arguments, hook_of, marked_methods
+from reactor_trio.interface.events import EventMark, Handler, arguments_of, hook_of, marked_methods, yields
 from reactor_trio.interface.files import Resolve
 from reactor_trio.interface.json_values import json_of
 from reactor_trio.interface.messages import ModelMessage, message_schema
@@ -42,12 +44,7 @@ class CommandSpec(msgspec.Struct, frozen=True):
     arguments: Arguments
     field: str | None = None
     handler: Handler | None = None
-    dedupe: bool = False
-
-    @property
-    def sharing(self) -> Sharing:
-        """How pending commands of this name from one client merge."""
-        return "consecutive" if self.handler is None else "anywhere" if self.dedupe else "none"
+    sharing: Sharing = "none"
 
 
 class Declaration(msgspec.Struct, frozen=True, dict=True):
@@ -71,7 +68,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
         """The model's `Output` classes."""
         if self.narrowed_output is not None:
             return (self.narrowed_output,)
-        return _of_module(self.model, Output, lambda cls: cls.__reactor_serial__)
+        return _of_module(self.model, Output)
 
     @functools.cached_property
     def tracks(self) -> tuple[TrackSpec, ...]:
@@ -97,7 +94,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     @functools.cached_property
     def messages(self) -> tuple[type[ModelMessage], ...]:
         """The model's message classes. Raises DeclarationError if two have the same type on the wire."""
-        found = _of_module(self.model, ModelMessage, lambda cls: cls.__reactor_serial__)
+        found = _of_module(self.model, ModelMessage)
         names: dict[str, type[ModelMessage]] = {}
         for message in found:
             other = names.setdefault(message.__reactor_type__, message)
@@ -110,9 +107,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     @functools.cached_property
     def settings(self) -> dict[str, bytes]:
         """The state's public fields, each with its default as JSON (see `interface/json_values.py`)."""
-        if self.state is None:
-            return {}
-        fields = self.state.__reactor_arguments__
+        fields = {} if self.state is None else self.state.__reactor_arguments__
         return {name: json_of(arguments.parameters[0].info.default) for name, arguments in fields.items()}
 
     @functools.cached_property
@@ -151,55 +146,58 @@ def declare(cls: type) -> None:
     frame = class_statement_frame()
     hints = resolved_hints(cls, frame)
     kind = cls.__reactor_kind__  # type: ignore[attr-defined]
-    commands: dict[str, CommandSpec] = {}
     _refuse_the_wrong_base(cls, kind, hints)
     state = hints.get("state") if kind == "pipeline" else None
-    if state is not None:
-        if not (isinstance(state, type) and issubclass(state, InputState)):
-            raise DeclarationError(f"{cls.__qualname__}.state: annotate it with an InputState class, not {state!r}")
-        commands |= _state_commands(state)
-    handlers: dict[str, str] = {}
-    for attribute, function in marked_methods(cls).items():
-        mark = getattr(function, "__reactor_event__", None)
-        if mark is None:
-            continue
-        if mark.name in handlers:
-            raise DeclarationError(
-                f"{cls.__qualname__}: {handlers[mark.name]} and {attribute} are both the event {mark.name!r}"
-            )
-        handlers[mark.name] = attribute
-        if attribute in _OF_THE_RUNTIME:
-            raise DeclarationError(
-                f"{cls.__qualname__}.{attribute}: it would hide the runtime's own {attribute}; rename the method and write "
-                f"@event({mark.name!r})"
-            )
-        arguments, handler = event_arguments(cls, attribute, function, frame)
-        commands[mark.name] = CommandSpec(
-            mark.name, mark.description, arguments, handler=handler, dedupe=mark.dedupe
-        )
+    if state is not None and not _is_subclass(state, InputState):
+        raise DeclarationError(f"{cls.__qualname__}.state: annotate it with an InputState class, not {state!r}")
     output = hints.get("output")
-    inputs = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Input)}
+    inputs = {name: hint for name, hint in hints.items() if _is_subclass(hint, Input)}
     if kind == "blocking":
         if inputs:
             raise DeclarationError(f"{cls.__qualname__}.{next(iter(inputs))}: a VideoModel declares tracks by VideoIn()")
-        output = declared_output(cls)
-        if (made := declared_input(cls, "on_frame" in _overridden(cls))) is not None:
-            inputs = {BLOCKING_INPUT: made}
+        authors = [base for base in cls.__mro__ if not base.__module__.startswith("reactor_trio.")]
+        output, made = declared_output(cls), declared_input(cls, any("on_frame" in vars(base) for base in authors))
+        inputs = {} if made is None else {BLOCKING_INPUT: made}
     cls.__reactor_declaration__ = Declaration(  # type: ignore[attr-defined]
-        cls, kind, state, commands,
+        cls, kind, state, _commands(cls, state, frame),
         hook_of(cls, "connected"), hook_of(cls, "disconnected"),
-        output if isinstance(output, type) and issubclass(output, Output) else None,
+        output if _is_subclass(output, Output) else None,
         hook_of(cls, "file_uploaded"),
         _is_batched(cls, kind),
         inputs,
     )  # fmt: skip
-    for attribute in cls.__reactor_declaration__.inputs:  # type: ignore[attr-defined]
-        setattr(cls, attribute, property(functools.partial(_inputs, attribute)))
+    for attribute in inputs:
+        setattr(cls, attribute, property(functools.partial(_buffers, attribute)))
 
 
-def _overridden(cls: type) -> set[str]:
-    """Return the names that the author's classes define, without those of this package's classes."""
-    return {name for base in cls.__mro__ if not base.__module__.startswith("reactor_trio.") for name in vars(base)}
+def _is_subclass(value: Any, base: type) -> bool:
+    return isinstance(value, type) and issubclass(value, base)
+
+
+def _commands(cls: type, state: type[InputState] | None, frame: FrameType | None) -> dict[str, CommandSpec]:
+    """Return the commands that set a state field, and those of `@event` methods."""
+    commands: dict[str, CommandSpec] = {}
+    for field, arguments in ({} if state is None else state.__reactor_arguments__).items():
+        description = arguments.parameters[0].info.description or ""
+        commands[f"set_{field}"] = CommandSpec(f"set_{field}", description, arguments, field, sharing="consecutive")
+    for attribute, function in marked_methods(cls).items():
+        mark: EventMark | None = getattr(function, "__reactor_event__", None)
+        if mark is None:
+            continue
+        where, known = f"{cls.__qualname__}.{attribute}", commands.get(mark.name)
+        if known is not None and known.handler is not None:
+            raise DeclarationError(
+                f"{cls.__qualname__}: {known.handler.attribute} and {attribute} are both the event {mark.name!r}"
+            )
+        if attribute in _OF_THE_RUNTIME:
+            raise DeclarationError(
+                f"{where}: it would hide the runtime's own {attribute}; rename the method and write @event({mark.name!r})"
+            )
+        parameters, client = arguments_of(cls, attribute, function, frame)
+        arguments, handler = Arguments(where, mark.name, parameters), Handler(attribute, client)
+        sharing: Sharing = "anywhere" if mark.dedupe else "none"
+        commands[mark.name] = CommandSpec(mark.name, mark.description, arguments, handler=handler, sharing=sharing)
+    return commands
 
 
 def _is_batched(cls: type, kind: ModelKind) -> bool:
@@ -216,7 +214,7 @@ def _is_batched(cls: type, kind: ModelKind) -> bool:
     return True
 
 
-def _inputs(attribute: str, model: Any) -> Any:
+def _buffers(attribute: str, model: Any) -> Any:
     return model._port().inputs[attribute]
 
 
@@ -231,8 +229,7 @@ def _refuse_the_wrong_base(cls: type, kind: ModelKind, hints: dict[str, Any]) ->
     """Raise DeclarationError for members that only another kind of model uses: they would silently do nothing here."""
     own = vars(cls)
     if kind == "run_loop":
-        state = hints.get("state")
-        if isinstance(state, type) and issubclass(state, InputState):
+        if _is_subclass(hints.get("state"), InputState):
             raise DeclarationError(
                 f"{cls.__qualname__}.state: only a ReactorPipeline has a state; make it one, or keep attributes of your own"
             )
@@ -243,7 +240,7 @@ def _refuse_the_wrong_base(cls: type, kind: ModelKind, hints: dict[str, Any]) ->
     if inspect.iscoroutinefunction(own.get("run")) and "inference" not in own:
         raise DeclarationError(f"{cls.__qualname__} has run(), which a ReactorPipeline never calls: subclass ReactorModel")
     given = own.get("state")
-    if isinstance(given, InputState) or (isinstance(given, type) and issubclass(given, InputState)):
+    if isinstance(given, InputState) or _is_subclass(given, InputState):
         name = (given if isinstance(given, type) else type(given)).__name__
         raise DeclarationError(f"{cls.__qualname__}.state: annotate it, `state: {name}`; the runtime makes one a session")
 
@@ -258,27 +255,16 @@ def declaration_of(cls: type) -> Declaration:
 
 def is_generator_function(function: Callable[..., Any]) -> bool:
     """Whether a call of `function` makes a sync or async generator, also through decorators that set `__wrapped__`."""
-    inner = inspect.unwrap(function)
-    return any(map(inspect.isgeneratorfunction, (function, inner))) or any(
-        map(inspect.isasyncgenfunction, (function, inner))
-    )
+    return yields(function) or yields(inspect.unwrap(function))
 
 
-def _state_commands(state: type[InputState]) -> dict[str, CommandSpec]:
-    return {
-        f"set_{name}": CommandSpec(
-            f"set_{name}", arguments.parameters[0].info.description or "", arguments, field=name
-        )
-        for name, arguments in state.__reactor_arguments__.items()
-    }
-
-
-def _of_module(model: type, base: type[T], serial: Callable[[type[T]], int]) -> tuple[type[T], ...]:
+def _of_module(model: type, base: type[T]) -> tuple[type[T], ...]:
     """Return the subclasses of `base` that belong to the model: those of its module, or of its nearest base that has any.
 
     For a model class created inside a function they are the subclasses created in the same function, if any. If several
     have one qualified name because the function ran more than once, the newest counts.
     """
+    serial = operator.attrgetter("__reactor_serial__")  # counts the classes in the order of their creation
     for cls in model.__mro__:
         module = sys.modules.get(cls.__module__)
         if module is None or cls.__module__.startswith("reactor_trio.interface"):

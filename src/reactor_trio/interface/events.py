@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.command_arguments import MISSING, Arguments, Parameter
+from reactor_trio.interface.command_arguments import MISSING, Parameter
 from reactor_trio.interface.dataclass_base import resolved_hints as _resolved_hints
 from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.pydantic_compat import described, is_field
@@ -86,7 +86,7 @@ def _with_plain_defaults(function: F) -> F:
     The wrapper keeps the signature, from which the declaration is read. A `function` without such a default is returned
     unchanged.
     """
-    if not callable(function) or isinstance(function, staticmethod) or _yields(function):
+    if not callable(function) or isinstance(function, staticmethod) or yields(function):
         return function  # `declare` refuses it when Python creates the class
     signature = inspect.signature(function)
     infos = {name: described(Any, p.default)[1] for name, p in signature.parameters.items() if is_field(p.default)}
@@ -119,7 +119,8 @@ def _with_plain_defaults(function: F) -> F:
     return typing.cast("F", call)
 
 
-def _yields(function: Callable[..., Any]) -> bool:
+def yields(function: Callable[..., Any]) -> bool:
+    """Whether a call of `function` itself makes a sync or async generator."""
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
@@ -143,20 +144,18 @@ def file_uploaded(function: F) -> F:
 
 def marked_methods(cls: type) -> dict[str, Any]:
     """Return the methods of `cls` that `@event` or a hook decorator marked, by attribute name, nearest class first."""
-    found: dict[str, Any] = {}
-    shadowed: set[str] = set()
+    attributes: dict[str, Any] = {}
     for base in cls.__mro__:
         for attribute, value in vars(base).items():
-            if attribute in shadowed:
-                continue
-            shadowed.add(attribute)
-            if isinstance(value, (staticmethod, classmethod)):
-                if any(hasattr(part, mark) for part in (value, value.__func__) for mark in _MARKS):
-                    raise DeclarationError(f"{cls.__qualname__}.{attribute}: only a plain method is called for a client, "
-                                           "not a static or class method")  # fmt: skip
-                continue
-            if any(hasattr(value, mark) for mark in _MARKS):
-                found[attribute] = value
+            attributes.setdefault(attribute, value)
+    found: dict[str, Any] = {}
+    for attribute, value in attributes.items():
+        function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+        if any(hasattr(part, mark) for part in (value, function) for mark in _MARKS):
+            if function is not value:
+                raise DeclarationError(f"{cls.__qualname__}.{attribute}: only a plain method is called for a client, not a "
+                                       "static or class method")  # fmt: skip
+            found[attribute] = value
     return found
 
 
@@ -189,7 +188,7 @@ def arguments_of(
 ) -> tuple[list[Parameter], str | None]:
     """Return the typed parameters of a handler, and the name of the parameter for the client, None if it has none."""
     where = f"{cls.__qualname__}.{attribute}"
-    if _yields(function):
+    if yields(function):
         raise DeclarationError(f"{where}: a handler that yields never runs; use await self.send(message) to send messages")
     given_names = list(inspect.signature(function).parameters.values())
     if not given_names or given_names[0].kind is inspect.Parameter.KEYWORD_ONLY:
@@ -210,12 +209,3 @@ def arguments_of(
         hint, info = described(hint, default)
         parameters.append(Parameter(parameter.name, hint, info, required=info.default is MISSING))
     return parameters, client
-
-
-def event_arguments(
-    cls: type, attribute: str, function: Callable[..., Any], frame: FrameType | None
-) -> tuple[Arguments, Handler]:
-    """Return the validation and the call information of an `@event` method."""
-    parameters, client = arguments_of(cls, attribute, function, frame)
-    mark: EventMark = function.__reactor_event__  # type: ignore[attr-defined]
-    return Arguments(f"{cls.__qualname__}.{attribute}", mark.name, parameters), Handler(attribute, client)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -132,7 +133,7 @@ class InputBuffer:
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout must be seconds, 0 or more, not {timeout!r}")
         await trio.lowlevel.checkpoint()
-        with trio.move_on_after(float("inf") if timeout is None else timeout):
+        with trio.move_on_after(math.inf if timeout is None else timeout):
             if self._closed:
                 await trio.sleep(_CLOSED_WAIT)
             while not self._closed and self.available < n:
@@ -164,7 +165,10 @@ class InputBuffer:
     def clear(self) -> None:
         """Drop the waiting frames."""
         self._look()
-        self._forget("unread")
+        if self._frames:
+            self._dropped("unread", len(self._frames))
+        self._frames.clear()
+        self._bytes = 0
 
     def close(self) -> None:
         """Drop all waiting and later frames, and end every `read`. The runtime calls it at the session's end."""
@@ -174,8 +178,7 @@ class InputBuffer:
 
     def reset(self) -> None:
         """Open the buffer, empty, with its count at 0. The runtime calls it when a client connects."""
-        self._look()
-        self._forget("unread")
+        self.clear()
         self._received = 0
         self._closed = self._warned = False
         self._wanted = 0
@@ -215,12 +218,6 @@ class InputBuffer:
         self._bytes -= sum(frame.data.nbytes for frame in frames)
         self._read(frames[-1])
         return frames
-
-    def _forget(self, reason: str) -> None:
-        if self._frames:
-            self._dropped(reason, len(self._frames))
-        self._frames.clear()
-        self._bytes = 0
 
     def _wake(self) -> None:
         self._changed.set()

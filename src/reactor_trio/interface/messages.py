@@ -23,9 +23,7 @@ def MessageField(default: Any = MISSING, *, description: str | None = None) -> A
     if isinstance(default, (list, dict, set)):
         raise DeclarationError("MessageField: all messages would share a mutable default")
     metadata = {"description": description} if description else {}
-    if default is MISSING:
-        return dataclasses.field(metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=dataclasses.MISSING if default is MISSING else default, metadata=metadata)
 
 
 _serial = itertools.count()
@@ -87,19 +85,16 @@ def message_schema(cls: type[ModelMessage]) -> dict[str, Any]:
     fields: list[Any] = []
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         kind: Any = Annotated[cls.__reactor_hints__[field.name], msgspec.Meta(description=field.metadata.get("description"))]
-        if field.default is not dataclasses.MISSING:
-            fields.append((field.name, kind, field.default))
-        elif field.default_factory is not dataclasses.MISSING:
-            fields.append((field.name, kind, msgspec.field(default_factory=field.default_factory)))
-        else:
-            fields.append((field.name, kind))
+        given: dict[str, Any] = {"default": field.default, "default_factory": field.default_factory}
+        known: Any = {name: value for name, value in given.items() if value is not dataclasses.MISSING}
+        fields.append((field.name, kind, msgspec.field(**known)))
     try:
         return inline_schema(msgspec.defstruct(cls.__name__, fields, kw_only=True))
     except TypeError as error:
         raise DeclarationError(f"{cls.__qualname__}: {error}") from None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ClientInfo:
     """The client for which the runtime calls a hook or handler.
 
@@ -110,15 +105,9 @@ class ClientInfo:
 
     id: int
     joined_at: float
-    _send: Callable[[int, ModelMessage], Awaitable[None]]
+    _send: Callable[[int, ModelMessage], Awaitable[None]] = dataclasses.field(compare=False)
 
     def send(self, message: ModelMessage) -> Awaitable[None]:
         """Send `message` to this client alone; await the result. Does nothing if it has left. Raises like `model.send`."""
         refuse_in_plain_step("client.send(message)")
         return self._send(self.id, message)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ClientInfo) and (self.id, self.joined_at) == (other.id, other.joined_at)
-
-    def __hash__(self) -> int:
-        return hash((self.id, self.joined_at))

@@ -25,11 +25,9 @@ class Connected(Protocol):
 
     def is_set(self) -> bool:
         """Whether a client is connected: False from the moment it leaves, also in the middle of a step."""
-        ...
 
     async def wait(self) -> None:
         """Wait until a client is connected. Always a checkpoint."""
-        ...
 
 
 @runtime_checkable
@@ -39,22 +37,18 @@ class OutputBuffer(Protocol):
     @property
     def fps(self) -> float:
         """The current playout rate in frames per second."""
-        ...
 
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate at once, until the next call; in a pipeline also only until the session ends.
 
         Raises ValueError unless `fps` is a finite number above 0.
         """
-        ...
 
     def flush(self) -> None:
         """Drop the queued frames and show one black frame."""
-        ...
 
     def clear(self) -> None:
         """Drop the queued frames. The last picture stays on the screen."""
-        ...
 
 
 class ModelBinding(Protocol):
@@ -66,42 +60,33 @@ class ModelBinding(Protocol):
     @property
     def connected(self) -> Connected:
         """An event that is set while a client is connected."""
-        ...
 
     @property
     def output_buffer(self) -> OutputBuffer:
         """The queue to the viewers."""
-        ...
 
     @property
     def state(self) -> Any:
         """The session's state, None without a session."""
-        ...
 
     def set_state(self, state: Any) -> None:
         """Replace the state of the running session."""
-        ...
 
     @property
     def inputs(self) -> Mapping[str, Input]:
         """Attribute -> an instance of the model's `Input` class with an `InputBuffer` in each field."""
-        ...
 
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
         """Queue frames."""
-        ...
 
     async def send(self, message: ModelMessage) -> None:
         """Send a message to every client of the session."""
-        ...
 
     def cancelled(self) -> bool:
         """Whether the session is over."""
-        ...
 
     def check_cancelled(self) -> None:
         """Raise the runtime's exception for the session's end if the session is over."""
-        ...
 
 
 @final

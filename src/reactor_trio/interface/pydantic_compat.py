@@ -23,11 +23,13 @@ def described(hint: Any, default: Any) -> tuple[Any, FieldInfo]:
     notes: list[Any] = []
     if typing.get_origin(hint) is Annotated:
         hint, *notes = typing.get_args(hint)
-    info = default if isinstance(default, FieldInfo) else FieldInfo()
+    if default is not MISSING:
+        notes.insert(0 if isinstance(default, FieldInfo) else len(notes), default)
+    info = FieldInfo()
     limits: dict[str, Any] = {}
     kept: list[Any] = []
-    for note in [*notes, default]:
-        if note is not default and isinstance(note, FieldInfo):
+    for note in notes:
+        if isinstance(note, FieldInfo):
             kept_default = {"default": info.default, "factory": info.factory} if note.default is MISSING else {}
             info = dataclasses.replace(note, **kept_default)
         elif _is_pydantic(note):
@@ -36,12 +38,12 @@ def described(hint: Any, default: Any) -> tuple[Any, FieldInfo]:
             if not note.is_required():
                 make = functools.partial(note.get_default, call_default_factory=True)
                 info = dataclasses.replace(info, default=make(), factory=make if note.default_factory else None)
-        elif note is not default and (found := _limits_of(note)):
-            limits |= found
-        elif note is not default and isinstance(note, msgspec.Meta):
+        elif note is default:
+            info = dataclasses.replace(info, default=default, factory=None)
+        elif isinstance(note, msgspec.Meta):
             kept.append(note)
-    if not is_field(default) and default is not MISSING:
-        info = dataclasses.replace(info, default=default, factory=None)
+        else:
+            limits |= _limits_of(note)
     if limits:
         kept.append(msgspec.Meta(**limits))
     for note in kept:
@@ -61,12 +63,8 @@ def _is_pydantic(note: object) -> bool:
 
 def _limits_of(*notes: object) -> dict[str, Any]:
     """Return the limits of annotated-types' `Ge(0)`, `Interval(...)`, `Len(...)` and of pydantic's pattern, else none."""
-    found: dict[str, Any] = {}
-    for note in notes:
-        if isinstance(note, (type, msgspec.Meta)):
-            continue
-        for name in _LIMITS:
-            value = getattr(note, name, None)
-            if value is not None and not callable(value):
-                found[name] = value
-    return found
+    return {
+        name: value
+        for note in notes if not isinstance(note, (type, msgspec.Meta))
+        for name in _LIMITS if (value := getattr(note, name, None)) is not None and not callable(value)
+    }  # fmt: skip

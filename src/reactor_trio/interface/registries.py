@@ -7,7 +7,6 @@ up, mostly tests. Each lookup reads the classes that exist at that moment.
 from __future__ import annotations
 
 import dataclasses
-import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
@@ -94,17 +93,15 @@ def _events() -> dict[str, type[Event]]:
 
 def _event(command: CommandSpec) -> type[Event]:
     """Create a dataclass with the command's arguments as fields."""
-    parameters = command.arguments.parameters
-    defaults = {p.name: p.info.fresh_default for p in parameters if p.info.default is not MISSING}
-
-    def body(namespace: dict[str, Any]) -> None:
-        namespace |= {"__module__": __name__, "__annotations__": {p.name: p.type for p in parameters}}
-        namespace |= {name: dataclasses.field(default_factory=default) for name, default in defaults.items()}
-
     class_name = "".join(word.capitalize() for word in command.name.split("_"))
-    made: type[Event] = types.new_class(class_name, (Event,), exec_body=body)
-    dataclasses.dataclass(kw_only=True)(made)
-    made.name = command.name  # last: an argument may have this name
+    fields: list[Any] = []
+    for parameter in command.arguments.parameters:
+        default: Any = dataclasses.MISSING if parameter.info.default is MISSING else parameter.info.fresh_default
+        fields.append((parameter.name, parameter.type, dataclasses.field(default_factory=default)))
+    made: type[Event] = dataclasses.make_dataclass(
+        class_name, fields, bases=(Event,), namespace={"__module__": __name__}, kw_only=True
+    )
+    made.name = command.name  # after the fields, because an argument may have this name
     return made
 
 

@@ -53,7 +53,6 @@ def _factory(cls: type, name: str) -> Callable[[], Any] | None:
 
 def _field_info(cls: type, name: str) -> FieldInfo:
     given = cls.__dict__.get(name, MISSING)
-    where = f"{cls.__qualname__}.{name}"
     if isinstance(given, FieldInfo):
         info = given
     elif (factory := _factory(cls, name)) is not None:
@@ -63,15 +62,12 @@ def _field_info(cls: type, name: str) -> FieldInfo:
     else:
         info = FieldInfo(given)
     if info.default is MISSING:
-        raise DeclarationError(f"{where}: a state field needs a default: a session begins with a value for each field")
+        raise DeclarationError(f"{cls.__qualname__}.{name}: a state field needs a default, its value as a session begins")
     return info
 
 
 def _install_default(cls: type, name: str, info: FieldInfo) -> None:
     """Set the class attribute from which `@dataclass` reads the default."""
-    if info.factory is not None:
-        return  # the attribute is the author's `field(default_factory=...)` already
-    if type(info.default).__hash__ is None or dataclasses.is_dataclass(info.default):
-        setattr(cls, name, dataclasses.field(default_factory=info.fresh_default))
-    else:
-        setattr(cls, name, info.default)
+    if info.factory is None:  # else the attribute is the author's `field(default_factory=...)` already
+        mutable = type(info.default).__hash__ is None or dataclasses.is_dataclass(info.default)
+        setattr(cls, name, dataclasses.field(default_factory=info.fresh_default) if mutable else info.default)

@@ -75,7 +75,7 @@ def _dtype(tensor: torch.Tensor) -> str:
 
 
 def _checked_range(given: Any, tensor: torch.Tensor) -> tuple[float, float]:
-    """The value of black, and what a value above it is multiplied by."""
+    """Return the value of black, and the factor by which a value above it is multiplied."""
     try:
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):

@@ -67,9 +67,7 @@ class _Tracks:
         if not written:
             cls.__reactor_init__ = vars(cls)["__init__"]
         defaults = {field.name: field.default for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-        cls.__reactor_tracks__ = tuple(
-            _track(cls, name, hints[name], defaults[name] is None, cls._direction) for name in defaults
-        )
+        cls.__reactor_tracks__ = tuple(_track(cls, name, hints[name], defaults[name] is None) for name in defaults)
         cls.__reactor_markers__ = {name: _marker(hints[name]) for name in defaults}
         cls.__reactor_serial__ = next(_serial)
 
@@ -80,14 +78,11 @@ class Output(_Tracks):
     `@dataclass` on the subclass is optional. Source: Reactor's quickstart.
     """
 
-    _direction: ClassVar[Literal["out", "in"]] = "out"
-
     if not TYPE_CHECKING:
 
         def __new__(cls, *_args, **tracks):  # noqa: D102 - `__init__`'s error for an unknown name would not list the known ones
-            if cls.__init__ is not cls.__reactor_init__:
-                return super().__new__(cls)  # an `__init__` of the author's may take any arguments
-            if unknown := [name for name in tracks if name not in cls.__dataclass_fields__]:
+            generated = cls.__init__ is cls.__reactor_init__  # an `__init__` of the author's may take any arguments
+            if generated and (unknown := [name for name in tracks if name not in cls.__dataclass_fields__]):
                 names = ", ".join(track.name for track in cls.__reactor_tracks__) or "none"
                 error = OutputError(f"{cls.__qualname__} has no track {unknown[0]!r}; its tracks: {names}")
                 error.name_place(calling_line())
@@ -101,7 +96,7 @@ class Input(_Tracks):
     A model that annotates an attribute with the subclass, `input: Webcam`, finds an `InputBuffer` at `self.input.<track>`.
     """
 
-    _direction: ClassVar[Literal["out", "in"]] = "in"
+    _direction = "in"
 
 
 def _marker(hint: Any) -> Any:
@@ -112,15 +107,15 @@ def _marker(hint: Any) -> Any:
     return hint
 
 
-def _track(cls: type, name: str, hint: Any, optional: bool, direction: Literal["out", "in"]) -> TrackSpec:
+def _track(cls: type[_Tracks], name: str, hint: Any, optional: bool) -> TrackSpec:
     optional = optional or type(None) in typing.get_args(hint)
     hint = _marker(hint)
     kinds: tuple[type, ...] = hint.__mro__ if isinstance(hint, type) else ()
     if Video in kinds:
-        return TrackSpec(name, "video", direction, None, optional)
+        return TrackSpec(name, "video", cls._direction, None, optional)
     if Audio in kinds:
         rate = hint.sample_rate
         if not isinstance(rate, int) or isinstance(rate, bool) or rate < 1:
             raise DeclarationError(f"{cls.__qualname__}.{name}: sample_rate must be a whole number above 0, not {rate!r}")
-        return TrackSpec(name, "audio", direction, rate, optional)
+        return TrackSpec(name, "audio", cls._direction, rate, optional)
     raise DeclarationError(f"{cls.__qualname__}.{name}: a track is annotated Video or Audio, not {hint!r}")

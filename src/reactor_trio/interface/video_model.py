@@ -117,11 +117,9 @@ class Config(dict[str, Any]):
     """A configuration whose keys are also attributes, at every depth. It stands in for a `DictConfig` without omegaconf."""
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            value = self[name]
-        except KeyError:
-            raise AttributeError(f"the configuration has no {name!r}; it has: {', '.join(self) or 'nothing'}") from None
-        return value
+        if name in self:
+            return self[name]
+        raise AttributeError(f"the configuration has no {name!r}; it has: {', '.join(self) or 'nothing'}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
@@ -142,20 +140,16 @@ def instantiate(cls: type[VideoModel], config: dict[str, Any]) -> VideoModel:
     of its own name, as in 0.x. Raises ManifestError if the configuration does not fit; errors of `__init__` propagate.
     """
     make: Callable[..., VideoModel] = cls
-    if cls.__init__ is object.__init__:
-        return make()
     parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    if cls.__init__ is object.__init__ or not parameters:
+        return make()
     named = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     if "config" in named:
         return make(config=_dict_config(config))
     others = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
-    if not others and not named:
-        takes_rest = len(others) < len(parameters)
-        return make(**Config.of(config)) if takes_rest else make()
-    only = others[0] if len(others) == 1 else None
-    if only is not None and only.default is only.empty and only.name not in config:
-        whole = _dict_config(config)
-        return make(**{only.name: whole}) if only.name in named else make(whole)
+    if len(others) == 1 and others[0].default is inspect.Parameter.empty and others[0].name not in config:
+        whole, name = _dict_config(config), others[0].name
+        return make(**{name: whole}) if name in named else make(whole)
     where = f"{cls.__qualname__}.__init__"
     if missing := [p.name for p in named.values() if p.default is p.empty and p.name not in config]:
         raise ManifestError(f"config: {where} needs {', '.join(missing)}, which the configuration does not have; it has: "

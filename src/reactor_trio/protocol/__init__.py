@@ -6,7 +6,6 @@ from reactor_trio.protocol.packet import Packet as Packet
 from reactor_trio.protocol.packet import decode_packet as decode_packet
 from reactor_trio.protocol.packet import encode_packet as encode_packet
 from reactor_trio.protocol.packet import packet_head as packet_head
-from reactor_trio.protocol.reasons import CLOSE_CODES as CLOSE_CODES
 from reactor_trio.protocol.reasons import EndReason as EndReason
 from reactor_trio.protocol.reasons import close_code as close_code
 from reactor_trio.protocol.text import PROTOCOL as PROTOCOL

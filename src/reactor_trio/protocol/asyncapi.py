@@ -7,7 +7,7 @@ JSON Schema draft 7 without a plug-in, so this module rewrites the 2020-12 keywo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -15,11 +15,10 @@ import msgspec
 from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS
 from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, TrackInfo, Welcome
 
-ASYNCAPI_VERSION = "3.0.0"
+Sender = Literal["server", "client", "both"]
 
 _CHANNEL = "session"
 _JSON = "application/json"
-_MSGPACK = "application/msgpack"
 
 
 class _Queued(msgspec.Struct, omit_defaults=True):
@@ -57,23 +56,20 @@ class _Keyframe(msgspec.Struct):
     track: int
 
 
-#: the runtime's own messages: type, summary, and the class of the data
-_FROM_SERVER: tuple[tuple[str, str, type], ...] = (
-    ("reactor.queued", "The client waits for a session; sent again when its position in the queue changes.", _Queued),
-    ("reactor.admitted", "The last message of a gate: the session's address, and the ticket for it.", Admitted),
-    ("reactor.welcome", "The first message of a session.", Welcome),
-    ("reactor.ack", "A command was applied; the model's step `step` is the first to use it.", _Ack),
-    ("reactor.error", "A command or message was refused and changed nothing.", _Error),
-    ("reactor.track", "A track's description, before the first frame of a new size or codec.", TrackInfo),
-    ("reactor.ending", "The session ends in `seconds`; null cancels this. A newer one replaces it.", _Ending),
-    ("reactor.bye", "The reason for which the session ended; the socket closes next.", _Bye),
-)
 _STATE = "The value of each setting that differs from the one that the server sent last and that the client set since."
-_FROM_CLIENT: tuple[tuple[str, str, type], ...] = (
-    ("reactor.feedback", "The newest frame that the client has shown.", _Feedback),
-)
-_FROM_BOTH: tuple[tuple[str, str, type], ...] = (
-    ("reactor.keyframe", "Asks the sender of a track for a keyframe.", _Keyframe),
+#: the runtime's own messages: type, who sends it, summary, and the type of its data
+_MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
+    ("reactor.queued", "server", "The client waits for a session; sent again when its position changes.", _Queued),
+    ("reactor.admitted", "server", "The last message of a gate: the session's address, and the ticket for it.", Admitted),
+    ("reactor.welcome", "server", "The first message of a session.", Welcome),
+    ("reactor.ack", "server", "A command was applied; the model's step `step` is the first to use it.", _Ack),
+    ("reactor.error", "server", "A command or message was refused and changed nothing.", _Error),
+    ("reactor.track", "server", "A track's description, before the first frame of a new size or codec.", TrackInfo),
+    ("reactor.ending", "server", "The session ends in `seconds`; null cancels this. A newer one replaces it.", _Ending),
+    ("reactor.bye", "server", "The reason for which the session ended; the socket closes next.", _Bye),
+    ("reactor.feedback", "client", "The newest frame that the client has shown.", _Feedback),
+    ("reactor.state", "server", _STATE, dict),
+    ("reactor.keyframe", "both", "Asks the sender of a track for a keyframe.", _Keyframe),
 )
 _ANSWERS = ("reactor.ack", "reactor.error")
 
@@ -98,27 +94,25 @@ class _Document:
 
     def build(self, host: str, secure: bool) -> dict[str, Any]:
         for command in self._schema["commands"]:
-            self._command(command)
-        own = [self._text(name, about, _schema_of(data), "server") for name, about, data in _FROM_SERVER]
-        theirs = [self._text(name, about, _schema_of(data), "client") for name, about, data in _FROM_CLIENT]
-        own.append(self._text("reactor.state", _STATE, {"type": "object"}, "server"))
-        either = [self._text(name, about, _schema_of(data), "server") for name, about, data in _FROM_BOTH]
-        told = [self._text(m["name"], m["schema"].get("description", ""), m["schema"], "server", prefix="message.")
-                for m in self._schema["messages"]]  # fmt: skip
-        self._operation("runtime", "send", own + either, "Messages of the runtime to its clients.")
-        self._operation("client", "receive", theirs + either, "Messages of clients to the runtime.")
-        if told:
-            self._operation("messages", "send", told, "Messages of the model to its clients.")
-        directions = {track["direction"] for track in self._schema["tracks"]}
+            about = command["description"]
+            key = self._text(command["name"], about, command["schema"], "client", prefix="command.", answered=True)
+            self._operation(key, "receive", [key], about, reply=_ANSWERS)
+        for name, sender, about, data in _MESSAGES:
+            self._text(name, about, _schema_of(data), sender)
+        from_model = [self._text(m["name"], m["schema"].get("description", ""), m["schema"], "server", prefix="message.")
+                      for m in self._schema["messages"]]  # fmt: skip
+        self._operation("runtime", "send", [m[0] for m in _MESSAGES if m[1] != "client"], "Messages from the runtime.")
+        self._operation("client", "receive", [m[0] for m in _MESSAGES if m[1] != "server"], "Messages from clients.")
+        if from_model:
+            self._operation("messages", "send", from_model, "Messages from the model.")
         ways: tuple[tuple[str, Literal["send", "receive"]], ...] = (("out", "send"), ("in", "receive"))
         for direction, action in ways:
-            if direction in directions:
+            if tracks := ", ".join(t["name"] for t in self._schema["tracks"] if t["direction"] == direction):
                 self._packet()
-                tracks = ", ".join(t["name"] for t in self._schema["tracks"] if t["direction"] == direction)
                 self._operation(f"frames.{direction}", action, ["packet"], f"Frames of the tracks {tracks}.")
         name, version = self._schema["name"], self._schema["protocol"]
         return {
-            "asyncapi": ASYNCAPI_VERSION,
+            "asyncapi": "3.0.0",
             "info": {
                 "title": name,
                 "version": str(version),
@@ -143,13 +137,8 @@ class _Document:
             "components": {"messages": self._messages, "schemas": self._schemas},
         }
 
-    def _command(self, command: Mapping[str, Any]) -> None:
-        about = command["description"]
-        key = self._text(command["name"], about, command["schema"], "client", prefix="command.", answered=True)
-        self._operation(key, "receive", [key], about, reply=_ANSWERS)
-
     def _text(
-        self, name: str, about: str, data: Mapping[str, Any], by: Literal["client", "server"], *, prefix: str = "",
+        self, name: str, about: str, data: Mapping[str, Any], sender: Sender, *, prefix: str = "",
         answered: bool = False,
     ) -> str:  # fmt: skip
         key = _key(prefix + name, self._messages)
@@ -157,7 +146,7 @@ class _Document:
         required = ["type", "data"] if data.get("required") else ["type"]
         if answered or name in _ANSWERS:
             properties["id"] = {"type": "integer", "description": "the client's number of a command; its answer repeats it"}
-        if by == "server":
+        if sender != "client":
             properties["n"] = {"type": "integer", "minimum": 1, "description": "number of the text message in its session"}
         message = {
             "name": name,
@@ -176,25 +165,18 @@ class _Document:
             "name": "packet",
             "title": "One frame of one track",
             "summary": "A binary message: a MessagePack array of eight fields; later versions may append fields.",
-            "contentType": _MSGPACK,
+            "contentType": "application/msgpack",
             "payload": {"type": "array", "items": _PACKET_FIELDS, "minItems": len(_PACKET_FIELDS)},
         }
 
     def _operation(
-        self, key: str, action: Literal["send", "receive"], messages: Iterable[str], about: str, reply: Iterable[str] = ()
+        self, key: str, action: Literal["send", "receive"], messages: Iterable[str], about: str, reply: Sequence[str] = ()
     ) -> None:
-        operation: dict[str, Any] = {
-            "action": action,
-            "channel": _ref("channels", _CHANNEL),
-            "messages": [_ref("channels", _CHANNEL, "messages", message) for message in messages],
-        }
+        operation: dict[str, Any] = {"action": action, **_on_channel(messages)}
         if about:
             operation["summary"] = about
-        if answers := list(reply):
-            operation["reply"] = {
-                "channel": _ref("channels", _CHANNEL),
-                "messages": [_ref("channels", _CHANNEL, "messages", message) for message in answers],
-            }
+        if reply:
+            operation["reply"] = _on_channel(reply)
         self._operations[key] = operation
 
     def _hoisted(self, schema: Mapping[str, Any], owner: str) -> Any:
@@ -207,7 +189,7 @@ class _Document:
 
 def _schema_of(data: type) -> dict[str, Any]:
     (top,), components = msgspec.json.schema_components((data,), ref_template="#/$defs/{name}")
-    schema: dict[str, Any] = components.pop(str(top["$ref"]).rpartition("/")[2])
+    schema: dict[str, Any] = components.pop(str(top["$ref"]).rpartition("/")[2]) if components else top
     schema.pop("title", None)
     return schema | ({"$defs": components} if components else {})
 
@@ -219,22 +201,18 @@ def _draft_7(node: Any, names: Mapping[str, str]) -> Any:
     if not isinstance(node, dict):
         return node
     result: dict[str, Any] = {}
+    renamed = {"prefixItems": "items", "items": "additionalItems"} if "prefixItems" in node else {}
+    key: str
     for key, value in node.items():
         if key == "$ref":
             name = str(value).rpartition("/")[2]
             result["$ref"] = f"#/components/schemas/{names[name]}"
         elif key in ("const", "enum", "default", "examples"):  # values, not schemas
             result[key] = value
-        elif key == "prefixItems":
-            result["items"] = _draft_7(value, names)
-            if "items" in node:
-                result["additionalItems"] = _draft_7(node["items"], names)
-        elif key == "items" and "prefixItems" in node:
-            continue
         elif key in ("properties", "patternProperties"):
             result[key] = {name: _draft_7(inner, names) for name, inner in value.items()}
         else:
-            result[key] = _draft_7(value, names)
+            result[renamed.get(key, key)] = _draft_7(value, names)
     return result
 
 
@@ -245,6 +223,10 @@ def _key(name: str, taken: Mapping[str, Any]) -> str:
     while key in taken:
         key, number = f"{plain}-{number}", number + 1
     return key
+
+
+def _on_channel(messages: Iterable[str]) -> dict[str, Any]:
+    return {"channel": _ref("channels", _CHANNEL), "messages": [_ref("channels", _CHANNEL, "messages", m) for m in messages]}
 
 
 def _ref(*path: str) -> dict[str, str]:

@@ -19,7 +19,8 @@ from reactor_trio.protocol.text import readable
 #: Bit 0 of `flags`: the payload can be decoded without any packet before it.
 KEYFRAME = 1
 
-_FIXARRAY_7, _FIXARRAY_8 = 0x97, 0x98
+# MessagePack's formats: an array of 8 items (in place of the encoder's 7), and bytes with a 32-bit length
+_ARRAY_OF_8, _BIN_32 = b"\x98", b"\xc6"
 
 
 class Packet(msgspec.Struct, array_like=True):
@@ -57,15 +58,10 @@ _decoder = msgspec.msgpack.Decoder(Packet)
 
 def packet_head(packet: Packet) -> bytes:
     """Encode all of `packet` except the payload's bytes, which follow this head on the wire."""
-    fields = bytearray(
-        _encoder.encode(
-            (packet.track, packet.seq, packet.pts_us, packet.flags, packet.command, packet.step, packet.meta)
-        )
+    fields = _encoder.encode(
+        (packet.track, packet.seq, packet.pts_us, packet.flags, packet.command, packet.step, packet.meta)
     )
-    assert fields[0] == _FIXARRAY_7
-    fields[0] = _FIXARRAY_8
-    fields += b"\xc6" + packet.payload.nbytes.to_bytes(4, "big")
-    return bytes(fields)
+    return b"".join((_ARRAY_OF_8, fields[1:], _BIN_32, packet.payload.nbytes.to_bytes(4, "big")))
 
 
 def encode_packet(packet: Packet) -> bytes:

@@ -160,10 +160,7 @@ def decode_server_text(text: str) -> ServerText:
 
 def encode_client_text(type: str, data: dict[str, Any], id: int | None = None) -> str:  # noqa: A002 - the wire's words
     """Encode a command or a runtime message of the client as JSON. Raises TypeError if `data` has no JSON form."""
-    message: dict[str, Any] = {"type": type, "data": data}
-    if id is not None:
-        message["id"] = id
-    return _encoder.encode(message).decode()
+    return _encoder.encode({"type": type, "data": data} | ({} if id is None else {"id": id})).decode()
 
 
 def decode_client_text(text: str) -> ClientText:
