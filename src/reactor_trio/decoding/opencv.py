@@ -26,9 +26,9 @@ def opencv() -> ModuleType | None:
 def _opencv() -> ModuleType | None:
     if find_spec("cv2") is None:
         return None
-    brought = "cv2" in sys.modules
+    imported_before = "cv2" in sys.modules
     import cv2
 
-    if not brought:
+    if not imported_before:
         cv2.setNumThreads(1)
     return cv2

@@ -14,12 +14,12 @@ from reactor_trio.errors import OutputError, ReactorError
 T = TypeVar("T")
 
 #: Packages of event loops. If one of their frames called this package, no line of the author did.
-_LOOPS = ("trio", "anyio", "outcome")
+_LOOP_PACKAGES = ("trio", "anyio", "outcome")
 
 
 class _Thread(threading.local):
     #: name of the plain (not async) method of a model that runs a step on this thread now; empty: none
-    plain_step = ""
+    plain_method = ""
 
 
 _thread = _Thread()
@@ -41,11 +41,11 @@ class NamesPlace:
 
 def plain_step(function: Callable[..., T], *args: Any, method: str = "inference") -> T:
     """Call `function(*args)` and mark this thread as inside the model's plain `method` meanwhile."""
-    _thread.plain_step = method
+    _thread.plain_method = method
     try:
         return function(*args)
     finally:
-        _thread.plain_step = ""
+        _thread.plain_method = ""
 
 
 def refuse_in_plain_step(call: str) -> None:
@@ -54,7 +54,7 @@ def refuse_in_plain_step(call: str) -> None:
     An event loop may make the call within the step, as in `nursery.start_soon(self.send, note)`, because it awaits the
     result.
     """
-    if (method := _thread.plain_step) and not _loop_calls():
+    if (method := _thread.plain_method) and not _loop_calls():
         remedy = f"make it `async def {method}` and write `await {call}`"
         if method == "inference" and "emit" in call:
             remedy += ", or yield the output"
@@ -65,7 +65,7 @@ def _loop_calls() -> bool:
     """Whether an event loop's frame lies on the stack between this call and the plain method's step."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not plain_step.__code__:
-        if _package(frame) in _LOOPS:
+        if _package(frame) in _LOOP_PACKAGES:
             return True
         frame = frame.f_back
     return False
@@ -76,7 +76,7 @@ def calling_line() -> str:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _package(frame) == __package__.partition(".")[0]:
         frame = frame.f_back
-    return "" if frame is None or _package(frame) in _LOOPS else _line(frame)
+    return "" if frame is None or _package(frame) in _LOOP_PACKAGES else _line(frame)
 
 
 def yielding_line(steps: Generator[Any, None, None] | AsyncGenerator[Any, None]) -> str:

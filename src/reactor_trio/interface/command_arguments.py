@@ -131,7 +131,7 @@ class Arguments:
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             # JSON does not distinguish 1.0 from 1, but msgspec refuses 1.0 for an integer: retry with integers.
             try:
-                return msgspec.convert(narrowed(msgspec.json.decode(data)), self._struct, dec_hook=decode_file)
+                return msgspec.convert(with_integers(msgspec.json.decode(data)), self._struct, dec_hook=decode_file)
             except (msgspec.MsgspecError, UnicodeError, RecursionError):
                 code = "unresolved_upload" if isinstance(error.__cause__, UnknownUpload) else "invalid_command"
                 raise CommandError(code, _with_path(str(error))) from None
@@ -211,14 +211,14 @@ def _refuse_unknown(info: Any) -> None:
             _refuse_unknown(part)
 
 
-def narrowed(value: Any) -> Any:
+def with_integers(value: Any) -> Any:
     """Return JSON data with each whole number as an integer, because JSON does not distinguish 1 from 1.0."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, list):
-        return [narrowed(item) for item in value]
+        return [with_integers(item) for item in value]
     if isinstance(value, dict):
-        return {key: narrowed(item) for key, item in value.items()}
+        return {key: with_integers(item) for key, item in value.items()}
     return value
 
 

@@ -68,7 +68,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
         """The model's `Output` classes."""
         if self.narrowed_output is not None:
             return (self.narrowed_output,)
-        return _of_module(self.model, Output)
+        return _classes_of_module(self.model, Output)
 
     @functools.cached_property
     def tracks(self) -> tuple[TrackSpec, ...]:
@@ -94,7 +94,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     @functools.cached_property
     def messages(self) -> tuple[type[ModelMessage], ...]:
         """The model's message classes. Raises DeclarationError if two have the same type on the wire."""
-        found = _of_module(self.model, ModelMessage)
+        found = _classes_of_module(self.model, ModelMessage)
         names: dict[str, type[ModelMessage]] = {}
         for message in found:
             other = names.setdefault(message.__reactor_type__, message)
@@ -146,7 +146,7 @@ def declare(cls: type) -> None:
     frame = class_statement_frame()
     hints = resolved_hints(cls, frame)
     kind = cls.__reactor_kind__  # type: ignore[attr-defined]
-    _refuse_the_wrong_base(cls, kind, hints)
+    _refuse_members_of_other_kinds(cls, kind, hints)
     state = hints.get("state") if kind == "pipeline" else None
     if state is not None and not _is_subclass(state, InputState):
         raise DeclarationError(f"{cls.__qualname__}.state: annotate it with an InputState class, not {state!r}")
@@ -189,7 +189,7 @@ def _commands(cls: type, state: type[InputState] | None, frame: FrameType | None
             raise DeclarationError(
                 f"{cls.__qualname__}: {known.handler.attribute} and {attribute} are both the event {mark.name!r}"
             )
-        if attribute in _OF_THE_RUNTIME:
+        if attribute in _RESERVED_ATTRIBUTES:
             raise DeclarationError(
                 f"{where}: it would hide the runtime's own {attribute}; rename the method and write @event({mark.name!r})"
             )
@@ -219,13 +219,13 @@ def _buffers(attribute: str, model: Any) -> Any:
 
 
 #: attributes of the runtime that a method with `@event` must not hide
-_OF_THE_RUNTIME = frozenset(
+_RESERVED_ATTRIBUTES = frozenset(
     ("state", "load", "run", "inference", "batch_inference", "connected", "output_buffer", "emit", "send", "cancelled",
      "check_cancelled")
 )
 
 
-def _refuse_the_wrong_base(cls: type, kind: ModelKind, hints: dict[str, Any]) -> None:
+def _refuse_members_of_other_kinds(cls: type, kind: ModelKind, hints: dict[str, Any]) -> None:
     """Raise DeclarationError for members that only another kind of model uses: they would silently do nothing here."""
     own = vars(cls)
     if kind == "run_loop":
@@ -258,7 +258,7 @@ def is_generator_function(function: Callable[..., Any]) -> bool:
     return yields(function) or yields(inspect.unwrap(function))
 
 
-def _of_module(model: type, base: type[T]) -> tuple[type[T], ...]:
+def _classes_of_module(model: type, base: type[T]) -> tuple[type[T], ...]:
     """Return the subclasses of `base` that belong to the model: those of its module, or of its nearest base that has any.
 
     For a model class created inside a function they are the subclasses created in the same function, if any. If several

@@ -15,7 +15,7 @@ from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.command_arguments import MISSING, Parameter
 from reactor_trio.interface.dataclass_base import resolved_hints as _resolved_hints
 from reactor_trio.interface.messages import ClientInfo
-from reactor_trio.interface.pydantic_compat import described, is_field
+from reactor_trio.interface.pydantic_compat import is_field, read_annotation
 
 F = TypeVar("F", bound=Callable[..., Any])
 HookKind = Literal["connected", "disconnected", "file_uploaded"]
@@ -89,7 +89,7 @@ def _with_plain_defaults(function: F) -> F:
     if not callable(function) or isinstance(function, staticmethod) or yields(function):
         return function  # `declare` refuses it when Python creates the class
     signature = inspect.signature(function)
-    infos = {name: described(Any, p.default)[1] for name, p in signature.parameters.items() if is_field(p.default)}
+    infos = {name: read_annotation(Any, p.default)[1] for name, p in signature.parameters.items() if is_field(p.default)}
     if not infos:
         return function
 
@@ -206,6 +206,6 @@ def arguments_of(
             client = parameter.name
             continue
         default = MISSING if parameter.default is parameter.empty else parameter.default
-        hint, info = described(hint, default)
+        hint, info = read_annotation(hint, default)
         parameters.append(Parameter(parameter.name, hint, info, required=info.default is MISSING))
     return parameters, client

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from reactor_trio.interface.command_arguments import narrowed
+from reactor_trio.interface.command_arguments import with_integers
 from reactor_trio.interface.messages import json_default
 
 #: bytes of JSON above which a value is left out
@@ -64,4 +64,4 @@ def _surely_too_large(value: Any) -> bool:
 
 
 def _canonical(text: bytes) -> bytes:
-    return msgspec.json.encode(narrowed(msgspec.json.decode(text)), order="deterministic")
+    return msgspec.json.encode(with_integers(msgspec.json.decode(text)), order="deterministic")

@@ -18,7 +18,7 @@ from reactor_trio.interface.command_arguments import MISSING, FieldInfo
 _LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern")
 
 
-def described(hint: Any, default: Any) -> tuple[Any, FieldInfo]:
+def read_annotation(hint: Any, default: Any) -> tuple[Any, FieldInfo]:
     """Return the plain type and the `FieldInfo` of a parameter annotated `hint` with the default `default`."""
     notes: list[Any] = []
     if typing.get_origin(hint) is Annotated:

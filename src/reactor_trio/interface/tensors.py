@@ -52,7 +52,7 @@ def to_frames(tensor: torch.Tensor, *, range: tuple[float, float], layout: Layou
     Raises OutputError (a TypeError and ValueError), whose message describes the given tensor.
     """
     if not is_tensor(tensor):
-        raise OutputError(f"to_frames: expected a torch tensor, got {_name(tensor)}")
+        raise OutputError(f"to_frames: expected a torch tensor, got {_type_and_shape(tensor)}")
     low, scale = _checked_range(range, tensor)
     video = _channels_first(tensor.detach(), layout)
     if tensor.device.type == "cpu":
@@ -61,12 +61,12 @@ def to_frames(tensor: torch.Tensor, *, range: tuple[float, float], layout: Layou
     return _convert_on_device(video, low, scale)
 
 
-def _name(value: object) -> str:
+def _type_and_shape(value: object) -> str:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     return type(value).__name__ if shape is None or dtype is None else f"{type(value).__name__} {dtype} {tuple(shape)}"
 
 
-def _given(tensor: torch.Tensor) -> str:
+def _shape_of(tensor: torch.Tensor) -> str:
     return f"{_dtype(tensor)} {tuple(tensor.shape)}"
 
 
@@ -84,9 +84,9 @@ def _checked_range(given: Any, tensor: torch.Tensor) -> tuple[float, float]:
         raise OutputError(f"to_frames: range is the values of black and white, such as (-1, 1) or (0, 1), not {given!r}")
     dtype = _dtype(tensor)
     if dtype == "uint8" and (low, high) != (0.0, 255.0):
-        raise OutputError(f"to_frames: a uint8 tensor has range=(0, 255), not {given!r}; got {_given(tensor)}")
+        raise OutputError(f"to_frames: a uint8 tensor has range=(0, 255), not {given!r}; got {_shape_of(tensor)}")
     if dtype != "uint8" and dtype not in FLOATS:
-        raise OutputError(f"to_frames: expected {', '.join(FLOATS)} or uint8, got {_given(tensor)}")
+        raise OutputError(f"to_frames: expected {', '.join(FLOATS)} or uint8, got {_shape_of(tensor)}")
     return low, 255.0 / (high - low)
 
 
@@ -97,16 +97,16 @@ def _channels_first(tensor: torch.Tensor, layout: str | None) -> torch.Tensor:
         fitting = [name for name in LAYOUTS if _fits(name, shape)]
         if len(fitting) > 1:
             names = " or ".join(fitting)
-            raise OutputError(f"to_frames: {_given(tensor)} may be {names}; say which with layout=")
+            raise OutputError(f"to_frames: {_shape_of(tensor)} may be {names}; say which with layout=")
         if not fitting:
             raise OutputError(
-                f"to_frames: expected one clip with 3 channels, as {', '.join(LAYOUTS)} with B = 1; got {_given(tensor)}"
+                f"to_frames: expected one clip with 3 channels, as {', '.join(LAYOUTS)} with B = 1; got {_shape_of(tensor)}"
             )
         layout = fitting[0]
     elif layout not in LAYOUTS:
         raise OutputError(f"to_frames: layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
     elif not _fits(layout, shape):
-        raise OutputError(f"to_frames: layout={layout!r} means {len(layout)} axes, C = 3 and B = 1; got {_given(tensor)}")
+        raise OutputError(f"to_frames: layout={layout!r} means {len(layout)} axes, C = 3 and B = 1; got {_shape_of(tensor)}")
     if layout[0] == "B":
         tensor, layout = tensor[0], layout[1:]
     if "T" not in layout:

@@ -94,11 +94,11 @@ class _Document:
 
     def build(self, host: str, secure: bool) -> dict[str, Any]:
         for command in self._schema["commands"]:
-            about = command["description"]
-            key = self._text(command["name"], about, command["schema"], "client", prefix="command.", answered=True)
-            self._operation(key, "receive", [key], about, reply=_ANSWERS)
-        for name, sender, about, data in _MESSAGES:
-            self._text(name, about, _schema_of(data), sender)
+            summary = command["description"]
+            key = self._text(command["name"], summary, command["schema"], "client", prefix="command.", answered=True)
+            self._operation(key, "receive", [key], summary, reply=_ANSWERS)
+        for name, sender, summary, data in _MESSAGES:
+            self._text(name, summary, _schema_of(data), sender)
         from_model = [self._text(m["name"], m["schema"].get("description", ""), m["schema"], "server", prefix="message.")
                       for m in self._schema["messages"]]  # fmt: skip
         self._operation("runtime", "send", [m[0] for m in _MESSAGES if m[1] != "client"], "Messages from the runtime.")
@@ -138,7 +138,7 @@ class _Document:
         }
 
     def _text(
-        self, name: str, about: str, data: Mapping[str, Any], sender: Sender, *, prefix: str = "",
+        self, name: str, summary: str, data: Mapping[str, Any], sender: Sender, *, prefix: str = "",
         answered: bool = False,
     ) -> str:  # fmt: skip
         key = _key(prefix + name, self._messages)
@@ -153,8 +153,8 @@ class _Document:
             "contentType": _JSON,
             "payload": {"type": "object", "properties": properties, "required": required},
         }
-        if about:
-            message["summary"] = about
+        if summary:
+            message["summary"] = summary
         if "id" in properties:
             message["correlationId"] = {"location": "$message.payload#/id"}
         self._messages[key] = message
@@ -170,11 +170,11 @@ class _Document:
         }
 
     def _operation(
-        self, key: str, action: Literal["send", "receive"], messages: Iterable[str], about: str, reply: Sequence[str] = ()
+        self, key: str, action: Literal["send", "receive"], messages: Iterable[str], summary: str, reply: Sequence[str] = ()
     ) -> None:
         operation: dict[str, Any] = {"action": action, **_on_channel(messages)}
-        if about:
-            operation["summary"] = about
+        if summary:
+            operation["summary"] = summary
         if reply:
             operation["reply"] = _on_channel(reply)
         self._operations[key] = operation

@@ -168,7 +168,7 @@ def decode_client_text(text: str) -> ClientText:
     try:
         message = _client_text.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        _look_for_non_finite(text)
+        _refuse_non_finite(text)
         raise ProtocolError(f"not a message of the protocol: {readable(error)}") from None
     if message.id is not None and not -_MAX_ID <= message.id <= _MAX_ID:
         raise ProtocolError("id: expected a 64-bit integer")
@@ -190,7 +190,7 @@ def presentable(text: str) -> str:
     return sendable(text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 1]}…")
 
 
-def _look_for_non_finite(text: str) -> None:
+def _refuse_non_finite(text: str) -> None:
     """Raise NotFiniteError if NaN or an infinity is the only fault: the sender gets an error with the command's id."""
     try:
         message = json.loads(text)
