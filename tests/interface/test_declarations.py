@@ -1,4 +1,4 @@
-"""What an author declares, and the mistakes that are reported when the class is made."""
+"""Declarations of states, events, messages and tracks, and the mistakes that raise when the class is created."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def set_(name: str, json: str) -> Any:
         ("rate", "1.5", 1.5),
     ],
 )  # fmt: skip
-def test_values_that_are_taken(name: str, json: str, value: object) -> None:
+def test_valid_values_are_accepted(name: str, json: str, value: object) -> None:
     taken = set_(name, json)
     assert taken == value
     assert type(taken) is type(value)
@@ -110,7 +110,7 @@ def test_values_that_are_taken(name: str, json: str, value: object) -> None:
         ("chosen", '"c"', "Invalid enum value 'c' - at $.chosen"), ("rate", "1.0", "Expected one of 0.5, 1.5 - at $.rate"),
     ],
 )  # fmt: skip
-def test_values_that_are_refused_with_their_path(name: str, json: str, message: str) -> None:
+def test_invalid_values_are_refused_with_their_path(name: str, json: str, message: str) -> None:
     with pytest.raises(CommandError) as refused:
         set_(name, json)
     assert (refused.value.code, str(refused.value)) == ("invalid_command", message)
@@ -127,13 +127,13 @@ def test_values_that_are_refused_with_their_path(name: str, json: str, message: 
         ("set__private", b'{"_private": {}}', "unknown command 'set__private'; this model takes: "),
     ],
 )
-def test_missing_extra_and_unknown_are_named(command: str, data: bytes, message: str) -> None:
+def test_missing_extra_and_unknown_arguments_are_named(command: str, data: bytes, message: str) -> None:
     with pytest.raises(CommandError) as refused:
         declaration_of(Model).decode(command, data)
     assert str(refused.value).startswith(message)
 
 
-def test_events_bare_named_and_in_place_of_a_generated_one() -> None:
+def test_events_with_and_without_options_and_in_place_of_a_generated_command() -> None:
     commands = declaration_of(Model).commands
     assert commands["jump"].description == "Jump up."
     assert (commands["place"].description, commands["place"].sharing) == ("Put it there", "anywhere")
@@ -144,7 +144,7 @@ def test_events_bare_named_and_in_place_of_a_generated_one() -> None:
     assert declaration_of(Model).decode("place", b'{"x": 1}')[1] == {"x": 1, "y": 2}
 
 
-def test_the_schema_has_defaults_bounds_and_no_private_things() -> None:
+def test_the_schema_has_defaults_and_bounds_but_no_private_fields() -> None:
     schema = declaration_of(Model).schema()
     by_name = {command["name"]: command for command in schema["commands"]}
     f = by_name["set_f"]["schema"]["properties"]["f"]
@@ -156,7 +156,7 @@ def test_the_schema_has_defaults_bounds_and_no_private_things() -> None:
     assert "client" not in by_name["jump"]["schema"]["properties"]
 
 
-def test_each_session_has_its_own_copy_of_a_default_that_can_change() -> None:
+def test_each_session_has_its_own_copy_of_a_mutable_default() -> None:
     first, second = Everything(), Everything()
     first.items.append(9)
     first.table["a"] = 1.0
@@ -208,7 +208,7 @@ def a_type_no_client_can_set() -> None:
         x: threading_lock = None  # noqa: F821 - the mistake
 
 
-def a_type_of_one_s_own() -> None:
+def a_type_of_the_author() -> None:
     class Opaque: ...
 
     class State(InputState):
@@ -230,7 +230,7 @@ def a_reserved_event() -> None:
         def a(self) -> None: ...
 
 
-def the_runtime_s_own_event() -> None:
+def an_event_with_a_runtime_name() -> None:
     class M(ReactorModel):
         @event(name="reactor.ack")
         def a(self) -> None: ...
@@ -251,12 +251,12 @@ def an_event_with_star_arguments() -> None:
         def a(self, *args: int) -> None: ...
 
 
-def a_track_of_no_kind() -> None:
+def a_track_of_another_kind() -> None:
     class Out(Output):
         x: int
 
 
-def a_state_of_no_state_class() -> None:
+def a_state_that_is_not_an_input_state() -> None:
     class M(ReactorPipeline):
         state: int
 
@@ -264,7 +264,7 @@ def a_state_of_no_state_class() -> None:
             yield Idle
 
 
-def a_message_default_that_can_change() -> None:
+def a_mutable_message_default() -> None:
     class M(ModelMessage):
         x: list[int] = MessageField(default=[])
 
@@ -375,7 +375,7 @@ def a_bare_list_in_a_message() -> None:
         x: list[int] = []
 
 
-def bounds_that_nothing_fits() -> None:
+def bounds_that_no_value_fits() -> None:
     class State(InputState):
         x: float = InputField(default=1.0, ge=2, le=1)
 
@@ -411,36 +411,36 @@ def a_length_of_a_number() -> None:
         (a_track_without_an_annotation, TypeError, "Out.main_video: annotate it, `main_video: Video`"),
         (a_message_field_without_a_type, TypeError, "M: 'x' is a field but has no type annotation"),
         (a_bare_list_in_a_message, TypeError, "M: mutable default <class 'list'> for field x is not allowed"),
-        (bounds_that_nothing_fits, TypeError, "State.x: no value fits: ge 2 is above le 1"),
+        (bounds_that_no_value_fits, TypeError, "State.x: no value fits: ge 2 is above le 1"),
         (no_choices, TypeError, "State.x: no value fits: choices is empty"),
         (a_length_of_a_number, TypeError, "State.x: .*max_length"),
         (no_default, TypeError, "State.x: a state field needs a default"),
         (breaks_its_own_bounds, TypeError, "State.x: the default breaks the field's own rule: Expected float <= 2.0"),
         (not_one_of_its_choices, TypeError, "State.x: the default 5.0 is not one of its choices"),
         (a_type_no_client_can_set, TypeError, "an annotation cannot be understood: name 'threading_lock'"),
-        (a_type_of_one_s_own, TypeError, "State.x: Opaque is not a type that a client can set"),
+        (a_type_of_the_author, TypeError, "State.x: Opaque is not a type that a client can set"),
         (two_connected, TypeError, "two methods marked @connected: a and b"),
         (a_reserved_event, ValueError, "the name 'connected' is the runtime's own"),
-        (the_runtime_s_own_event, ValueError, "the name 'reactor.ack' is the runtime's own"),
+        (an_event_with_a_runtime_name, ValueError, "the name 'reactor.ack' is the runtime's own"),
         (one_event_twice, TypeError, "a and b are both the event 'x'"),
         (an_event_with_star_arguments, TypeError, r"M.a: \*args: 'int' cannot be filled from a client's command; name each"),
-        (a_track_of_no_kind, TypeError, "Out.x: a track is annotated Video or Audio, not <class 'int'>"),
-        (a_state_of_no_state_class, TypeError, "M.state: annotate it with an InputState class, not <class 'int'>"),
-        (a_message_default_that_can_change, TypeError, "all messages would share a mutable default"),
+        (a_track_of_another_kind, TypeError, "Out.x: a track is annotated Video or Audio, not <class 'int'>"),
+        (a_state_that_is_not_an_input_state, TypeError, "M.state: annotate it with an InputState class, not <class 'int'>"),
+        (a_mutable_message_default, TypeError, "all messages would share a mutable default"),
     ],
 )
-def test_a_mistake_is_reported_when_the_class_is_made(mistake: Any, kind: type[Exception], words: str) -> None:
+def test_a_mistake_raises_when_the_class_is_created(mistake: Any, kind: type[Exception], words: str) -> None:
     with pytest.raises(DeclarationError, match=words) as report:
         mistake()
     assert isinstance(report.value, kind)
 
 
-def test_unlisted_options_of_a_field_are_refused() -> None:
+def test_unknown_options_of_a_field_are_refused() -> None:
     with pytest.raises(TypeError, match="gt"):
         InputField(default=1.0, gt=0)  # type: ignore[call-arg]
 
 
-def test_the_outputs_are_those_of_the_scope_and_narrowed_by_an_annotation() -> None:
+def test_a_model_has_the_outputs_of_its_scope_unless_an_annotation_selects_one() -> None:
     class First(Output):
         a: Video
 
@@ -456,7 +456,7 @@ def test_the_outputs_are_those_of_the_scope_and_narrowed_by_an_annotation() -> N
     assert [track.name for track in declaration_of(Narrowed).tracks] == ["b"]
 
 
-def test_a_class_that_is_no_model_is_refused() -> None:
+def test_a_class_that_is_not_a_model_is_refused() -> None:
     with pytest.raises(DeclarationError, match="int is not a model"):
         declaration_of(int)
 
@@ -472,7 +472,7 @@ def test_message_names() -> None:
     assert HTTPStatusUpdate().code == 200
 
 
-def test_two_messages_of_one_name_are_refused() -> None:
+def test_two_messages_with_one_type_are_refused() -> None:
     class HTTPStatus(ModelMessage):
         code: int
 
@@ -485,7 +485,7 @@ def test_two_messages_of_one_name_are_refused() -> None:
         declaration_of(M).schema()
 
 
-def test_an_abstract_base_and_a_helper_of_the_other_name_are_no_mistake() -> None:
+def test_an_abstract_base_and_helpers_with_names_of_another_kind_are_allowed() -> None:
     class Abstract(ReactorPipeline):
         state: Everything
 

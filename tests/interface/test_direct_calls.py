@@ -1,4 +1,4 @@
-"""Events and hooks that the model's own code calls: an argument that is left out has the default of its `InputField`."""
+"""Events and hooks that the model's own code calls: an omitted argument gets the default of its `InputField`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from reactor_trio.testing import open_session
 
 
 def noted(function):
-    """A decorator of the author's."""
+    """A decorator that the author wrote."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -95,7 +95,7 @@ class Blocking(VideoModel):
         return angle, times
 
 
-def test_what_is_left_out_has_the_default():
+def test_an_omitted_argument_gets_its_default():
     assert Base().drop(0.1) == (0.1, 0.5, 0.03)
     assert Base().drop(0.1, size=0.2) == (0.1, 0.5, 0.2)
     assert Base().drop(0.1, 0.2, 0.3) == (0.1, 0.2, 0.3)
@@ -107,7 +107,7 @@ def test_a_decorator_above_or_below_makes_no_difference():
     assert Base().outer_decorator() == 4
 
 
-def test_a_subclass_and_what_it_calls_by_super_have_their_own_defaults():
+def test_a_subclass_and_the_base_method_that_it_calls_have_their_own_defaults():
     assert Derived().drop() == (0.25, 0.75, 0.03)
     assert Derived().drop_later.__name__ == "drop_later"
 
@@ -118,24 +118,24 @@ async def test_an_async_event_stays_a_coroutine_function():
     assert await Derived().drop_later() == (1.0, 0.5)
 
 
-def test_a_default_that_can_change_is_a_new_one_in_each_call():
+def test_each_call_gets_a_new_copy_of_a_mutable_default():
     model = Base()
     assert (model.collect(1), model.collect(2)) == ([1], [2])
 
 
-def test_a_command_of_a_video_model_with_either_kind_of_field():
+def test_a_command_of_a_video_model_takes_input_field_and_pydantic_field():
     assert Blocking().turn() == (90.0, 2)
     assert Blocking().turn(times=3) == (90.0, 3)
 
 
-async def test_hooks_that_author_code_calls():
+async def test_author_code_calls_hooks_directly():
     model = Base()
     model.come()
     await model.leave()
     assert (model.size, model.left) == (7, 8)
 
 
-def test_a_required_argument_that_is_missing_is_a_type_error_as_of_any_function():
+def test_a_missing_required_argument_raises_type_error():
     with pytest.raises(TypeError, match=r"Base.drop\(\) missing required argument: 'x'"):
         Base().drop()
     with pytest.raises(TypeError, match=r"drop\(\) got an unexpected keyword argument 'z'"):

@@ -1,4 +1,4 @@
-"""Limits of an argument written with `typing.Annotated`, annotated-types or pydantic, beside `InputField`."""
+"""Limits of an argument in the notation of `typing.Annotated`, annotated-types or pydantic."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Legacy(VideoModel):
         ("meta", {"code": "xyz"}, {"code": "X"}, "matching regex"),
     ],
 )
-def test_they_hold(name, fine, wrong, message):
+def test_each_kind_of_limit_is_enforced(name, fine, wrong, message):
     assert arguments(Legacy, name).decode(msgspec.json.encode(fine)) == fine
     with pytest.raises(CommandError, match=message):
         arguments(Legacy, name).decode(msgspec.json.encode(wrong))
@@ -76,7 +76,7 @@ def test_defaults_and_descriptions_are_kept():
     assert arguments(Legacy, "input_field").schema()["properties"]["x"]["description"] == "left to right"
 
 
-def test_an_event_of_a_pipeline_takes_them_too():
+def test_an_event_of_a_pipeline_takes_the_same_limits():
     class Model(ReactorPipeline):
         output: Picture
 

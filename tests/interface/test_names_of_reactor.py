@@ -1,4 +1,4 @@
-"""Names that Reactor 2.x has besides those that models are made of: registries, events as classes, the profiler."""
+"""Names of Reactor 2.x for programs other than models: registries, event classes, the profiler."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Registered(ReactorPipeline):
         yield None
 
 
-def test_registries_name_what_classes_declare():
+def test_registries_list_the_declared_classes():
     assert OUTPUT_REGISTRY["RegisteredOutput"] is RegisteredOutput
     assert INPUT_REGISTRY["RegisteredInput"] is RegisteredInput
     assert MESSAGE_REGISTRY["registered_news"] is RegisteredNews
@@ -88,7 +88,7 @@ def test_registries_name_what_classes_declare():
             registry["no_such_name"]
 
 
-def test_tracks_of_all_classes_by_name():
+def test_all_tracks_of_all_classes_by_name():
     assert all_output_tracks()["registered_video"] is Video
     assert all_output_tracks()["registered_voice"] is Voice16k
     assert all_input_tracks()["registered_camera"] is Video
@@ -114,7 +114,7 @@ def test_a_state_field_is_an_event_too_and_its_default_is_not_shared():
     assert EVENT_REGISTRY["set_registered_level"]().registered_level == 0.5
 
 
-def test_a_class_that_is_gone_is_in_no_registry():
+def test_a_deleted_class_leaves_the_registries():
     def declare():
         class Passing(ReactorPipeline):
             @event(name="passing_by")
@@ -131,7 +131,7 @@ def test_a_class_that_is_gone_is_in_no_registry():
     assert "passing_by" not in EVENT_REGISTRY
 
 
-def test_an_event_class_of_the_authors_own_would_never_be_called():
+def test_an_author_s_event_class_is_refused():
     with pytest.raises(DeclarationError, match=r"SetLevel: .*@event"):
 
         class SetLevel(Event):
@@ -168,7 +168,7 @@ def test_the_profiler_measures_nothing_and_takes_every_call():
     assert get_profiler() is profiler
 
 
-def test_the_version_is_the_distributions():
+def test_the_version_is_that_of_the_distribution():
     assert reactor_trio.__version__ == importlib.metadata.version("reactor-trio")
 
 

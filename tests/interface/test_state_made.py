@@ -1,4 +1,4 @@
-"""How a state comes to be: factories for each session, an instance that is not served, a state that nobody annotated."""
+"""Creation of a state: factories for each session, an instance that is not served, a state without annotation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def picture(level):
 
 
 class Numbers:
-    """Counts how many were made."""
+    """Counts its instances."""
 
     made = 0
 
@@ -52,7 +52,7 @@ def test_a_private_factory_runs_for_each_state_and_not_for_the_class():
 
 
 @pytest.mark.parametrize("author_writes_it", [False, True])
-def test_a_factory_may_make_what_cannot_be_a_default(author_writes_it):
+def test_a_factory_may_make_a_value_that_cannot_be_a_default(author_writes_it):
     class State(InputState):
         _deque: collections.deque[int] = field(default_factory=lambda: collections.deque(maxlen=3))
         _array: np.ndarray = field(default_factory=lambda: np.zeros(2))
@@ -69,7 +69,7 @@ def test_a_factory_may_make_what_cannot_be_a_default(author_writes_it):
     assert "_rng" not in repr(one)
 
 
-def test_a_default_that_can_change_is_copied_whatever_its_type():
+def test_a_mutable_default_of_any_type_is_copied():
     class State(InputState):
         _deque: collections.deque[int] = collections.deque([1])
         _array: np.ndarray = np.zeros(2)
@@ -92,7 +92,7 @@ def test_a_public_factory_runs_for_each_state_and_once_for_the_schema():
     assert (State().items, State().items) == ([2], [3])
 
 
-def test_a_public_factory_must_make_what_the_field_takes():
+def test_the_result_of_a_public_factory_must_fit_the_field():
     with pytest.raises(DeclarationError, match=r"State.x: the default deque\(\[\]\) cannot be JSON|State.x: .*deque"):
 
         class State(InputState):
@@ -128,7 +128,7 @@ async def test_each_session_runs_the_factory(autojump_clock):
                 assert frame.data[0, 0, 0] == number
 
 
-# ---- an exception in making it ----------------------------------------------------------------------------------------
+# ---- an exception in a factory ----------------------------------------------------------------------------------------
 
 
 class Fragile(InputState):
@@ -150,7 +150,7 @@ class FragileModel(ReactorPipeline):
 
 
 @pytest.mark.parametrize("options", [{}, {"max_sessions": 2}, {"isolation": "process"}], ids=["one", "several", "isolated"])
-async def test_a_state_that_cannot_be_made_ends_its_session_as_a_model_error(autojump_clock, caplog, monkeypatch, options):
+async def test_an_exception_in_a_factory_ends_the_session_with_model_error(autojump_clock, caplog, monkeypatch, options):
     async with open_server(FragileModel, step_cost=0.25, **options) as server:
         monkeypatch.setattr(Fragile, "broken", True)
         async with server.connect() as client:
@@ -166,7 +166,7 @@ async def test_a_state_that_cannot_be_made_ends_its_session_as_a_model_error(aut
     assert "the model raised" in told.getMessage()
 
 
-# ---- an instance that nobody serves -----------------------------------------------------------------------------------
+# ---- an instance that is not served ----------------------------------------------------------------------------------
 
 
 class Look(InputState):
@@ -215,7 +215,7 @@ def test_a_state_is_assigned_and_inference_stepped_by_hand():
     steps.close()
 
 
-def test_without_an_assignment_it_has_the_defaults_each_instance_its_own():
+def test_without_an_assignment_each_instance_has_its_own_defaults():
     one, other = Unserved(), Unserved()
     one.load({})
     one.state.level = 9
@@ -231,7 +231,7 @@ def test_an_async_inference_is_stepped_by_hand_under_any_loop():
     assert level(made.value.value) == 7
 
 
-def test_what_is_sent_is_checked_all_the_same():
+def test_send_checks_its_message_without_a_runtime():
     sending = Talking().send("hello")
     with pytest.raises(TypeError, match="send\\(\\) takes a ModelMessage, not str"):
         sending.send(None)
@@ -249,12 +249,12 @@ def test_a_run_loop_keeps_a_state_of_its_own():
     assert app.state.level == 2
 
 
-async def test_a_state_assigned_in_a_session_is_the_session_s(autojump_clock):
+async def test_a_state_assigned_in_a_session_belongs_to_that_session(autojump_clock):
     class Model(ReactorPipeline):
         state: Look
 
         def load(self, config):
-            self.state = Look(level=99)  # of no session
+            self.state = Look(level=99)  # an instance without a session
 
         @event
         def restart(self, level: int):
@@ -276,7 +276,7 @@ async def test_a_state_assigned_in_a_session_is_the_session_s(autojump_clock):
                 assert (await client.take(1))[0].data[0, 0, 0] == 7
 
 
-def test_the_executor_too_takes_a_state_assigned_in_a_session():
+def test_the_executor_accepts_a_state_assigned_in_a_session():
     class Model(Unserved):
         @event
         def restart(self, level: int):
@@ -298,7 +298,7 @@ class Forgetful(ReactorPipeline):
             yield picture(self.state.level)
 
 
-async def test_who_reads_a_state_that_is_not_annotated_is_told_what_to_write(autojump_clock):
+async def test_reading_a_state_without_annotation_raises_an_error_with_the_remedy(autojump_clock):
     says = r"^Forgetful has no state: annotate it in the class, `state: \w+`, with a subclass of InputState$"
     with pytest.raises(AttributeError, match=says):
         next(Forgetful().inference())
@@ -315,7 +315,7 @@ def test_a_pipeline_without_annotation_may_keep_a_state_of_its_own():
     assert declaration_of(Forgetful).state is None
 
 
-async def test_a_state_of_its_own_is_an_attribute_like_others(autojump_clock):
+async def test_a_state_without_annotation_is_a_plain_attribute(autojump_clock):
     class Model(ReactorPipeline):
         def load(self, config):
             self.state = Look(level=4)

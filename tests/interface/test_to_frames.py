@@ -1,4 +1,4 @@
-"""`to_frames` against the formula that Reactor's page on emitting blocks writes by hand, to the bit."""
+"""`to_frames` equals the formula that Reactor's documentation writes by hand, to the bit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RANGES = [(-1, 1), (0, 1)]
 
 
 def by_hand(video: torch.Tensor, span: tuple[float, float]) -> torch.Tensor:
-    """The page's code, for (1, C, T, H, W)."""
+    """The documentation's code, for (1, C, T, H, W)."""
     frames = video.squeeze(0).permute(1, 2, 3, 0)
     if span == (-1, 1):
         return ((frames + 1.0) * 127.5).clamp(0, 255).to(torch.uint8)
@@ -29,7 +29,7 @@ def clip(dtype: torch.dtype, *, frames: int = 2, height: int = 5, width: int = 7
 
 
 def on_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done on a device, done here."""
+    """Run the conversion for devices on the host."""
     monkeypatch.setattr(tensors, "_convert_on_host", tensors._convert_on_device)
 
 
@@ -42,8 +42,8 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("span", RANGES)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_every_value_of_16_bits_is_what_the_formula_makes_of_it(dtype: torch.dtype, span: tuple[float, float]) -> None:
-    """NaN and infinities are among them."""
+def test_every_16_bit_value_converts_as_the_formula_does(dtype: torch.dtype, span: tuple[float, float]) -> None:
+    """The values include NaN and infinities."""
     values = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
     video = values.view(1, 1, 1, 256, 256).expand(1, 3, 1, 256, 256)
     assert torch.equal(to_frames(video, range=span), by_hand(video, span))
@@ -53,7 +53,7 @@ def test_every_value_of_16_bits_is_what_the_formula_makes_of_it(dtype: torch.dty
 @pytest.mark.parametrize("span", RANGES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_edges_between_two_levels(dtype: torch.dtype, span: tuple[float, float]) -> None:
-    """Each level's exact value and its two neighbours."""
+    """Checks each level's exact value and its two neighbours."""
     low, high = span
     exact = (torch.arange(-3, 259, dtype=torch.float64) / 255 * (high - low) + low).to(dtype)
     far = torch.tensor(torch.inf, dtype=dtype)
@@ -64,8 +64,8 @@ def test_the_edges_between_two_levels(dtype: torch.dtype, span: tuple[float, flo
 
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_nan_is_black_and_infinities_are_held(dtype: torch.dtype) -> None:
-    """In rows of a length that is no multiple of what a processor does at once."""
+def test_nan_is_black_and_infinities_are_clamped(dtype: torch.dtype) -> None:
+    """The row length is not a multiple of a processor's vector length."""
     pixel = torch.tensor([torch.nan, torch.inf, -torch.inf], dtype=dtype)
     frames = to_frames(pixel.view(3, 1, 1, 1).expand(3, 1, 3, 67), range=(-1, 1), layout="CTHW")
     assert (frames == torch.tensor([0, 255, 0], dtype=torch.uint8)).all()
@@ -93,7 +93,7 @@ def test_each_layout_gives_the_same_frames(layout: str, dtype: torch.dtype) -> N
         assert frames.untyped_storage().data_ptr() != given.untyped_storage().data_ptr()
 
 
-def test_the_threads_of_torch_are_as_they_were() -> None:
+def test_the_thread_count_of_torch_is_restored() -> None:
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
@@ -103,7 +103,7 @@ def test_the_threads_of_torch_are_as_they_were() -> None:
         torch.set_num_threads(threads)
 
 
-def test_the_tensor_is_left_as_it_was() -> None:
+def test_the_tensor_is_not_changed() -> None:
     video = clip(torch.float32)
     before = video.clone()
     to_frames(video, range=(-1, 1))
@@ -122,16 +122,16 @@ def test_a_tensor_with_gradients_or_of_inference_mode() -> None:
 
 
 @pytest.mark.usefixtures("place")
-def test_any_two_values_may_be_black_and_white() -> None:
+def test_any_range_may_be_black_and_white() -> None:
     assert to_frames(torch.tensor([-2.0, 0.0, 2.0]).view(3, 1, 1), range=(-2, 2)).flatten().tolist() == [0, 127, 255]
     assert to_frames(torch.tensor([3.9, 255.0, 300.0]).view(3, 1, 1), range=(0, 255)).flatten().tolist() == [3, 255, 255]
 
 
-def test_no_frames_are_no_frames() -> None:
+def test_a_clip_without_frames_gives_a_batch_without_frames() -> None:
     assert to_frames(torch.zeros(1, 3, 0, 4, 6), range=(0, 1)).shape == (0, 4, 6, 3)
 
 
-def test_what_it_gives_can_be_yielded() -> None:
+def test_a_model_can_yield_the_result() -> None:
     from reactor_trio import Output, Video
 
     class Picture(Output):
@@ -141,7 +141,7 @@ def test_what_it_gives_can_be_yielded() -> None:
     assert (chunk.length, chunk.videos["main_video"].shape) == (2, (2, 5, 7, 3))
 
 
-def test_two_meanings_of_three_are_told_apart_by_name() -> None:
+def test_an_ambiguous_shape_needs_a_layout() -> None:
     video = torch.rand(1, 3, 3, 4, 6)
     with pytest.raises(OutputError, match=r"float32 \(1, 3, 3, 4, 6\) may be BCTHW or BTCHW; say which with layout="):
         to_frames(video, range=(0, 1))
@@ -171,7 +171,7 @@ def test_two_meanings_of_three_are_told_apart_by_name() -> None:
         (torch.zeros(3, 4, 6), {"range": (0, 1), "layout": "TCHW"}, r"layout='TCHW' means 4 axes"),
     ],
 )
-def test_what_cannot_be_converted_is_named(tensor: object, options: dict[str, object], message: str) -> None:
+def test_the_error_describes_the_wrong_tensor(tensor: object, options: dict[str, object], message: str) -> None:
     with pytest.raises(OutputError, match=message):
         to_frames(tensor, **options)
 

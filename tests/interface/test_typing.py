@@ -1,4 +1,4 @@
-"""What a type checker sees of an author's model."""
+"""The types that a type checker finds in an author's model."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ MyOutput()
 '''
 
 
-@pytest.mark.soak  # the checker reads numpy anew: 10 s and more
-def test_the_types_of_a_models_state_are_known_to_the_type_checker(tmp_path: Path) -> None:
+@pytest.mark.soak  # the checker parses numpy each time: 10 s and more
+def test_a_type_checker_knows_the_fields_of_the_state(tmp_path: Path) -> None:
     model = tmp_path / "pipeline.py"
     model.write_text(QUICKSTART)
     checked = subprocess.run(

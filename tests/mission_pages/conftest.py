@@ -13,7 +13,7 @@ def modules(tmp_path):
 
 @pytest.fixture
 def model_of(modules, request):
-    """`model_of(template, block=("000", 1))`: the class `MyModel` of the composed module."""
+    """`model_of(template, block=("000", 1))` returns the class `MyModel` of the composed module."""
 
     def load(template, **blocks):
         name = f"mission_{request.node.originalname}"

@@ -1,4 +1,4 @@
-"""The page on `inference()`: each code block as the page has it, and the promises of its text."""
+"""Reactor's page on `inference()`: each code block exactly as on the page, and the page's promises about it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def green(frames):
     return [int(frame.data[0, 0, 1]) for frame in frames]
 
 
-async def test_the_basic_pattern(autojump_clock, model_of, thread):
+async def test_block_1_basic_pattern(autojump_clock, model_of, thread):
     """Each iteration reads the state, runs forward and sends the yield; frames come at the rate of the compute time."""
     model = model_of(METHOD, block=("000", 1))
     async with open_server(model, step_cost=0.1, thread=thread) as server, server.connect() as client:
@@ -73,7 +73,7 @@ async def test_the_basic_pattern(autojump_clock, model_of, thread):
         assert changed.seq <= 5  # the frame under way and one that waits, not a buffer full of old ones
 
 
-async def test_an_async_generator_with_messages(autojump_clock, model_of, thread):
+async def test_block_2_async_with_messages(autojump_clock, model_of, thread):
     """An async generator may await: a message sent before a yield arrives before that frame."""
     model = model_of(METHOD, block=("000", 2))
     async with open_server(model, step_cost=0.25, thread=thread) as server, server.connect() as client:
@@ -83,21 +83,21 @@ async def test_an_async_generator_with_messages(autojump_clock, model_of, thread
         assert [(m.type, m.data) for m in messages] == [("progress", {"step": step}) for step in (0, 1, 2)]
 
 
-async def test_yield_an_output(autojump_clock, model_of, thread):
+async def test_block_3_yield_an_output(autojump_clock, model_of, thread):
     model = model_of(STATEMENT, block=("000", 3))
     async with open_server(model, step_cost=0.25, thread=thread) as server, server.connect() as client:
         frames = await client.take(2)
         assert [(frame.track, frame.data.shape) for frame in frames] == [("main_video", (8, 8, 3))] * 2
 
 
-async def test_yield_the_raw_frame(autojump_clock, model_of, thread):
+async def test_block_4_yield_the_raw_frame(autojump_clock, model_of, thread):
     model = model_of(STATEMENT, block=("000", 4))
     async with open_server(model, step_cost=0.25, thread=thread) as server, server.connect() as client:
         frames = await client.take(2)
         assert [(frame.track, green([frame])) for frame in frames] == [("main_video", [0]), ("main_video", [1])]
 
 
-async def test_yield_a_batch(autojump_clock, model_of, thread, capfd):
+async def test_block_5_batch_yields(autojump_clock, model_of, thread, capfd):
     """The runtime splits the batch and shows each frame at the target rate."""
     model = model_of(METHOD, block=("000", 5))
     async with open_server(model, config={"batch": 4}, step_cost=1.0, thread=thread) as server:
@@ -109,7 +109,7 @@ async def test_yield_a_batch(autojump_clock, model_of, thread, capfd):
     assert capfd.readouterr().out.startswith("(4, 8, 8, 3)\n(4, 8, 8, 3)\n")
 
 
-async def test_yield_idle(autojump_clock, model_of, thread):
+async def test_block_6_idling(autojump_clock, model_of, thread):
     """`yield Idle` skips an iteration: nothing is sent until the prompt is set, then frames come at once."""
     model = model_of(METHOD, block=("000", 6))
     async with open_server(model, step_cost=0.25, thread=thread) as server, server.connect() as client:
@@ -123,7 +123,7 @@ async def test_yield_idle(autojump_clock, model_of, thread):
         assert trio.current_time() - at == 0.5
 
 
-async def test_yield_none_is_idle_too(autojump_clock, model_of, thread):
+async def test_block_6_none_idles_too(autojump_clock, model_of, thread):
     model = model_of(PIPELINE + """
     def inference(self):
         while not self.state.prompt:
@@ -141,7 +141,7 @@ async def test_yield_none_is_idle_too(autojump_clock, model_of, thread):
 
 @pytest.mark.parametrize("number", [1, 2])
 async def test_lifecycle_connect_and_disconnect(autojump_clock, model_of, thread, number):
-    """Made after @connected, closed when the client leaves; a fresh state for each connection."""
+    """The generator starts after @connected and closes when the client leaves; each connection has a new state."""
     model = model_of(METHOD + HOOKS, block=("000", number))
     async with open_server(model, step_cost=0.25, thread=thread) as server:
         async with server.connect() as client:
@@ -156,7 +156,7 @@ async def test_lifecycle_connect_and_disconnect(autojump_clock, model_of, thread
 
 
 async def test_lifecycle_a_finite_loop_is_restarted(autojump_clock, model_of, thread):
-    """A generator that returns early is restarted on the same instance while the client is connected."""
+    """While the client is connected, a generator that returns is replaced by a new one of the same instance."""
     model = model_of(PIPELINE + """
     def inference(self):
         for step in range(2):
@@ -188,8 +188,8 @@ async def test_state_consistency(autojump_clock, model_of, thread):
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["sync", "async"])
-async def test_a_forward_that_blocks_holds_up_nothing_else(autojump_clock, model_of, number):
-    """Meanwhile other clients connect, and a disconnect is noticed. `inference` calls it directly, as on the page."""
+async def test_a_forward_that_blocks_does_not_block_the_server(autojump_clock, model_of, number):
+    """`async def inference` calls it directly, as on the page. Meanwhile clients connect, and a disconnect is noticed."""
     model = model_of(METHOD, block=("000", number))
     entered, token = trio.Event(), trio.lowlevel.current_trio_token()
     release = threading.Event()

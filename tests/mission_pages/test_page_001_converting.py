@@ -1,4 +1,4 @@
-"""The page on converting a pipeline: its first code block, research code, is served unchanged by the other blocks."""
+"""Reactor's page on converting a pipeline: blocks 2 to 7 serve the research code of block 1 unchanged."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ def reds(frames):
     return [int(frame.data[0, 0, 0]) for frame in frames]
 
 
-def test_the_starting_point(modules):
+def test_block_1_the_starting_point(modules):
     module = modules.load("research", IMPORTS + compose(RESEARCH.format(batch=""), research=("001", 1)))
     assert module.OriginalPipeline(CONFIG).inference("a cat", num_frames=2).shape == (2, 8, 8, 3)
 
 
-async def test_tracks(autojump_clock, model_of):
+async def test_block_2_tracks(autojump_clock, model_of):
     async with open_server(model_of(PAGE, **BLOCKS), config=CONFIG, step_cost=0.25) as server:
         async with server.connect() as client:
             assert [(track.name, track.kind, track.direction) for track in client.tracks] == [("main_video", "video", "out")]
 
 
-async def test_state(autojump_clock, model_of):
-    """What a client can change: a command for each field, with its default and its bounds."""
+async def test_block_3_state(autojump_clock, model_of):
+    """A client can change each field by a command with the field's default and bounds."""
     async with open_server(model_of(PAGE, **BLOCKS), config=CONFIG, step_cost=0.25) as server:
         async with server.connect() as client:
             commands = {command["name"]: command["schema"]["properties"] for command in client.schema["commands"]}
@@ -79,8 +79,8 @@ async def test_state(autojump_clock, model_of):
             assert server.model.state.guidance_scale == 20
 
 
-async def test_model_class(autojump_clock, model_of, thread):
-    """Frames are sent as they are made, the prompt is live, and a generator that finishes is started over."""
+async def test_block_4_model_class(autojump_clock, model_of, thread):
+    """Each frame is sent at once, the prompt changes live, and a generator that finishes is started again."""
     async with open_server(model_of(PAGE, **BLOCKS), config=CONFIG, step_cost=0.25, thread=thread) as server:
         async with server.connect() as client:
             frames = await client.take(5)
@@ -91,8 +91,8 @@ async def test_model_class(autojump_clock, model_of, thread):
             assert reds(await client.take(4))[-1] == 5
 
 
-async def test_batches(autojump_clock, model_of, thread, capfd):
-    """The block is another `inference` for the same class: it stands below the first and replaces it."""
+async def test_block_5_batches(autojump_clock, model_of, thread, capfd):
+    """The block is another `inference` of the same class: it follows the first one and replaces it."""
     template = RESEARCH.format(batch="5, ") + "<outputs>\n\n<state>\n\n<model>\n    <batched>\n"
     model = model_of(template, **BLOCKS, batched=("001", 5))
     async with open_server(model, config=CONFIG, step_cost=1.0, thread=thread) as server, server.connect() as client:
@@ -111,14 +111,14 @@ def project(tmp_path):
     return tmp_path
 
 
-def test_manifest(project):
+def test_block_6_manifest(project):
     manifest = load_manifest(project)
     assert (manifest.model_path, manifest.name, manifest.config) == ("model:MyModel", "my-model", CONFIG)
     assert manifest.model.__name__ == "MyModel"
 
 
-def test_reactor_run(project):
-    """The command as written, in the project's folder; a port that is free comes from the manifest."""
+def test_block_7_reactor_run(project):
+    """Runs the page's command in the project's folder; the manifest gives a free port."""
     with (project / "reactor.yaml").open("a") as file:
         file.write("runtime: {port: 0}\n")
     program, *arguments = runnable("001", 7).split()

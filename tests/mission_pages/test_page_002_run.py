@@ -1,4 +1,4 @@
-"""The page on `run()`: each code block as the page has it, and the promises of its text."""
+"""Reactor's page on `run()`: each code block exactly as on the page, and the page's promises about it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def green(frames):
     return [int(frame.data[0, 0, 1]) for frame in frames]
 
 
-async def test_the_basic_pattern(autojump_clock, model_of):
+async def test_block_1_basic_pattern(autojump_clock, model_of):
     """`run` is called once after `load`, for the model's life: it serves one client after the other."""
     async with open_server(model_of(METHOD, block=("002", 1)), step_cost=0.1) as server:
         await trio.sleep(5)
@@ -83,7 +83,7 @@ async def test_the_basic_pattern(autojump_clock, model_of):
             assert (green(frames), frames[0].seq) == ([calls], 0)
 
 
-async def test_a_run_that_is_not_overridden_waits_for_ever(autojump_clock, model_of):
+async def test_block_1_the_default_run_waits_for_ever(autojump_clock, model_of):
     """Useful for event-driven models: all logic is in the handlers."""
     model = model_of(CLASS + """
 class MyModel(ReactorModel):
@@ -98,7 +98,7 @@ class MyModel(ReactorModel):
         assert red(await client.take(1)) == [7]
 
 
-async def test_connection_signal(autojump_clock, model_of):
+async def test_block_2_connection_signal(autojump_clock, model_of):
     """Set before @connected fires and cleared before @disconnected does. The page's `...` stands for the work."""
     model = model_of(METHOD + "                await self.emit(MyOutput(main_video=self.pipe.forward()))\n",
                      block=("002", 2))  # fmt: skip
@@ -113,7 +113,7 @@ async def test_connection_signal(autojump_clock, model_of):
 
 
 async def test_connected_is_an_event_for_every_waiter(autojump_clock, model_of):
-    """As `asyncio.Event`: `wait` returns at once while it is set, and wakes all who wait when it is set."""
+    """Like `asyncio.Event`: `wait` returns at once while it is set, and setting it wakes all waiters."""
     model = model_of(MODEL + """
     async def run(self):
         async with trio.open_nursery() as nursery:
@@ -160,7 +160,7 @@ class MyModel(ReactorModel):
         assert server.model.log[2] == "hook ends"
 
 
-async def test_emit(autojump_clock, model_of):
+async def test_block_3_emitting(autojump_clock, model_of):
     """The buffer sends at `fps`, whatever the model's own speed."""
     async with open_session(model_of(STATEMENT, block=("002", 3)), fps=10) as client:
         frames = await client.take(4)
@@ -168,7 +168,7 @@ async def test_emit(autojump_clock, model_of):
         assert (green(frames), frames[0].track) == ([0, 1, 2, 3], "main_video")
 
 
-async def test_emit_a_batch(autojump_clock, model_of, capfd):
+async def test_block_4_batches(autojump_clock, model_of, capfd):
     """A batch, also one larger than the buffer, is split and shown frame by frame; nothing is lost."""
     async with open_session(model_of(WHOLE, block=("002", 4)), config={"batch": 10}, fps=10, step_cost=1.0) as client:
         frames = await client.take(20)
@@ -178,7 +178,7 @@ async def test_emit_a_batch(autojump_clock, model_of, capfd):
     assert capfd.readouterr().out.startswith("(10, 8, 8, 3)\n")
 
 
-async def test_emit_blocks_while_the_queue_is_full(autojump_clock, model_of):
+async def test_block_5_emit_blocks_while_the_queue_is_full(autojump_clock, model_of):
     """A model faster than the rate pauses in emit(): no more frames than the buffer holds are ahead of what is shown."""
     async with open_server(model_of(STATEMENT, block=("002", 5)), fps=10) as server, server.connect() as client:
         await client.take(3)
@@ -189,7 +189,7 @@ async def test_emit_blocks_while_the_queue_is_full(autojump_clock, model_of):
         assert emitted[-1] - emitted[-11] == pytest.approx(1.0)
 
 
-async def test_drop_discards_instead_of_blocking(autojump_clock, model_of):
+async def test_block_6_drop_discards_instead_of_blocking(autojump_clock, model_of):
     template = STATEMENT + "                await trio.sleep(0.025)\n"
     async with open_server(model_of(template, block=("002", 6)), fps=10) as server, server.connect() as client:
         frames = await client.take(20)
@@ -201,7 +201,7 @@ async def test_drop_discards_instead_of_blocking(autojump_clock, model_of):
         assert seqs[-1] - seqs[-2] == 4  # the gap shows what was discarded
 
 
-async def test_adaptive_frame_rate(autojump_clock, model_of):
+async def test_block_7_adaptive_frame_rate(autojump_clock, model_of):
     """`compute_time` adapts the rate to the model: 4 frames in 1 s are shown at 4 a second, not at 30."""
     async with open_server(model_of(WHOLE, block=("002", 7)), config={"batch": 4}, step_cost=1.0) as server:
         async with server.connect() as client:
@@ -210,7 +210,7 @@ async def test_adaptive_frame_rate(autojump_clock, model_of):
             assert server.model.output_buffer.fps == 4
 
 
-async def test_fps_and_buffer_size(autojump_clock, model_of):
+async def test_block_8_fps_and_buffer_size(autojump_clock, model_of):
     """The page's `...` stands for a loop; frames come at the class's fps, 4 of them buffered."""
     template = CLASS + "<block>\n" + """
         while True:
@@ -225,13 +225,13 @@ async def test_fps_and_buffer_size(autojump_clock, model_of):
         assert server.model.pipe.calls <= 25 + 4 + 1
 
 
-async def test_the_defaults_are_30_and_4(autojump_clock, model_of):
+async def test_block_8_the_defaults_are_30_and_4(autojump_clock, model_of):
     async with open_server(model_of(STATEMENT, block=("002", 3))) as server, server.connect() as client:
         assert (server.model.fps, server.model.buffer_size) == (30, 4)
         assert (await client.take(31))[30].pts == pytest.approx(1.0, abs=2e-6)
 
 
-async def test_a_buffer_for_batches(autojump_clock, model_of):
+async def test_block_9_a_buffer_for_batches(autojump_clock, model_of):
     """With room for two batches the model computes the next one while the first is shown."""
     template = CLASS + "<block>\n" + """
         while True:
@@ -247,7 +247,7 @@ async def test_a_buffer_for_batches(autojump_clock, model_of):
         assert green(frames) == [n // 10 for n in range(40)]
 
 
-async def test_dynamic_fps(autojump_clock, model_of):
+async def test_block_10_dynamic_fps(autojump_clock, model_of):
     """`set_fps` takes effect at once, also for what is queued."""
     template = STATEMENT + """
     @event
@@ -263,7 +263,7 @@ async def test_dynamic_fps(autojump_clock, model_of):
         assert server.model.output_buffer.fps == 2
 
 
-async def test_send_messages(autojump_clock, model_of):
+async def test_block_11_sending_messages(autojump_clock, model_of):
     template = MODEL + """
     async def run(self):
         while True:
@@ -279,8 +279,8 @@ async def test_send_messages(autojump_clock, model_of):
         assert [(m.type, m.data) for m in messages] == [("progress", {"step": n, "total": 100}) for n in (0, 1)]
 
 
-async def test_concurrency(autojump_clock, model_of):
-    """Handlers fire at any await of run(); what was taken before it holds for the frame."""
+async def test_block_12_concurrency(autojump_clock, model_of):
+    """Handlers run at any await of run(); values that run() read before stay the same for the frame."""
     async with open_server(model_of(METHOD, block=("002", 12)), fps=10, step_cost=1.0) as server:
         async with server.connect() as client:
             await trio.sleep(0.5)  # run() waits in its first emit
@@ -292,8 +292,8 @@ async def test_concurrency(autojump_clock, model_of):
             assert [int(frame.data[0, 0, 2]) for frame in frames] == [0, 1]
 
 
-async def test_a_forward_that_blocks_holds_up_nothing_else(model_of):
-    """Called straight from `async def run`, as the page does. Over real sockets: viewers come, the model blocks."""
+async def test_a_forward_that_blocks_does_not_block_the_server(model_of):
+    """`async def run` calls it directly, as on the page. Over real sockets: viewers connect while the model blocks."""
     model = model_of(METHOD.replace("self.pipe = Pipe(", "self.pipe = config['pipe']("), block=("002", 1))
     entered, token, release = trio.Event(), trio.lowlevel.current_trio_token(), threading.Event()
     pipes = []

@@ -1,4 +1,4 @@
-"""The page on the model that `reactor init` writes: each code block as the page has it, and the promises of its text."""
+"""Reactor's quickstart, the model that `reactor init` writes: each code block exactly as on the page, and its promises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reactor_trio.testing import open_server
 
 TEMPLATE = Path(reactor_trio.__file__).parent / "cli" / "templates" / "gradient"
 
-# The function that the comments at the end of the full model describe.
+# The function that the comments at the end of block 1 describe.
 RENDER_BODY = """
     frames = np.zeros((chunk_size, height, width, 3), np.uint8)
     for i in range(chunk_size):
@@ -51,8 +51,8 @@ def parts(model_of, output=("003", 2)):
 
 
 @pytest.mark.parametrize("made", [whole, parts])
-async def test_the_full_model(autojump_clock, model_of, thread, made):
-    """The whole file runs, and so does the model that its parts make, shown one by one on the page."""
+async def test_block_1_the_full_model(autojump_clock, model_of, thread, made):
+    """The whole file runs, and so does the file that blocks 2 and 4 to 7 form."""
     model = made(model_of)
     assert model.buffer_size == 8
     async with open_server(model, config=SMALL, step_cost=1.0, thread=thread) as server, server.connect() as client:
@@ -63,7 +63,7 @@ async def test_the_full_model(autojump_clock, model_of, thread, made):
         assert int((await client.take(8))[-1].data[0, 0, 0]) == 50
 
 
-def test_the_full_model_is_what_init_writes():
+def test_block_1_is_what_init_writes():
     """The template has the page's code, down to the function that the page leaves out."""
     imports, code, _ = re.split(r"\n\n(?=@dataclass\nclass MyOutput)|(?=def render_batch)", runnable("003", 1))
     written = (TEMPLATE / "pipeline.py").read_text()
@@ -71,12 +71,12 @@ def test_the_full_model_is_what_init_writes():
     assert f"\n\n\n{code.rstrip()}\n\n\n" in written
 
 
-async def test_output_tracks(autojump_clock, model_of):
+async def test_block_2_output_tracks(autojump_clock, model_of):
     async with open_server(parts(model_of), config=SMALL, step_cost=1.0) as server, server.connect() as client:
         assert [(track.name, track.kind) for track in client.tracks] == [("main_video", "video")]
 
 
-async def test_more_tracks(autojump_clock, model_of, thread):
+async def test_block_3_more_tracks(autojump_clock, model_of, thread):
     """The field names become the tracks' names; sound goes with the picture and sets its duration."""
     template = """
 <output>
@@ -103,7 +103,7 @@ class MyModel(ReactorPipeline):
             assert sounds[0].data.dtype == np.int16
 
 
-async def test_client_state(autojump_clock, model_of):
+async def test_block_4_client_state(autojump_clock, model_of):
     async with open_server(parts(model_of), config=SMALL, step_cost=1.0) as server, server.connect() as client:
         (command,) = client.schema["commands"]
         assert (command["name"], command["description"]) == ("set_brightness", "Brightness multiplier")
@@ -113,7 +113,7 @@ async def test_client_state(autojump_clock, model_of):
             await client.command("set_brightness", brightness=2.5)
 
 
-async def test_model_class(autojump_clock, model_of):
+async def test_block_5_model_class(autojump_clock, model_of):
     """`state: MyState` gives `self.state` its shape."""
     async with open_server(parts(model_of), config=SMALL, step_cost=1.0) as server, server.connect() as client:
         await client.take(1)
@@ -121,15 +121,15 @@ async def test_model_class(autojump_clock, model_of):
         assert server.model.state.brightness == 1.0
 
 
-async def test_loading(autojump_clock, model_of):
-    """Called once before any client can connect, with what config.yml says."""
+async def test_block_6_loading(autojump_clock, model_of):
+    """`load` is called once with the values of config.yml, before a client can connect."""
     async with open_server(parts(model_of), config={"chunk_size": 2}, step_cost=1.0) as server:
         assert (server.model.width, server.model.height, server.model.chunk_size) == (640, 480, 2)
         async with server.connect() as client:
             assert [frame.step for frame in await client.take(4)] == [0, 0, 1, 1]
 
 
-async def test_inference_generator(autojump_clock, model_of, thread):
+async def test_block_7_inference_generator(autojump_clock, model_of, thread):
     """State updates are delivered between iterations."""
     async with open_server(parts(model_of), config=SMALL, step_cost=1.0, thread=thread) as server:
         async with server.connect() as client:
@@ -139,7 +139,7 @@ async def test_inference_generator(autojump_clock, model_of, thread):
                 assert len({int(frame.data[0, 0, 0]) for frame in frames if frame.step == step}) == 1
 
 
-def test_manifest(tmp_path):
+def test_block_8_manifest(tmp_path):
     (tmp_path / "pipeline.py").write_text(IMPORTS + compose(FULL, block=("003", 1)), encoding="utf-8")
     (tmp_path / "reactor.yaml").write_text(block("003", 8), encoding="utf-8")
     (tmp_path / "config.yml").write_text("width: 320\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The page on emitting blocks of frames: each code block as the page has it, and the promises of its text."""
+"""Reactor's page on block emission: each code block exactly as on the page, and the page's promises about it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def gaps(frames):
     return np.diff([frame.pts for frame in frames])
 
 
-async def test_blocks_until_should_stop(model_of, autojump_clock):
+async def test_block_1_blocks_until_should_stop(model_of, autojump_clock):
     async with open_session(model_of(METHOD, block=("004", 1)), step_cost=1.0) as client:
         frames = await client.take(36)
         assert [frame.data.shape for frame in frames] == [(4, 4, 3)] * 36
@@ -76,7 +76,7 @@ async def test_blocks_until_should_stop(model_of, autojump_clock):
         assert frames[0].pts == 1.0
 
 
-async def test_frames_from_minus_one_to_one(model_of, autojump_clock):
+async def test_block_2_from_minus_one_to_one(model_of, autojump_clock):
     video = torch.linspace(-1, 1, 3 * 12 * 6 * 10).reshape(1, 3, 12, 6, 10).to(torch.float16)
     expected = ((video.squeeze(0).permute(1, 2, 3, 0) + 1.0) * 127.5).clamp(0, 255).to(torch.uint8).numpy()
     async with open_session(model_of(STATEMENTS, block=("004", 2)), config={"torch": video}) as client:
@@ -85,7 +85,7 @@ async def test_frames_from_minus_one_to_one(model_of, autojump_clock):
         assert (await client.next_message()).data == {"frames": [0, 255, 12, 6, 10, 3]}
 
 
-async def test_frames_from_zero_to_one(model_of, autojump_clock):
+async def test_block_3_from_zero_to_one(model_of, autojump_clock):
     frames = torch.rand(12, 6, 10, 3, generator=torch.Generator().manual_seed(1))
     expected = (frames * 255.0).clamp(0, 255).to(torch.uint8).numpy()
     template = STATEMENTS.replace("<block>", "<block>\n        get_ctx().emit_block(frames_np)")
@@ -94,7 +94,7 @@ async def test_frames_from_zero_to_one(model_of, autojump_clock):
         assert np.array_equal(np.stack([frame.data for frame in seen]), expected)
 
 
-async def test_none_is_black(model_of, autojump_clock):
+async def test_block_4_none_is_black(model_of, autojump_clock):
     template = STATEMENTS.replace("<block>", "frames_np = frames\n        get_ctx().emit_block(frames)\n        <block>")
     async with open_session(model_of(template, block=("004", 4))) as client:
         frames = await client.take(13)
@@ -103,7 +103,7 @@ async def test_none_is_black(model_of, autojump_clock):
 
 
 @pytest.mark.parametrize("monitoring", ["as the page has it", "left out"])
-async def test_an_announced_pause_does_not_slow_the_stream(modules, autojump_clock, monitoring):
+async def test_block_5_a_deliberate_pause_does_not_slow_the_stream(modules, autojump_clock, monitoring):
     source = IMPORTS + compose(METHOD, block=("004", 5))
     if monitoring == "left out":  # then the runtime "interprets this as slow performance"
         for call in ("get_ctx().disable_monitoring()", "get_ctx().enable_monitoring()"):
@@ -122,7 +122,7 @@ async def test_an_announced_pause_does_not_slow_the_stream(modules, autojump_clo
         assert interval == pytest.approx(1 / 12, abs=2e-6) if monitoring == "as the page has it" else interval > 0.75
 
 
-async def test_messages_beside_the_frames(model_of, autojump_clock):
+async def test_block_6_messages_beside_the_frames(model_of, autojump_clock):
     async with open_session(model_of(METHOD, block=("004", 6)), step_cost=1.0) as client:
         await client.take(24)
         messages = [await client.next_message() for _ in range(2)]

@@ -1,4 +1,4 @@
-"""The schema as an AsyncAPI 3 document: valid by the official schema, and every reference leads somewhere."""
+"""The AsyncAPI 3 document of a model: valid by the official schema, and every reference has a target."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def asked(model, path="/schema?format=asyncapi", **options):
         return server.http(path)
 
 
-def test_the_official_schema_refuses_what_is_wrong():
+def test_the_official_schema_refuses_an_invalid_document():
     assert not VALIDATOR.is_valid({"asyncapi": "3.0.0", "info": {"title": "x"}})
 
 
@@ -146,7 +146,7 @@ async def test_the_document_is_valid(autojump_clock, model):
     assert document["servers"] == {"default": {"host": "127.0.0.1", "protocol": "ws"}}
 
 
-async def test_what_it_lists(autojump_clock):
+async def test_the_document_lists_messages_operations_and_tracks(autojump_clock):
     document = json.loads((await asked(Rich)).body)
     messages, operations = document["components"]["messages"], document["operations"]
     assert [key for key in messages if key.startswith("command.")] == [
@@ -170,7 +170,7 @@ async def test_what_it_lists(autojump_clock):
     assert level == {"type": "number", "minimum": 0.0, "maximum": 2.0, "default": 1.0, "description": "How bright"}
 
 
-async def test_it_takes_what_the_server_takes_and_refuses_what_it_refuses(autojump_clock):
+async def test_document_and_server_accept_and_refuse_the_same_commands(autojump_clock):
     document = json.loads((await asked(Rich)).body)
     good = [
         ("command.set_level", {"type": "set_level", "data": {"level": 0.5}, "id": 7}),
@@ -192,8 +192,7 @@ async def test_it_takes_what_the_server_takes_and_refuses_what_it_refuses(autoju
     assert [valid(document, key, message) for key, message in bad] == [False] * len(bad)
 
 
-async def test_what_a_server_says_is_what_it_lists(autojump_clock):
-    """Every text of a session, from the welcome on, fits the document."""
+async def test_every_text_of_a_session_fits_the_document(autojump_clock):
 
     class Talks(ReactorPipeline):
         state: Everything
@@ -222,7 +221,7 @@ async def test_what_a_server_says_is_what_it_lists(autojump_clock):
         assert valid(document, text["type"] if "." in text["type"] else f"message.{text['type']}", text), text
 
 
-def test_the_protocol_s_own_vectors_fit():
+def test_the_protocol_vectors_fit_the_document():
     vectors = json.loads((ROOT / "docs" / "protocol-vectors.json").read_text(encoding="utf-8"))
     schema = {"name": "m", "protocol": 1, "tracks": [{"name": "v", "kind": "video", "direction": "in"}], "commands": [],
               "messages": []}  # fmt: skip
@@ -237,7 +236,7 @@ def test_the_protocol_s_own_vectors_fit():
     assert seen == {key for key in document["components"]["messages"] if key.startswith("reactor.")}
 
 
-async def test_other_forms_are_refused_and_the_proxy_s_scheme_counts(autojump_clock):
+async def test_unknown_formats_are_refused_and_the_proxy_s_scheme_is_used(autojump_clock):
     assert (await asked(Bare, "/schema?format=openapi")).status == 400
     assert "commands" in json.loads((await asked(Bare, "/schema?format=json")).body)
     async with open_server(Bare) as server:
@@ -246,7 +245,7 @@ async def test_other_forms_are_refused_and_the_proxy_s_scheme_counts(autojump_cl
 
 
 @pytest.mark.parametrize("example", ["gradient", "run_loop", "crafter"])
-def test_the_command_line_writes_it(example, tmp_path):
+def test_the_command_line_writes_the_document(example, tmp_path):
     out = tmp_path / "document.json"
     assert main(["schema", "--path", str(ROOT / "examples" / example), "--format", "asyncapi", "--out", str(out)]) == 0
     document = check(json.loads(out.read_text(encoding="utf-8")))

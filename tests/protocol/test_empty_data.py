@@ -1,4 +1,4 @@
-"""A server text has `data` even if there is nothing in it."""
+"""A server text has `data` even if that is an empty object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`docs/protocol-vectors.json` is what the code encodes and decodes, in Python here and in the viewer page's JavaScript."""
+"""Python and the viewer page's JavaScript encode and decode the vectors of `docs/protocol-vectors.json`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def packet(fields) -> Packet:
     return Packet(**fields | {"payload": memoryview(bytes.fromhex(fields["payload"]))})
 
 
-def test_the_file_is_of_this_protocol():
+def test_the_file_has_this_protocol_version():
     assert VECTORS["protocol"] == PROTOCOL
 
 
@@ -57,7 +57,7 @@ def test_packets_are_decoded(vector):
 
 
 @vectors("packets", "refused")
-def test_what_is_no_packet_is_refused(vector):
+def test_invalid_packets_are_refused(vector):
     with pytest.raises(ProtocolError):
         decode_packet(bytes.fromhex(vector["hex"]))
 
@@ -74,7 +74,7 @@ def test_client_texts_are_decoded(vector):
 
 
 @vectors("client_texts", "refused")
-def test_what_is_no_client_text_is_refused(vector):
+def test_invalid_client_texts_are_refused(vector):
     with pytest.raises(ProtocolError) as caught:
         decode_client_text(vector["text"])
     assert isinstance(caught.value, NotFiniteError) == (vector["code"] == "invalid_command")

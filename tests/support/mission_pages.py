@@ -1,8 +1,8 @@
-"""The code blocks of five pages of Reactor's documentation, made runnable without changing a letter of them.
+"""Runs the code blocks of Reactor's documentation pages without any change to their code.
 
-`blocks/PAGE_NUMBER.txt` holds a block as the page has it; `blocks/README.md` names the pages. `compose` puts a block into a
-template at the line `<block>`, at that line's indentation, and its imports at the top of the module. Where a page writes
-`...` or comments in place of code, the code follows the block in the template.
+`blocks/PAGE_NUMBER.txt` holds a block exactly as on its page. `compose` puts the block into a template at the line
+`<block>`, with that line's indentation, and moves its imports to the top of the module. Where a page has `...` or a comment
+in place of code, the template has that code after the block.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 BLOCKS = Path(__file__).parent / "blocks"
 
-#: what the pages' code takes for granted
+#: imports that the pages' code assumes
 IMPORTS = """
 import time
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from reactor_trio.interface import (
 )
 """
 
-#: a stand-in for the author's pipeline: the picture tells the prompt's length (red) and the number of the call (green)
+#: a stand-in for the author's pipeline: the picture encodes the prompt's length (red) and the number of the call (green)
 PIPE = """
 class Pipe:
     def __init__(self, batch=None):
@@ -47,17 +47,17 @@ class Pipe:
 
 
 def block(page: str, number: int) -> str:
-    """A block as the page has it."""
+    """Return a block exactly as on its page."""
     return (BLOCKS / f"{page}_{number}.txt").read_text(encoding="utf-8")
 
 
 def runnable(page: str, number: int) -> str:
-    """The block with the import root that this package has."""
+    """Return the block with this package's import root."""
     return textwrap.dedent(block(page, number)).replace("reactor_runtime", "reactor_trio")
 
 
 def compose(template: str, **blocks: tuple[str, int]) -> str:
-    """The template with each line `<name>` replaced by that block, indented as the line is, its imports first."""
+    """Replace each line `<name>` of the template by that block, with the line's indentation; put its imports first."""
     imports, lines = [], []
     for line in template.splitlines():
         name = line.strip()
@@ -75,19 +75,19 @@ def compose(template: str, **blocks: tuple[str, int]) -> str:
 
 
 class Modules:
-    """Imports composed sources as modules of their own, and takes them away again."""
+    """Imports composed sources as modules, and removes them again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._names: list[str] = []
 
     def load(self, name: str, source: str):
-        """The module made of `source`; its file stays for tracebacks."""
+        """Import `source` as a module; its file stays for tracebacks."""
         path = self._folder / f"{name}.py"
         path.write_text(source, encoding="utf-8")
         spec = importlib.util.spec_from_file_location(name, path)
         module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module  # a model's outputs are those of its module
+        sys.modules[name] = module  # a model looks its outputs up in its module
         self._names.append(name)
         spec.loader.exec_module(module)
         return module
