@@ -25,7 +25,7 @@ SCHEMA: Final[dict[str, Any]] = {
 _resolve: contextvars.ContextVar[Resolve | None] = contextvars.ContextVar("reactor_resolve", default=None)
 
 
-class UploadedFile:
+class UploadedFile:  # no dataclass: msgspec would decode one from the client's JSON, without an upload
     """A complete file that a client uploaded. Do not change it: other arguments may share the object.
 
     Attributes:
