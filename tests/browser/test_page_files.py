@@ -14,7 +14,7 @@ FILE = {"type": "object", "properties": {"upload_id": {"type": "string"}}, "requ
 PNG = {"name": "a cat.png", "mimeType": "image/png", "buffer": b"not really a picture"}
 
 
-class SessionProvider:
+class UploadPeer:
     """Receives uploads; each waits until the test answers it."""
 
     def __init__(self, page: Page) -> None:
@@ -59,11 +59,11 @@ def drop(page: Page, selector: str) -> None:
 
 
 def test_a_chosen_file_is_uploaded_and_then_named_in_the_command(server: FakeServer, page: Page) -> None:
-    desk = SessionProvider(page)
+    uploads = UploadPeer(page)
     peer = begin(page, server, command("look_at", required=("image",), image=FILE), upload="secret")
     form = page.locator('[data-command="look_at"]')
     form.locator("input[type=file]").set_input_files(PNG)
-    route = desk.next()
+    route = uploads.next()
     assert route.request.method == "POST"
     assert route.request.url == server.url + "uploads?name=a+cat.png&mime_type=image%2Fpng"
     assert route.request.headers["authorization"] == "Bearer secret"
@@ -71,7 +71,7 @@ def test_a_chosen_file_is_uploaded_and_then_named_in_the_command(server: FakeSer
     expect(form.locator("progress")).to_be_visible()
     expect(form.locator(".drop")).to_have_text("Sending a cat.png")
     assert peer.silent()
-    desk.accept(route, "u1")
+    uploads.accept(route, "u1")
     message = peer.next()
     assert (message["type"], message["data"]) == ("look_at", {"image": {"upload_id": "u1"}})
     expect(form.locator(".drop")).to_have_text("a cat.png, 20 bytes")
@@ -81,17 +81,17 @@ def test_a_chosen_file_is_uploaded_and_then_named_in_the_command(server: FakeSer
 
 
 def test_a_file_with_other_arguments_waits_for_the_button(server: FakeServer, page: Page) -> None:
-    session_manager = SessionProvider(page)
+    uploads = UploadPeer(page)
     paint = command("paint", required=("image",), image=FILE, times={"type": "integer", "default": 1})
     peer = begin(page, server, paint, command("ping"), upload="t")
     form = page.locator('[data-command="paint"]')
     form.get_by_role("button", name="Paint").click()
     expect(form.get_by_text("Image: a file is needed")).to_be_visible()
     form.locator("input[type=file]").set_input_files(PNG)
-    route = desk.next()
+    route = uploads.next()
     form.get_by_role("button", name="Paint").click()
     expect(form.get_by_text("Image: the file is still being sent")).to_be_visible()
-    desk.accept(route, "u2")
+    uploads.accept(route, "u2")
     expect(form.locator(".drop")).to_have_text("a cat.png, 20 bytes")
     page.get_by_role("button", name="Ping").click()
     assert peer.next()["type"] == "ping"  # nothing was sent before
@@ -101,12 +101,12 @@ def test_a_file_with_other_arguments_waits_for_the_button(server: FakeServer, pa
 
 
 def test_a_setting_accepts_a_file_or_none(server: FakeServer, page: Page) -> None:
-    session_manager = SessionProvider(page)
+    uploads = UploadPeer(page)
     nullable = {"anyOf": [FILE, {"type": "null"}], "default": None}
     peer = begin(page, server, command("set_reference", reference=nullable), upload="t")
     setting = page.locator('[data-command="set_reference"]')
     setting.locator("input[type=file]").set_input_files(PNG)
-    desk.accept(desk.next(), "u3")
+    uploads.accept(uploads.next(), "u3")
     message = peer.next()
     assert message["data"] == {"reference": {"upload_id": "u3"}}
     peer.ack(message)
@@ -120,30 +120,30 @@ def test_a_setting_accepts_a_file_or_none(server: FakeServer, page: Page) -> Non
 def test_a_file_is_dropped_on_its_field_or_anywhere_if_it_is_the_only_one(
     server: FakeServer, page: Page, selector: str
 ) -> None:
-    desk = SessionProvider(page)
+    uploads = UploadPeer(page)
     peer = begin(page, server, command("look_at", required=("image",), image=FILE), upload="t")
     drop(page, selector)
-    desk.accept(desk.next(), "u4")
+    uploads.accept(uploads.next(), "u4")
     assert peer.next()["data"] == {"image": {"upload_id": "u4"}}
-    assert desk.routes == []
+    assert uploads.routes == []
     assert peer.silent()
 
 
 def test_with_two_fields_a_file_goes_to_the_field_that_it_is_dropped_on(server: FakeServer, page: Page) -> None:
-    session_manager = SessionProvider(page)
+    uploads = UploadPeer(page)
     peer = begin(page, server, command("first", a=FILE), command("second", b=FILE), upload="t")
     drop(page, "#hero")
     drop(page, '[data-command="second"] .drop')
-    desk.accept(desk.next(), "u5")
+    uploads.accept(uploads.next(), "u5")
     assert peer.next()["data"] == {"b": {"upload_id": "u5"}}
-    assert desk.routes == []
+    assert uploads.routes == []
 
 
 def test_a_model_that_accepts_files_outside_commands_gets_a_card_for_them(server: FakeServer, page: Page) -> None:
-    session_manager = SessionProvider(page)
+    uploads = UploadPeer(page)
     peer = begin(page, server, command("reset"), upload="t")
     drop(page, "#hero")
-    desk.accept(desk.next(), "u6")
+    uploads.accept(uploads.next(), "u6")
     expect(page.locator("[data-upload] .drop")).to_have_text("a cat.png, 20 bytes")
     page.get_by_role("button", name="Reset").click()
     assert peer.next()["type"] == "reset"
@@ -165,10 +165,10 @@ def test_without_an_upload_token_there_is_no_card_for_files(server: FakeServer, 
 def test_a_refused_upload_says_why(
     server: FakeServer, page: Page, troubles: list[str], status: int, kind: str, body: str, words: str
 ) -> None:
-    desk = SessionProvider(page)
+    uploads = UploadPeer(page)
     peer = begin(page, server, command("look_at", image=FILE), command("reset"), upload="t")
     page.locator("input[type=file]").set_input_files(PNG)
-    desk.next().fulfill(status=status, content_type=kind, body=body)
+    uploads.next().fulfill(status=status, content_type=kind, body=body)
     expect(page.locator('[data-command="look_at"]').get_by_text(words)).to_be_visible()
     expect(page.locator(".drop")).to_have_text("Choose a file or drop it here")
     page.get_by_role("button", name="Reset").click()
@@ -180,11 +180,11 @@ def test_a_refused_upload_says_why(
 def test_an_upload_can_be_cancelled_and_ends_with_the_session(server: FakeServer, page: Page) -> None:
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.method))
-    desk = SessionProvider(page)
+    uploads = UploadPeer(page)
     peer = begin(page, server, command("look_at", image=FILE), upload="t")
     for end in (lambda: page.get_by_role("button", name="Cancel").click(), lambda: peer.bye("done")):
         page.locator("input[type=file]").set_input_files(PNG)
-        desk.next()
+        uploads.next()
         with page.expect_event("requestfailed"):
             end()
         expect(page.locator("progress")).to_be_hidden()

@@ -19,7 +19,7 @@ from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.errors import CommandError
 from reactor_trio.testing import open_server
 
-# Stand-ins for torch and the checkpoint, and `num_steps`, which the page's model class reads and its research code lacks.
+# Stand-ins for torch and the checkpoint; `num_steps`, which block 4 reads, is not in block 1.
 RESEARCH = """
 from types import SimpleNamespace
 
@@ -104,7 +104,7 @@ async def test_block_5_batches(autojump_clock, model_of, thread, capfd):
 
 @pytest.fixture
 def project(tmp_path):
-    """A folder with the page's files: `model.py`, `reactor.yaml` and the `config.yml` that it names."""
+    """A folder with the page's files: `model.py`, `reactor.yaml` (block 6) and the `config.yml` that it names."""
     (tmp_path / "model.py").write_text(IMPORTS + compose(PAGE, **BLOCKS), encoding="utf-8")
     (tmp_path / "reactor.yaml").write_text(block("001", 6), encoding="utf-8")
     (tmp_path / "config.yml").write_text("path: weights.pt\n", encoding="utf-8")

@@ -19,7 +19,7 @@ import torch
 from reactor_trio import VideoModel, command, get_ctx, model
 """
 MODEL = """
-@model(name="blocks")
+@model(name="page-004")
 class MyModel(VideoModel):
     def __init__(self, config):
         self.config = config
@@ -109,7 +109,7 @@ async def test_block_5_a_deliberate_pause_does_not_slow_the_stream(modules, auto
         for call in ("get_ctx().disable_monitoring()", "get_ctx().enable_monitoring()"):
             assert call in source
             source = source.replace(call, "pass")
-    model_class = modules.load(f"mission_pause_{monitoring[:2]}", source).MyModel
+    model_class = modules.load(f"mission_004_5_{monitoring[:2]}", source).MyModel
     async with open_session(model_class, step_cost=1.0) as client:
         await client.command("set_prompt", prompt="first")
         assert gaps((await client.take(36))[12:]) == pytest.approx(1 / 12, abs=2e-6)

@@ -197,7 +197,7 @@ async def play_and_stop(application: Application, process: subprocess.Popen[str]
 
 
 def test_an_address_without_a_cluster() -> None:
-    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(HERE / "model"), "--replicas", "2"]
+    command = [sys.executable, "-m", "reactor_trio", "run", "--path", str(REPLICAS / "model"), "--replicas", "2"]
     command += ["--port", "0", "--ray-address", f"127.0.0.1:{free_port()}"]
     told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert told.returncode == 70

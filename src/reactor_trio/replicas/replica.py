@@ -24,7 +24,6 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Refused
-from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.gate.lessor import Granted, LeaseMessage
 from reactor_trio.replicas.asyncio_bridge import ThreadsafeQueue
 from reactor_trio.replicas.loopback import listen_on_loopback
@@ -57,10 +56,10 @@ class Replica:
         manifest = manifest_of(options)
         settings, self._key = leased(manifest.settings)
         self._address = own_address(options.host)
-        manifest, self._key = _leased(manifest_of(options), self._address)
-        self._claim_within = manifest.settings.claim_within
+        self._claim_within = settings.claim_within
+        manifest = dataclasses.replace(manifest, settings=replace(settings, hosts=(*settings.hosts, self._address)))
         self._end_expected = True  # an error before the server serves is raised here, and must not end the process
-        watchdog = Watchdog(min(manifest.settings.watchdog or WATCHDOG, WATCHDOG))
+        watchdog = Watchdog(min(settings.watchdog or WATCHDOG, WATCHDOG))
         self._host = RuntimeHost(manifest, listeners=[_listen(options)], ended=self._server_ended, beside=[watchdog.run])
         await asyncio.to_thread(self._host.start)
         self._end_expected = False
@@ -79,7 +78,7 @@ class Replica:
                     return
         except (asyncio.CancelledError, GeneratorExit):
             if not claimed:
-                self._host.post(self._cancel, session_id)
+                self._host.post(lambda: self._host.serving.runtime.leases.cancel(session_id))
             async for message in messages:
                 if isinstance(message, Ended | Unavailable):
                     break
@@ -95,9 +94,6 @@ class Replica:
         else:
             url = self._host.serving.session_url(self._address)
             put(Granted(session_id, url, self._key, self._claim_within, own_name()))
-
-    def _cancel(self, session_id: str) -> None:
-        self._host.serving.runtime.leases.cancel(session_id)
 
     def _server_ended(self, error: BaseException | None) -> None:
         if not self._end_expected:
