@@ -226,7 +226,7 @@ def session_gone(**more):
         (lambda: other_transport({"type": "progress", "data": {}}), "protocol_error", "before reactor.welcome", 1002),
         (
             lambda: other_transport(session_gone(session_id="s1", resumed=True, received=7)),
-            "protocol_error", "it read 7 commands, it says, of 1", 1002,
+            "protocol_error", "it claims to have read 7 of 1 commands", 1002,
         ),
     ],
     ids=["fresh", "other", "queued", "left", "bye", "nonsense", "more than was given"],
@@ -263,7 +263,7 @@ def test_a_server_that_does_not_know_the_session_is_not_asked_again(status):
     async def story(client, session):
         session.on_reopen = refuse
         session.link.cut()
-        with pytest.raises(SessionEnded, match=f"knows this session no more: refused with HTTP {status}: who are you"):
+        with pytest.raises(SessionEnded, match=f"no longer knows this session: refused with HTTP {status}: who are you"):
             await anext(client.messages())
         assert len(session.tries) == 1
 
@@ -559,7 +559,7 @@ def test_a_server_cannot_have_read_what_was_not_given_nor_lose_what_it_answered(
     outbox.answered(2)
     outbox.resume(2)
     for impossible in (-1, 1, 4):
-        with pytest.raises(ProtocolError, match=f"it read {impossible} commands"):
+        with pytest.raises(ProtocolError, match=f"it claims to have read {impossible} of"):
             outbox.resume(impossible)
 
 

@@ -62,7 +62,7 @@ def test_sound_is_one_row_of_little_endian_samples():
 
 @pytest.mark.parametrize(("codec", "kind"), [("pcm_s16le", "video"), ("jpeg", "audio")])
 def test_a_codec_of_the_other_kind_is_the_servers_mistake(codec, kind):
-    with pytest.raises(ProtocolError, match=f"{codec} is no codec for {kind}"):
+    with pytest.raises(ProtocolError, match=f"{codec} is not a codec for {kind}"):
         decoders.make_decoder(TrackInfo(0, "odd", kind, "out", codec))
 
 

@@ -188,7 +188,7 @@ async def test_a_gate_that_says_goodbye(autojump_clock, monkeypatch):
 async def test_a_gate_behind_a_gate_is_one_too_many(autojump_clock, monkeypatch):
     async with network(monkeypatch, Place("ws://other-gate.test/ws")) as net:
         net.gate.whoever = True
-        with pytest.raises(SessionEnded, match="a replica sends its clients elsewhere, which is for a gate") as caught:
+        with pytest.raises(SessionEnded, match="a replica redirects its clients, which only a gate may do") as caught:
             async with connect(GATE):
                 pytest.fail("entered")
         assert caught.value.reason == "protocol_error"

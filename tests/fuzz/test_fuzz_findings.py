@@ -145,7 +145,7 @@ def welcomed() -> Conversation:
 @pytest.mark.parametrize("changes", [{"width": -1, "height": -1}, {"width": 0}, {"coded_height": -5}])
 def test_a_track_of_no_size_breaks_the_protocol(changes):
     conversation = welcomed()
-    with pytest.raises(ProtocolError, match="track v: no picture is"):
+    with pytest.raises(ProtocolError, match="track v: no picture has the size"):
         conversation.receive_text(encode_server_text(ServerText("reactor.track", track(**changes))), 0.0)
 
 

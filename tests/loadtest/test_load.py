@@ -251,4 +251,4 @@ async def test_nobody_there_is_an_error_of_its_kind(autojump_clock):
     found = summarise(load.ledger, load.shape, 0.0)
     assert found.outcomes == {"failed": 3}
     assert found.errors == {"no connection": 3}
-    assert found.missed(Bars(p99_first_picture=1.0)) == ["first picture: nobody had any, its p99 was to be at most 1 s"]
+    assert found.missed(Bars(p99_first_picture=1.0)) == ["first picture: no samples; its p99 must be at most 1 s"]

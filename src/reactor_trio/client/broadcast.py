@@ -1,14 +1,15 @@
-"""From the one task that receives to any number of consumers, without ever waiting for one of them.
+"""One source of items and any number of consumers; the source never waits for a consumer.
 
-A Broadcast hands each item to every living Reader. Before the first reader there is a backlog, which that reader takes
-over, so that nothing is lost between the connection's begin and the first `async for`. A reader is bounded: a full one
-loses its oldest item, counted in `dropped`; one that keeps the newest only counts what it passed over in `skipped`.
+`Broadcast.put` copies each item to every living Reader. Items that come before the first reader go to a backlog, which that
+reader takes over: nothing is lost between the start of the session and the first `async for`. Each reader has a bounded
+queue. A full queue loses its oldest item, which `dropped` counts. A reader with `latest=True` keeps only the newest item;
+`skipped` counts the others.
 
-An item may be of use only after the one before it, as a picture of a codec between frames is. With one item a reader loses
-all that follow, up to the next one that stands *alone*; and one that begins in mid-stream begins there. While it waits, it
-asks for such an item.
+An item may depend on the item before it, as an inter-frame picture depends on the picture before it. An item that depends
+on no other is a *keyframe* here. A reader that loses one item drops all later items up to the next keyframe. A reader that
+starts in the middle of the stream also starts at the next keyframe. While it waits, the Broadcast asks for a keyframe.
 
-Readers are held weakly: one whose consumer left its loop disappears with it, and needs no closing.
+The Broadcast holds its readers by weak references, so a reader needs no close: it disappears with its consumer.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ T = TypeVar("T")
 
 
 class Broadcast(Generic[T]):
-    """One source of items.
+    """The source of items, and the counters of what its readers lost.
 
     Args:
-        limit: bounds the backlog and each reader.
-        alone: whether an item is of use without those before it.
-        ask: called when a reader waits for such an item, as often as it gets another one instead.
+        limit: the most items in the backlog, and in each reader's queue.
+        alone: returns whether an item is a keyframe, that is, usable without the items before it.
+        ask: asks the producer for a keyframe. The Broadcast calls it again for each other item that comes while a reader
+            waits.
     """
 
     def __init__(
@@ -43,10 +45,10 @@ class Broadcast(Generic[T]):
         self._backlog: Reader[T] | None = Reader(self, limit, False)
         self._readers: list[weakref.ref[Reader[T]]] = []
         self._error: Callable[[], Exception] | None = None
-        self._in_chain = False  # whether the newest item was of use only after others
+        self._in_chain = False  # whether the newest item depends on items before it
 
     def put(self, item: T) -> None:
-        """Hand `item` to every reader, or to the backlog while there was none."""
+        """Give `item` to every reader, or to the backlog if there has been no reader yet."""
         self._in_chain = not self.alone(item)
         if self._backlog is not None:
             self._backlog._put(item)
@@ -56,15 +58,16 @@ class Broadcast(Generic[T]):
             self.ask()
 
     def end(self, error: Callable[[], Exception]) -> None:
-        """No more items: readers get what they hold, then `error()`. Only the first call counts."""
+        """End the stream: each reader gives its remaining items, then raises `error()`. Only the first call counts."""
         if self._error is None:
             self._error = error
             for reader in self._living():
                 reader._end(error)
 
     def subscribe(self, *, latest: bool = False) -> Reader[T]:
-        """A new reader of all later items (`latest`: it passes over those that a newer one makes needless), and of the
-        backlog if it is the first.
+        """Return a new reader of all later items. The first reader also gets the backlog.
+
+        With `latest` the reader skips each item that a newer keyframe makes unnecessary.
         """
         reader = Reader(self, self._limit, latest)
         backlog, self._backlog = self._backlog, None
@@ -99,7 +102,7 @@ class Reader(Generic[T]):
         self._changed = anyio.Event()
 
     async def wait(self) -> None:
-        """Return when there is an item. Raises the Broadcast's end once there will be none."""
+        """Wait until there is an item. After the last item, raise the error that ended the Broadcast."""
         await anyio.lowlevel.checkpoint()
         while not self._items:
             if self._error is not None:
@@ -109,37 +112,37 @@ class Reader(Generic[T]):
             await self._changed.wait()
 
     async def get(self) -> T:
-        """The oldest item. Raises the Broadcast's end once none is left. Cancelling it loses nothing."""
+        """Return the oldest item, or raise as `wait` does. Cancellation loses no item."""
         await self.wait()
         return self.pop()
 
     def pop(self) -> T:
-        """The oldest item, which there must be."""
+        """Return the oldest item. There must be one."""
         return self._items.popleft()
 
     def take(self) -> list[T]:
-        """All items, without waiting."""
+        """Return all items without waiting."""
         items = list(self._items)
         self._items.clear()
         return items
 
     def skip(self, items: int) -> None:
-        """Count items that were taken and passed over because there was a newer one."""
+        """Count `items` that the consumer took and skipped for a newer one."""
         self._source.skipped += items
 
     def drop(self, items: int) -> None:
-        """Count items that were taken and were of no use."""
+        """Count `items` that the consumer took and could not use."""
         self._source.dropped += items
 
     def rebegin(self) -> None:
-        """What was taken was of no use: nothing is until the next item that stands alone."""
+        """Drop all items before the next keyframe, because the consumer could not use the item that it took."""
         self._gated = True
         self._lose_chain()
         if self._gated:
             self._source.ask()
 
     def _put(self, item: T) -> bool:
-        """Whether this reader waits for an item that stands alone, and this is none."""
+        """Queue `item`. Returns whether this reader still waits for a keyframe."""
         alone = self._source.alone(item)
         if self._gated and not alone:
             self._source.dropped += 1
@@ -159,7 +162,7 @@ class Reader(Generic[T]):
         return self._gated
 
     def _lose_chain(self) -> None:
-        """Drop what is of no use after a loss; the first item that stands alone opens the gate."""
+        """Drop the items that depend on a lost one. The first keyframe ends the wait for one."""
         while self._items:
             if self._source.alone(self._items[0]):
                 self._gated = False

@@ -1,8 +1,12 @@
-"""The client of one session, over any Transport, on asyncio and on trio.
+"""The client of one session over any Transport, on asyncio and on trio.
 
-Commands are numbered and kept until they are answered (`outbox.py`). What comes, answers, frames and messages, goes to one
-place (`receiver.py`), which outlives connections. One task (`line.py`) runs the connection that stands, knows how it ended,
-and makes the next one when the link was lost and the server keeps the session: so whoever waits goes on waiting.
+The Client is the public face of four objects, each with one task:
+
+* `outbox.py` numbers the commands and keeps them until the server answers them.
+* `receiver.py` takes answers, frames and messages from the server. It outlives connections.
+* `line.py` runs the connection. It knows how a connection ended. When the link is lost and the server keeps the session, it
+  reconnects, so callers that wait simply wait longer.
+* `push.py` encodes pictures and sound for the model's input tracks.
 """
 
 from __future__ import annotations
@@ -38,24 +42,24 @@ T = TypeVar("T")
 
 
 class Client:
-    """One session. `connect()` makes one that is ready; `running()` makes one of any Transport ready.
+    """One session. `connect()` yields one that is ready; `running()` makes one over any Transport ready.
 
     Args:
-        transport: how messages travel; the client closes it.
+        transport: the connection. The client closes it.
         on_queued: called with `(position, total)` when the server has no room yet, and again at each change.
-        on_ending: called with `(reason, seconds)` when the server says that the session will end, with None for seconds when
-            it takes that back.
-        on_waiting: called with the reason for which the server has no room, before `on_queued`, and when that changes.
-        post: how uploads travel; without it there are none.
-        feedback: whether the server is told of each video frame that comes.
-        follow: makes the connection to where a gate sends this client; without it the server must not be a gate.
-        reopen: makes another connection to this session when its link is lost; without it, or where the server keeps no
-            session without its client, a lost link ends it.
-        on_lost: called with the reason when the link is lost and the client begins to try again.
-        on_resumed: called with the seconds that it was away when the session goes on.
+        on_ending: called with `(reason, seconds)` when the server says that the session will end. `seconds` is None when the
+            server cancels that end.
+        on_waiting: called with the reason why the server has no room, before `on_queued`, and again when the reason changes.
+        post: sends uploads. Without it `upload` raises UploadRefused.
+        feedback: whether the client acknowledges each video frame that it receives.
+        follow: connects to the replica to which a gate sends this client. Without it the server must not be a gate.
+        reopen: makes another connection to this session when the link is lost. Without it a lost link ends the session, as
+            it does where the server does not keep sessions for lost clients.
+        on_lost: called with the reason when the link is lost and the client starts to reconnect.
+        on_resumed: called with the seconds without a link when the session continues.
     """
 
-    #: frames that a consumer's queue holds
+    #: length of each frame iterator's queue
     frames_queued: ClassVar[int] = FRAMES_QUEUED
 
     def __init__(
@@ -88,22 +92,22 @@ class Client:
 
     @property
     def ended(self) -> str | None:
-        """Why the session ended (`"lost"` if the link broke), None while it goes on."""
+        """Why the session ended (`"lost"` if the link broke); None while it goes on."""
         return self._receiver.ended
 
     @property
     def connected(self) -> bool:
-        """Whether the link stands: False while it is lost and tried again, and when the session has ended."""
+        """Whether there is a link. False while the client reconnects, and when the session has ended."""
         return self._line.stands
 
     @property
     def position(self) -> int | None:
-        """Place in the server's queue, from 1; None if there is none or no more."""
+        """This client's place in the server's queue, from 1; None when it does not wait."""
         return self._receiver.position
 
     @property
     def ending(self) -> Ending | None:
-        """Why the server will end the session (`"idle"`, `"expired"`, `"draining"`) and in how many `seconds`; else None."""
+        """The announced end: why (`"idle"`, `"expired"`, `"draining"`) and in how many `seconds`; None if there is none."""
         if self._receiver.ending is None:
             return None
         reason, at = self._receiver.ending
@@ -131,50 +135,52 @@ class Client:
 
     @property
     def share_token(self) -> str | None:
-        """With it as `token=` another client may watch this session, with `role="viewer"`; None for a viewer."""
+        """The token with which other clients may watch this session (`token=...`, `role="viewer"`); None for a viewer."""
         return self._welcome.share_token
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The model's tracks, commands and messages, as `GET /schema` gives them."""
+        """The model's tracks, commands and messages, in the form of `GET /schema`."""
         return self._welcome.schema
 
     @property
     def state(self) -> Mapping[str, Any]:
-        """The value of each setting by its field's name, for a viewer too; it changes as the server tells.
+        """The value of each setting by its field's name: a read-only, live mapping, also for a viewer.
 
-        It has what `command` sets when that returns, and what the model or a handler changes at most 0.1 s and the way of a
-        message later. Values that JSON cannot say (files, arrays) and those of more than 64 KiB of JSON are left out. While
-        the link is lost nothing changes.
+        A value that `command` sets is here when `command` returns. A value that the model or a handler changes is here at
+        most 0.1 s plus the network's delay later. Values without a JSON form (files, arrays) and values of more than 64 KiB
+        of JSON are left out. While the link is lost nothing changes.
         """
         return MappingProxyType(self._conversation.state)
 
     @property
     def tracks(self) -> list[TrackInfo]:
-        """The tracks as they are described now; sizes are None until the first frame is known."""
+        """The current description of each track. Sizes are None until the first frame is known."""
         return list(self._conversation.tracks.values())
 
     @property
     def last_command(self) -> int | None:
-        """Id of the command that was applied last, None before the first.
+        """Id of the newest command that the model applied; None before the first.
 
-        Frames that were made with it, or with a later one, have a `command_id` that is at least as high.
+        A frame that was made with this command, or with a later one, has a `command_id` that is at least as high.
         """
         return self._receiver.last_command
 
     async def command(self, name: str, /, **arguments: Any) -> Any:
-        """Send a command and wait until it is applied: the model's next step sees it. Returns its handler's reply.
+        """Send a command, wait until the model has applied it, and return its handler's reply.
 
-        A link that is lost meanwhile makes it wait longer: commands are applied once and in order, also those given while
-        there is no link. With 1024 commands unanswered, or 16 MiB of them, it first waits for an answer to one of them.
+        The model's next step sees the command. If the link is lost meanwhile, the call waits longer: the model applies each
+        command once and in order, also the commands that are given while there is no link. With 1024 commands unanswered, or
+        16 MiB of them, the call first waits for an answer to one of them.
 
         Raises:
-            CommandError: it was refused and changed nothing; the message names the offending value. Of code `answer_lost`:
-                the link was away so long that the server has forgotten its answer.
-            SessionEnded: the session ended first; whether the command was applied is not known.
+            CommandError: the server refused the command, which changed nothing; the message names the offending value. With
+                code `answer_lost` it is not known whether the model applied it: the link was away so long that the server
+                forgot the answer.
+            SessionEnded: the session ended first. It is not known whether the model applied the command.
             TypeError: an argument has no JSON form.
 
-        Cancelling it stops the waiting, not the command, and leaves the connection usable.
+        Cancellation stops the waiting, not the command, and leaves the connection usable.
         """
         await self._outbox.wait_room()
         self._receiver.check_alive()
@@ -195,19 +201,19 @@ class Client:
         return answer.reply
 
     async def upload(self, source: Source, *, name: str | None = None, mime_type: str | None = None) -> Upload:
-        """Send a file; what is returned may be passed to a command, as the argument that wants a file.
+        """Send a file to the server. Pass the returned Upload to a command, as the argument that takes a file.
 
         Args:
             source: a path, or the bytes.
-            name: what the model is told that it is called; by default the path's last part, or `file`.
+            name: the file's name for the model; by default the last part of the path, or `file`.
             mime_type: by default guessed from the name.
 
         Raises:
-            UploadRefused: the server did not take it; its words, and the HTTP `status`.
+            UploadRefused: the server refused it; the server's text, and the HTTP `status`.
             SessionEnded: the session is over.
             OSError: the file cannot be read, or the connection broke.
 
-        A file lives on the server until the session ends. Cancelling an upload leaves nothing of it there.
+        The server keeps a file until the session ends. A cancelled upload leaves nothing on the server.
         """
         self._receiver.check_alive()
         token = self._welcome.upload_token
@@ -217,20 +223,21 @@ class Client:
         return await upload(self._post, token, source, name, mime_type)
 
     def frames(self, track: str | None = None, *, latest: bool = False) -> FrameStream:
-        """An async iterator over a track's frames, in order, decoded as they are taken, on a worker thread if that costs.
+        """Return an async iterator over a track's frames, in order.
 
-        Its queue holds 64 frames; of a slower consumer's the oldest are dropped and counted in `statistics()`, with those
-        that cannot be decoded without them; then the server is asked for a keyframe, as after a frame that is damaged and
-        for an iterator that begins in mid-stream. Several iterators each get every frame. The first one of a track also
-        gets up to 64 frames that came before it.
+        A frame is decoded when you take it, on a worker thread if that is expensive. The iterator's queue holds 64 frames.
+        If you take them too slowly, the oldest frames are dropped, and with them the frames that depend on them;
+        `statistics()` counts both. The client then asks the server for a keyframe. It also asks after a damaged frame, and
+        for an iterator that starts in the middle of the stream. Each of several iterators gets every frame. The first
+        iterator of a track also gets up to 64 frames that came before it.
 
         Args:
             track: a name in `tracks`; by default the first output video track.
-            latest: give the newest frame only. Of a codec between frames the others are decoded, but not converted.
+            latest: give only the newest frame. With an inter-frame codec the others are decoded, but not converted to RGB.
 
-        Raises ValueError if there is no such track. Iterating ends when the session ends politely (closed here, `done`,
-        `client_left`) and raises SessionEnded if it ends otherwise, ProtocolError if a frame cannot be decoded.
-        Cancelling it loses no frame.
+        Raises ValueError if there is no such track. The iteration ends when the session ends politely (closed here, `done`,
+        `client_left`). It raises SessionEnded if the session ends otherwise, and ProtocolError if frames cannot be decoded.
+        Cancellation loses no frame.
         """
         reader = self._receiver.frames[self._find_track(track).index].subscribe(latest=latest)
         return FrameStream(
@@ -238,25 +245,26 @@ class Client:
         )
 
     async def request_video(self, codecs: Iterable[str]) -> None:
-        """Ask for other codecs from now on, best first; `[]` for no video until the next call.
+        """Ask for other video codecs from now on, best first; `[]` for no video until the next call.
 
-        The server changes at its next frame. Raises ValueError if none of them can be decoded here, SessionEnded.
+        The server changes the codec at its next frame. Raises ValueError if none of the codecs can be decoded here, and
+        SessionEnded.
         """
         text = self._conversation.request_video(wanted(codecs))
         self._receiver.check_alive()
-        await self._line.send(text)  # where it is not sent, the next connection asks for them
+        await self._line.send(text)  # if the connection breaks, the next one asks for them
         self._receiver.check_alive()
 
     def messages(self) -> MessageStream:
-        """An async iterator over the model's messages; ends as `frames()` does.
+        """Return an async iterator over the model's messages. It ends as the iterator of `frames()` does.
 
-        The queue holds 1024 messages, then the oldest are dropped and counted. The first iterator also gets those that
-        came before it.
+        The queue holds 1024 messages; the oldest are then dropped and counted. The first iterator also gets the messages
+        that came before it.
         """
         return MessageStream(self._receiver.messages.subscribe())
 
     def statistics(self) -> Statistics:
-        """Rates, jitter, latency and losses until now."""
+        """Return rates, jitter, latency and losses of the session until now."""
         lost = {index: (frames.dropped, frames.skipped) for index, frames in self._receiver.frames.items()}
         figures = self._conversation.statistics(anyio.current_time(), lost, self._receiver.messages.dropped)
         return msgspec.structs.replace(figures, comebacks=self._line.comebacks, seconds_lost=self._line.seconds_lost)
@@ -264,24 +272,24 @@ class Client:
     async def push_video(
         self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85
     ) -> bool:
-        """Send a picture to the model; returns True when it is on its way, False if a newer one has taken its place or the
-        link was lost under it.
+        """Send a picture to the model. Returns True when it is sent; False if a newer one replaced it, or the link broke
+        under it.
 
-        Pushed one after the other, all are sent. While one is under way, of those that other tasks push meanwhile only the
-        newest is kept. While the link is lost it waits.
+        Pictures that you push one after the other are all sent. While one picture is under way, the client keeps only the
+        newest of those that other tasks push. While the link is lost the call waits.
 
         Args:
             track: a name in `tracks`; None: the first input video track.
-            frame: `(H, W, 3)` uint8 RGB; not to be changed until this returns.
-            pts: when it was captured, in seconds from the first one; by default now.
-            codec: `"jpeg"`, encoded on a worker thread, `"raw"` for the exact pixels, or `"h264"`, `"vp8"`, `"vp9"` by the
-                extra `reactor-trio[video]`, if the server has it too. A packet larger than the server's limit (4 MiB) closes
-                the connection.
-            quality: of the JPEG, 1 to 100.
+            frame: `(H, W, 3)` uint8 RGB. Do not change it until this returns.
+            pts: capture time in seconds since the first picture; by default now.
+            codec: `"jpeg"`, encoded on a worker thread; `"raw"` for the exact pixels; or `"h264"`, `"vp8"`, `"vp9"`, which
+                need the extra `reactor-trio[video]` here and at the server. A packet larger than the server's limit (4 MiB)
+                closes the connection.
+            quality: JPEG quality, 1 to 100.
 
-        Raises ValueError if there is no such track, this is no picture or the codec is not there, SessionEnded when the
-        session is over. What the server cannot use it says in a message of type `reactor.error`. Cancelled before it was
-        sent, nothing is.
+        Raises ValueError if there is no such track, the array is not a picture or the codec is missing; SessionEnded when
+        the session is over. If the server cannot use the picture, it sends a message of type `reactor.error`. If the call is
+        cancelled before the picture is sent, nothing is sent.
         """
         self._receiver.check_alive()
         way, picture = self._find_input(track, "video"), checked_picture(frame)
@@ -296,14 +304,14 @@ class Client:
         return await way.push_newest(captured, encode, self._send_bytes)
 
     async def push_audio(self, track: str | None, samples: ArrayLike, pts: float | None = None) -> None:
-        """Send sound to the model; returns when it is on its way.
+        """Send sound to the model; returns when it is sent.
 
-        While the link is lost it waits; what was under way then may not arrive.
+        While the link is lost the call waits. Sound that was under way when the link broke may be lost.
 
         Args:
             track: a name in `tracks`; None: the first input audio track.
             samples: int16 `(1, M)` or `(M,)`, at the track's `sample_rate`.
-            pts: when the first sample was captured, in seconds, on the clock of `push_video`; by default now.
+            pts: capture time of the first sample in seconds, on the clock of `push_video`; by default now.
 
         Raises as `push_video` does.
         """
@@ -312,20 +320,24 @@ class Client:
         await way.push(self._pushes.captured(pts), encode_sound(samples), self._send_bytes)
 
     async def feedback(self, track: str | None, seq: int) -> None:
-        """Tell the server the newest frame shown of `track` (a name; None as in `frames()`). Raises SessionEnded."""
+        """Acknowledge frame `seq`, the newest shown, of `track` (a name; None as in `frames()`). Raises SessionEnded."""
         self._receiver.check_alive()
         await self._line.send(self._conversation.feedback(self._find_track(track).index, seq))
         self._receiver.check_alive()
 
     async def aclose(self) -> None:
-        """Leave the session politely, within 1 s and also under cancellation. A second call does nothing more.
+        """Leave the session politely, within 1 s and also under cancellation. A second call does nothing.
 
-        The session ends at once; while the link is lost the server cannot be told, and keeps it until its time is over.
+        The session ends at once. While the link is lost the client cannot tell the server, which then keeps the session
+        until its time is over.
         """
         await self._line.aclose()
 
     async def vanish(self) -> None:
-        """Be gone without a word, as a program that is killed; for tests of a server, which may keep the session."""
+        """Break the connection without a close frame, as a killed program does; the server may keep the session.
+
+        This is for tests of a server.
+        """
         await self._line.aclose(NO_CLOSE)
 
     @property
@@ -350,7 +362,7 @@ class Client:
         return self._pushes.find((track for track in self.tracks if track.direction == "in"), name, kind)
 
     async def _away(self, work: Callable[[], T]) -> T:
-        """What `work` returns, off the loop."""
+        """Run `work` on a worker thread and return its result."""
         return await anyio.to_thread.run_sync(work)
 
     async def _send_bytes(self, data: bytes) -> bool:

@@ -1,18 +1,17 @@
-"""How whole messages travel: the `Transport` that the client needs, and the one over a WebSocket.
+"""Transports of whole messages: the `Transport` that the client needs, and the one over a WebSocket.
 
-WebSocketTransport drives wsproto (the protocol without I/O) over any anyio byte stream. It has no task of its own, so
-three rules decide who may touch what:
+WebSocketTransport drives wsproto (the protocol without I/O) over any anyio byte stream. It has no task of its own. Its
+callers share the work by three rules:
 
-* Reading: `receive()` and the wait of `aclose()` for the peer's close both read, one at a time, under `_reading`.
-  Whoever reads handles every event at once; whole messages wait in `_inbox`, so cancelling `receive()` loses nothing.
-* Writing: under `_writing`, one message at a time. A pong or the answer to a close must not make the reader wait behind
-  somebody's large message: it goes to `_replies`, and whoever holds the lock writes it before letting go.
-* A message cut short is never followed by another. A write is therefore shielded from cancellation, one chunk at a
-  time: what fits a chunk goes out whole, so cancelling a command leaves the connection usable, and the shield is
-  bounded because a peer that takes no chunk for `WRITE_PATIENCE` is given up. Cancelled between two chunks, the stream
-  is closed.
+* Reading: `receive()`, and the wait of `aclose()` for the peer's close, read one at a time, under `_reading`. The task that
+  reads handles all events at once. Complete messages wait in `_inbox`, so cancelling `receive()` loses nothing.
+* Writing: one message at a time, under `_writing`. A pong or the answer to a close goes to `_replies`, and the task that
+  holds the lock writes it before it releases the lock. So the reader never waits for another task's large message.
+* Nothing follows an incomplete message. A write is therefore shielded from cancellation, one chunk at a time. A message of
+  one chunk is written completely, so cancelling a command leaves the connection usable. The shield is bounded: a peer that
+  takes no chunk for `WRITE_PATIENCE` seconds is dropped. Cancelled between two chunks, a write closes the stream.
 
-Order at the end: what arrived before a close is received before `TransportClosed` is raised.
+At the end, `receive()` first returns the messages that arrived before the close, then raises TransportClosed.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from reactor_trio.errors import ReactorError
 
 READ_SIZE = 256 * 1024
 MAX_MESSAGE_SIZE = 64 * 1024 * 1024
-#: Fragments of a message; empty ones have no size that a limit would see.
+#: Most fragments of a message, because the size limit does not see empty ones.
 MAX_FRAGMENTS = 16_384
 CHUNK = 64 * 1024
 #: Seconds in which the peer must take one chunk.
@@ -44,7 +43,7 @@ NO_CLOSE = 1006
 
 
 class TransportClosed(ReactorError):
-    """Nothing more can be received or sent; `code` is the WebSocket close code, 1006 if the link broke without one."""
+    """The connection is over; `code` is the WebSocket close code, 1006 if the link broke without a close frame."""
 
     def __init__(self, code: int, reason: str = "") -> None:
         super().__init__(f"closed with code {code}" + (f": {reason}" if reason else ""))
@@ -53,18 +52,18 @@ class TransportClosed(ReactorError):
 
 
 class Transport(Protocol):
-    """Whole messages in both directions. `receive()` has one caller at a time; anyone may send meanwhile."""
+    """Sends and receives whole messages. `receive()` has one caller at a time; any task may send meanwhile."""
 
     async def receive(self) -> str | bytes | bytearray | memoryview:
-        """The next message: text as `str`, binary as bytes. Cancelling it loses nothing.
+        """Return the next message: text as `str`, binary as bytes. Cancellation loses nothing.
 
         Raises:
-            TransportClosed: after the last message, also once `send` has raised it.
+            TransportClosed: after the last message, also when `send` has raised it before.
         """
         ...
 
     async def send(self, text: str) -> None:
-        """Send one text message. Raises TransportClosed. A message that cancellation cut short closes the transport."""
+        """Send one text message. Raises TransportClosed. Cancelled within the message, it closes the transport."""
         ...
 
     async def send_bytes(self, data: bytes) -> None:
@@ -72,20 +71,20 @@ class Transport(Protocol):
         ...
 
     async def aclose(self, code: int = 1000, reason: str = "") -> None:
-        """Close politely and let go of everything, within 1 s and also under cancellation. May be called again.
+        """Close politely and release everything, within 1 s and also under cancellation. May be called again.
 
-        With `NO_CLOSE`, 1006, which no close frame can say, it breaks the link without a word.
+        With `NO_CLOSE`, 1006, a code that no close frame can carry, it breaks the link without a close frame.
         """
         ...
 
 
 class WebSocketTransport:
-    """Messages over a WebSocket whose handshake is done; `open_websocket` makes one.
+    """Messages over a WebSocket after its handshake; `open_websocket` makes one.
 
     Args:
-        stream: the byte stream, from now on this object's to close.
-        websocket: wsproto's state after the handshake, with whatever it has already read behind it.
-        max_message_size: bytes (for text: characters); a longer message closes the connection with code 1009.
+        stream: the byte stream. This object closes it.
+        websocket: wsproto's state after the handshake, with any data that it has already read.
+        max_message_size: most bytes of a message (for text: characters); a longer one closes the connection with code 1009.
     """
 
     def __init__(
@@ -107,12 +106,14 @@ class WebSocketTransport:
         self._take_events()
 
     def expect_byte_every(self, seconds: float) -> None:
-        """From now on a peer that sends nothing for `seconds` is lost: code 1006. A half-open link shows in no other way."""
+        """From now on, treat a peer that sends nothing for `seconds` as lost (code 1006), as a half-open link shows in no
+        other way.
+        """
         self._silence = seconds
         self._patience.deadline = anyio.current_time() + seconds
 
     async def receive(self) -> str | bytes:
-        """As `Transport.receive`; answers pings and the peer's close on the way."""
+        """Return the next message as `Transport.receive` does; answer pings and the peer's close meanwhile."""
         async with self._reading:
             while not self._inbox:
                 if self._end is not None:
@@ -129,7 +130,7 @@ class WebSocketTransport:
         await self._send(BytesMessage(data=data))
 
     async def aclose(self, code: int = 1000, reason: str = "") -> None:
-        """As `Transport.aclose`: says `code`, waits up to 1 s for the peer's close, then drops the stream."""
+        """Send `code`, wait up to 1 s for the peer's close, then drop the stream."""
         if code == NO_CLOSE:
             self._finish(code, reason or "broken on this side")
         with anyio.move_on_after(CLOSE_PATIENCE, shield=True), suppress(TransportClosed):
@@ -161,7 +162,7 @@ class WebSocketTransport:
         self._websocket.receive_data(data)
         self._take_events()
         if self._replies and not self._writing.locked():
-            # A link that takes no reply may still hold messages for us; the next read tells when it ends.
+            # A link that takes no reply may still hold messages for this client; a later read finds its end.
             with suppress(TransportClosed):
                 async with self._writing:
                     await self._write_replies(WRITE_PATIENCE)
@@ -191,7 +192,7 @@ class WebSocketTransport:
             self._inbox.append(pieces[0] if len(pieces) == 1 else pieces[0][:0].join(pieces))
 
     def _reply(self, event: Pong | CloseConnection) -> None:
-        # wsproto refuses a pong or a second close after our own close, where none is due.
+        # wsproto refuses a pong or a second close after this side's close; then no reply is due.
         with suppress(LocalProtocolError):
             self._replies.append(self._websocket.send(event))
 

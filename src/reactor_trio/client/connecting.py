@@ -37,40 +37,40 @@ async def connect(
 ) -> AsyncIterator[Client]:
     """Connect to a server, or through a gate to one of its replicas, and yield the Client once its session has begun.
 
-    Leaving the block closes politely.
+    Leaving the block closes the connection politely.
 
     Args:
-        url: `ws://HOST:PORT/ws` (`wss` for TLS). The address that the server prints (`http://HOST:PORT/`) works too.
-            It may be that of a gate: the client waits in its queue, and goes to the replica where it has a place.
-        video: codecs, best first; those that cannot be decoded here are left out. By default jpeg, h264, vp8, vp9 and av1,
-            `[]` for control only.
-        audio: codecs for sound, likewise, of opus and pcm_s16le; `[]` for none. By default pcm_s16le.
+        url: `ws://HOST:PORT/ws` (`wss` for TLS). The address that the server prints (`http://HOST:PORT/`) works too. It may
+            be the URL of a gate: the client waits in the gate's queue, then connects to the replica that has a place.
+        video: codecs, best first; those that cannot be decoded here are left out. By default jpeg, h264, vp8, vp9 and av1;
+            `[]` for no video.
+        audio: audio codecs, likewise, of opus and pcm_s16le; `[]` for none. By default pcm_s16le.
         role: `"control"`, or `"viewer"` to watch a session that another client controls.
-        token: what to show: the server's token, a ticket, or a session's share token. It travels in a header, also one that
-            stands in `url`, so that it is in no log of a proxy. A replica is not shown it, but the gate's ticket.
-        model: refuse to talk to a server that serves a model of another name.
+        token: the server's token, a ticket, or a session's share token. The client sends it in a header, also if it is part
+            of `url`, so no proxy logs it. A replica gets the gate's ticket instead.
+        model: refuse to connect to a server that serves a model of another name.
         on_queued: called with `(position, total)` while the server has no room.
-        on_waiting: called with the reason for that, in words, before `on_queued`, and when it changes.
-        on_admitted: called with the address of the replica at which a gate has found a place.
+        on_waiting: called with the reason why there is no room, before `on_queued`, and again when the reason changes.
+        on_admitted: called with the address of the replica to which the gate sends this client.
         on_ending: called with `(reason, seconds)` when the server says that the session will end (`"idle"`, `"expired"`,
-            `"draining"`), with None for seconds when it takes that back.
-        resume: when the link is lost, come back to the same session, if the server keeps it (`runtime.resume_window`), for
-            as long as it does, or for 60 s if it does not say. Commands wait meanwhile, iterators go on afterwards.
-        on_lost: called with the reason when the link is lost and the client begins to come back.
-        on_resumed: called with the seconds that it was away when it is back.
-        feedback: tell the server of each frame that comes, so that it sends no more than the link carries.
-        max_message_size: bytes of the largest message that will be taken.
-        timeout: seconds for TCP and the handshakes of one connection. Waiting in the server's queue has no limit.
+            `"draining"`). `seconds` is None when the server cancels that end.
+        resume: reconnect to the same session when the link is lost, if the server keeps it (`runtime.resume_window`), for as
+            long as it does, or for 60 s if it does not say. Meanwhile commands wait; iterators continue afterwards.
+        on_lost: called with the reason when the link is lost and the client starts to reconnect.
+        on_resumed: called with the seconds without a link when the session continues.
+        feedback: acknowledge each video frame, so that the server sends no more than the link carries.
+        max_message_size: bytes of the largest message that the client accepts.
+        timeout: seconds for TCP and the handshakes of one connection. The wait in the server's queue has no limit.
         ssl_context: for `wss`; by default one that checks the server's certificate.
 
     Raises:
-        ConnectionRefused: the server refused with an HTTP status; `retry_after` says when to try again, if it knows. Of a
-            replica, as all others, when the gate was asked again three times and no place of its was any good.
+        ConnectionRefused: the server refused with an HTTP status; `retry_after` says when to try again, if the server said
+            it. Also, as any other error, from a replica, after the client asked the gate three more times without success.
         SessionEnded: the server ended the session before it began.
-        OSError: no connection; TimeoutError is one of them.
-        ValueError: `url` is none, or no codec in `video` or `audio` can be decoded here.
+        OSError: no connection; TimeoutError is a subclass.
+        ValueError: `url` is not such a URL, or no codec in `video` or `audio` can be decoded here.
 
-    An exception of the block comes out as it is, on both loops. Cancelled at any point, it leaves nothing open.
+    An exception of the block leaves it unchanged, on both loops. Cancelled at any point, it leaves nothing open.
     """
     url, in_url = without_token(url)
     route = Route(

@@ -1,9 +1,9 @@
-"""Payloads to numpy: one decoder for each track and consumer, made for the track's description at that time.
+"""Payloads to numpy: one decoder for each track and consumer, made from the track's current description.
 
-A decoder may keep state from one payload to the next and may give no frame or several for one payload, as inter-frame
-codecs do; a new description (another size or codec) starts a new decoder. Codecs are looked up in one table, in the
-order in which we ask a server for them. JPEG is first: decoded in 2 ms, without a package more, and any frame of it may be
-left out. The exact ones, 83 MB/s of raw 720p, are only for who names them.
+A decoder may keep state between payloads, and one payload may complete no frame or several, as with inter-frame codecs. A
+new description (another size or codec) starts a new decoder. The table `CODECS` has the codecs in the order in which the
+client asks a server for them. JPEG is first: it decodes in 2 ms, needs no extra package, and any frame of it may be left
+out. The exact codecs (83 MB/s of raw 720p) are used only if the caller names them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reactor_trio.decoding import INSTALL, DecodeError, OpusDecoder, VideoDecode
 from reactor_trio.errors import ProtocolError
 from reactor_trio.protocol import Packet, TrackInfo
 
-#: pixels of a side of a picture
+#: largest width and height of a decoded picture, in pixels
 MAX_SIDE = 8192
 
 
@@ -27,10 +27,10 @@ class Decoder(Protocol):
     """Decodes one track's payloads in order, one at a time."""
 
     def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
-        """The frames that `packet` completes; none if not `give`, which costs less.
+        """Return the frames that `packet` completes. With `give` False decode, but return no frames, which costs less.
 
-        Raises ProtocolError if it is none of this codec, and DecodeError where the next keyframe may mend it: with another
-        decoder, since this one is of no more use.
+        Raises ProtocolError if the payload does not belong to this codec. Raises DecodeError if the next keyframe may repair
+        the stream; that keyframe needs a new decoder.
         """
         ...
 
@@ -94,7 +94,7 @@ class PcmDecoder:
 
 
 class StreamDecoder:
-    """A codec between frames to `(H, W, 3)` uint8: the picture at the top left of what its codec gives."""
+    """An inter-frame codec to `(H, W, 3)` uint8; a picture larger than the track's size is cropped to its top left."""
 
     def __init__(self, track: TrackInfo) -> None:
         assert track.codec is not None
@@ -121,14 +121,14 @@ class StreamDecoder:
 
 
 class OpusStreamDecoder:
-    """The Opus packets of one block to `(1, M)` int16 at 48 kHz; their sizes stand in `meta`."""
+    """The Opus packets of one block to `(1, M)` int16 at 48 kHz. `meta["sizes"]` has the size of each packet."""
 
     def __init__(self, track: TrackInfo) -> None:
         self._track = track
         self._decoder = OpusDecoder()
 
     def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
-        """As `Decoder.decode`; nothing where no Opus packet ended in the block."""
+        """As `Decoder.decode`; no frame if no Opus packet ended in the block."""
         sizes = packet.meta.get("sizes")
         if not isinstance(sizes, list) or not all(type(size) is int and size > 0 for size in sizes):
             raise ProtocolError(f"track {self._track.name}: an Opus block without the sizes of its packets")
@@ -144,13 +144,14 @@ class OpusStreamDecoder:
 
 
 class Codec(NamedTuple):
-    """One row of the table.
+    """One row of `CODECS`.
 
     Attributes:
-        make: makes its decoder.
-        package: what that needs.
-        unnamed: whether we ask for it when none is named.
-        blocking: whether decoding costs enough to leave the loop for a worker thread.
+        kind: `video` or `audio`.
+        make: makes a decoder for a track.
+        package: the package that the decoder imports.
+        unnamed: whether the client asks for this codec when the caller names none.
+        blocking: whether decoding is so expensive that it belongs on a worker thread.
     """
 
     kind: str
@@ -174,15 +175,15 @@ CODECS: dict[str, Codec] = {
 
 
 def available(kind: str = "video") -> tuple[str, ...]:
-    """The codecs of a kind, `video` or `audio`, that can be decoded here, best first."""
+    """Return the codecs of a kind, `video` or `audio`, that can be decoded here, best first."""
     return tuple(name for name, codec in CODECS.items() if codec.kind == kind and find_spec(codec.package))
 
 
 def wanted(codecs: Iterable[str] | None, kind: str = "video") -> tuple[str, ...]:
-    """The codecs to ask a server for: `codecs` without those that cannot be decoded here. None: jpeg, h264, vp8, vp9 and
-    av1 for video, pcm_s16le for audio, as far as they can.
+    """Return the codecs to ask a server for: those of `codecs` that can be decoded here.
 
-    Raises ValueError if codecs are named and none of them can be decoded here.
+    With None: jpeg, h264, vp8, vp9 and av1 for video, pcm_s16le for audio, as far as they can be decoded here. Raises
+    ValueError if `codecs` names codecs and none of them can be decoded here.
     """
     usable = available(kind)
     if codecs is None:
@@ -198,18 +199,18 @@ def wanted(codecs: Iterable[str] | None, kind: str = "video") -> tuple[str, ...]
 
 
 def make_decoder(track: TrackInfo) -> Decoder:
-    """A new decoder for `track`. Raises ProtocolError if its codec is not one that we asked for."""
+    """Return a new decoder for `track`. Raises ProtocolError if its codec is not one that the client asked for."""
     codec = CODECS.get(track.codec or "")
     if codec is None:
         raise ProtocolError(f"track {track.name}: codec {track.codec} cannot be decoded here")
     if codec.kind != track.kind:
-        raise ProtocolError(f"track {track.name}: {track.codec} is no codec for {track.kind}")
+        raise ProtocolError(f"track {track.name}: {track.codec} is not a codec for {track.kind}")
     if not find_spec(codec.package):
         raise ProtocolError(f"track {track.name}: codec {track.codec} cannot be decoded here; {INSTALL}")
     return codec.make(track)
 
 
 def blocking(track: TrackInfo) -> bool:
-    """Whether decoding `track`, or making its decoder, is better done by a worker thread."""
+    """Return whether decoding `track`, or making its decoder, belongs on a worker thread."""
     codec = CODECS.get(track.codec or "")
     return codec is not None and codec.blocking

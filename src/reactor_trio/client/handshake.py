@@ -1,4 +1,4 @@
-"""Opening a WebSocket: TCP, TLS and the HTTP upgrade, with a refusal told in the server's own words."""
+"""Opening a WebSocket: TCP, TLS and the HTTP upgrade. A refusal is raised with the server's own text."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE, READ_SIZE, We
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.protocol import SUBPROTOCOL
 
-#: Bytes of a refusal's body that are worth reading.
+#: Most bytes of a refusal's body that are read.
 _MAX_REFUSAL = 4096
 
-#: Digits of a `Retry-After` that is believed.
+#: Most digits of a `Retry-After` that is taken seriously.
 _LONGEST_WAIT = 6
 
 
@@ -33,21 +33,21 @@ async def open_websocket(
     max_message_size: int = MAX_MESSAGE_SIZE,
     timeout: float = 10.0,
 ) -> WebSocketTransport:
-    """Connect to `ws://` or `wss://` and do the WebSocket handshake.
+    """Connect to a `ws://` or `wss://` URL and do the WebSocket handshake.
 
     Args:
-        url: where to; its path and query are sent as they are.
-        token: what to show the server, in the header `Authorization`.
-        stream: a connected stream to use instead of TCP; it is closed if the handshake fails.
+        url: the server's URL. Its path and query are sent unchanged.
+        token: sent to the server in the header `Authorization`.
+        stream: a connected stream to use instead of TCP. It is closed if the handshake fails.
         ssl_context: for `wss`; by default one that checks the server's certificate.
-        max_message_size: bytes of the largest message that will be taken.
-        timeout: seconds for all of it.
+        max_message_size: bytes of the largest message that the transport accepts.
+        timeout: seconds for the connection and the handshake together.
 
     Raises:
         ConnectionRefused: the server answered with another HTTP status than 101.
-        OSError: no connection, or no WebSocket server on it.
+        OSError: no connection, or the server does not speak WebSocket.
         TimeoutError: no answer in time.
-        ValueError: not a WebSocket URL, or one with a character that no URL has, or a token that no header can carry.
+        ValueError: the URL is not a WebSocket URL, or the URL or the token has a character that is not allowed in it.
 
     Cancelled, it leaves nothing open.
     """
@@ -83,7 +83,7 @@ async def open_websocket(
 
 
 async def connect_stream(host: str, port: int, secure: bool, ssl_context: ssl.SSLContext | None) -> ByteStream:
-    """TCP, and TLS if `secure`. Raises OSError."""
+    """Connect by TCP, and TLS if `secure`. Raises OSError."""
     try:
         if secure:
             return await anyio.connect_tcp(
@@ -99,7 +99,7 @@ async def _upgrade(stream: ByteStream, request: Request) -> WSConnection:
     refusal: RejectConnection | None = None
     body = bytearray()
     try:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the answer, or its absence, says why
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # reading the answer shows why
             await stream.send(websocket.send(request))
         while True:
             data = await _receive_or_end(stream)
@@ -118,7 +118,7 @@ async def _upgrade(stream: ByteStream, request: Request) -> WSConnection:
                     complete |= event.body_finished or len(body) >= _MAX_REFUSAL
             if refusal is not None and complete:
                 raise _refused(refusal, body)
-    except (RemoteProtocolError, UnicodeError) as error:  # wsproto reads some headers as ASCII, whatever they are
+    except (RemoteProtocolError, UnicodeError) as error:  # wsproto decodes some headers as ASCII without a check
         if refusal is not None:
             raise _refused(refusal, body) from None
         raise ConnectionError(f"{request.host} does not answer as a WebSocket server does: {error}") from None
@@ -138,6 +138,6 @@ def _refused(refusal: RejectConnection, body: bytearray) -> ConnectionRefused:
         message = responses.get(status, "no reason given")
     headers = {bytes(name).lower(): bytes(value) for name, value in refusal.headers}
     retry_after = headers.get(b"retry-after", b"")
-    # The header may also hold a date, which our server never sends, or a number beyond any patience.
+    # The header may also hold a date, which this project's server never sends, or an absurdly large number.
     seconds = float(retry_after) if retry_after.isdigit() and len(retry_after) <= _LONGEST_WAIT else None
     return ConnectionRefused(status, message, seconds)

@@ -1,4 +1,4 @@
-"""A command's arguments as what JSON can carry."""
+"""A command's arguments as values that JSON can carry."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from reactor_trio.errors import CommandError
 
 
 def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """`arguments` as built-in values; numpy's become Python's.
+    """Return `arguments` as built-in values; numpy scalars and arrays become Python numbers and lists.
 
-    Raises CommandError for NaN and infinities, which JSON does not have, and TypeError for what else it does not.
+    Raises CommandError for NaN and infinities, which JSON does not have, and TypeError for other values without a JSON form.
     """
     data: dict[str, Any] = msgspec.to_builtins(dict(arguments), str_keys=True, enc_hook=_plain)
     _refuse_non_finite(data, "$")
@@ -23,7 +23,7 @@ def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A numpy scalar or array as Python numbers, for msgspec, which knows neither."""
+    """Convert a numpy scalar or array, which msgspec does not know."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"an argument of type {type(value).__name__} has no JSON form")

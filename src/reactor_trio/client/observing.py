@@ -1,4 +1,4 @@
-"""`observe()`: all that a client receives, and the commands that it sends, as they pass; none of it is decoded or kept."""
+"""`observe()`: see each message that a client receives, and each command that it sends, without decoding or keeping any."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from reactor_trio.client.session_protocol import Commanded, Received, TextEvent
 
 @contextmanager
 def observe(client: Client, see: Callable[[TextEvent | Received | Commanded], None]) -> Iterator[None]:
-    """Have `see` called with each packet, text and command of the block, at the instant at which it comes or goes.
+    """Call `see` with each packet, text and command of the block, at the instant at which the client receives or sends it.
 
-    Frames that nobody iterates over are not kept for a later iterator, so that a client that only counts holds none. `see`
-    must neither wait nor raise. A client has one observer: `record()` is one, and the second takes the first one's place.
+    Frames that come before the first iterator of a track are not kept, so a client that only counts frames holds none. `see`
+    must neither wait nor raise. A client has one observer at a time: `record()` is one, and a second replaces the first.
     """
     for track in client.tracks:
         if track.direction == "out":
-            client.frames(track.name)  # takes over what is kept, and lets go of it
+            client.frames(track.name)  # takes the frames that are kept, and drops them
     client._receiver.tap = see
     try:
         yield

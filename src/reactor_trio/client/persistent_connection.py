@@ -1,13 +1,13 @@
-"""The line to the server: one connection after another, while the session goes on.
+"""The session's connection to the server: one transport after another, until the session ends.
 
-    begin     receive until the welcome; a gate says in its place where the session is, and the line goes there
-    run -+- a connection stands: receive  -> the receiver
-         |                       send     commands of the outbox
-         |                       tell     feedback, keyframes
-         '- it was lost: come back, with the session's resume token
+    begin     receive until reactor.welcome; if a gate sends reactor.admitted instead, connect to that replica
+    run -+- while there is a link: receive  -> the receiver
+         |                         send     commands of the outbox
+         |                         tell     feedback, keyframe requests
+         '- link lost: reconnect with the session's resume token
 
-One task runs it and alone knows how a connection ended. Who sends into one that is over waits for what that task says: that
-the session goes on, or why not.
+One task runs it, and only this task knows how a connection ended. A caller whose send fails waits until this task has
+decided whether the session continues.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from reactor_trio.client.session_protocol import Returned
 from reactor_trio.errors import ProtocolError
 from reactor_trio.protocol import Admitted
 
-#: What a close without a `reactor.bye` means; any other code is a lost link.
+#: The end reason of a close frame without a `reactor.bye`; any other code is a lost link.
 _REASONS = {1000: "done", 1002: "protocol_error", 1007: "protocol_error", 1009: "too_big"}
 
 
-#: Another connection for a client that was told `reactor.admitted`. Raises as `connect` does, and ProtocolError.
+#: Connects to the replica of `reactor.admitted`. Raises as `connect` does, and ProtocolError.
 Follow = Callable[[Admitted], Awaitable[Transport]]
 
 
 class _Connection:
-    """A transport; `over` once the task that receives from it knows that it is, or this side has left."""
+    """A transport. `over` is set when the receiving task knows that the connection ended, or this side has left."""
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
@@ -45,14 +45,14 @@ class Line:
     """The connections of one session.
 
     Args:
-        transport: the first; this object closes it, and those that follow.
-        receiver: takes what comes, and knows how the session ended.
-        outbox, teller: what goes.
-        follow: makes the connection to where a gate sends this client; without it none may.
-        reopen: makes another connection; without it a lost link ends the session.
-        on_lost: called with the reason when the link is lost, and is tried again.
-        on_resumed: called with the seconds that it was away when the session goes on.
-        returned: called before anything is taken from, or sent on, another connection.
+        transport: the first connection. This object closes it and all later ones.
+        receiver: takes the incoming messages, and knows how the session ended.
+        outbox, teller: the outgoing messages.
+        follow: connects to the replica to which a gate sends this client. Without it a gate is a protocol error.
+        reopen: makes another connection. Without it a lost link ends the session.
+        on_lost: called with the reason when the link is lost and the client starts to reconnect.
+        on_resumed: called with the seconds without a link when the session continues.
+        returned: called on a new connection before anything is received or sent on it.
     """
 
     def __init__(
@@ -82,26 +82,26 @@ class Line:
         self._trying = anyio.CancelScope()
         self._lost_at: float | None = None
         self._lost_before = 0.0
-        #: how often the session went on over another connection
+        #: how often the session continued over another connection
         self.comebacks = 0
 
     @property
     def transport(self) -> Transport:
-        """The connection that stands, or the last that did."""
+        """The current connection, or the last one."""
         return self._connection.transport
 
     @property
     def stands(self) -> bool:
-        """Whether there is a connection, as far as is known here."""
+        """Whether there is a link, as far as this client knows."""
         return self._lost_at is None and self._receiver.ended is None
 
     @property
     def seconds_lost(self) -> float:
-        """How long there was none, while the session went on or might have."""
+        """How many seconds the session has been without a link."""
         return self._lost_before + (0.0 if self._lost_at is None else anyio.current_time() - self._lost_at)
 
     async def begin(self) -> None:
-        """Receive until the session has begun, here or where that leads.
+        """Receive until the session has begun, here or at the replica to which a gate sends this client.
 
         Raises SessionEnded if it ends before that, and what `follow` raises.
         """
@@ -127,7 +127,10 @@ class Line:
         self._teller.ask_keyframe(track)
 
     async def send(self, text: str) -> None:
-        """Send what only this connection is told; what finds it over is not sent. The session may be over then."""
+        """Send a text that concerns only the current connection. If that connection breaks, the text is not sent again.
+
+        The session may be over when this returns.
+        """
         connection = self._connection
         try:
             await connection.transport.send(text)
@@ -135,7 +138,9 @@ class Line:
             await connection.over.wait()
 
     async def send_bytes(self, data: bytes) -> bool:
-        """Send a packet when there is a connection; False if that broke before it took it, or the session is over."""
+        """Wait for a link and send a packet. Returns False if the link broke before it took the packet, or the session is
+        over.
+        """
         await self.wait_usable()
         connection = self._connection
         try:
@@ -146,11 +151,11 @@ class Line:
         return True
 
     async def wait_usable(self) -> None:
-        """Return when there is a connection, or never will be again."""
+        """Wait until there is a link, or the session is over."""
         await self._usable.wait()
 
     async def aclose(self, code: int = 1000) -> None:
-        """Leave the session, within 1 s and also under cancellation: politely, or with `NO_CLOSE` without a word."""
+        """Leave the session, within 1 s and also under cancellation; with `NO_CLOSE` without a close frame."""
         self._receiver.finish("client_left")
         self._connection.over.set()
         self._usable.set()
@@ -161,7 +166,7 @@ class Line:
         await self._connection.transport.aclose()
         try:
             if self._follow is None:
-                raise ProtocolError("reactor.admitted: this client did not ask a gate")
+                raise ProtocolError("reactor.admitted: this client does not follow a gate")
             self._connection = _Connection(await self._follow(admitted))
         except ProtocolError as error:
             self._finish_broken(error)
@@ -169,13 +174,13 @@ class Line:
     # ---- one connection -----------------------------------------------------------------------------------------------
 
     async def _serve(self, connection: _Connection) -> None:
-        """Use a connection until it is over; then the session has ended, or the line is lost."""
+        """Use a connection until it ends. Afterwards either the session has ended or the link is lost."""
         transport = connection.transport
 
         async def say() -> None:
             try:
                 await self._outbox.send_all(transport.send)
-            except TransportClosed:  # the receiving task learns why
+            except TransportClosed:  # the receiving task sees why
                 return
 
         async def tell() -> None:
@@ -192,14 +197,14 @@ class Line:
             if self._may_return(closed):
                 self._lose(closed)
                 connection.over.set()
-                await transport.aclose(1001)  # it may hold who writes
+                await transport.aclose(1001)  # a writer may be stuck in it
             else:
                 self._finish(closed)
                 connection.over.set()
             tasks.cancel_scope.cancel()
 
     async def _receive(self) -> TransportClosed | None:
-        """Take one message; or how the connection ended, if there are no more."""
+        """Receive one message. Returns how the connection ended if there are no more."""
         transport = self._connection.transport
         try:
             self._receiver.take(await transport.receive())
@@ -234,7 +239,7 @@ class Line:
             self._on_lost(closed.reason or f"the connection closed (code {closed.code})")
 
     async def _come_back(self) -> None:
-        """Have another connection, or finish the session."""
+        """Reconnect, or finish the session."""
         assert self._reopen is not None
         try:
             with anyio.CancelScope() as self._trying:
@@ -263,7 +268,7 @@ class Line:
             self._on_resumed(away)
 
     def _count_lost(self) -> float:
-        """It is not lost any more; how long it was."""
+        """The link is back: return how many seconds it was lost."""
         if self._lost_at is None:
             return 0.0
         away = anyio.current_time() - self._lost_at

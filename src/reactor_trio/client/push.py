@@ -1,11 +1,11 @@
-"""The way to the model: pictures and sound as packets of the session's input tracks.
+"""Pictures and sound from the client to the model, as packets of the session's input tracks.
 
-A push ends when its packet is on its way. While one picture of a track is encoded or waits for the socket, of those pushed
-meanwhile the newest alone is kept, not yet encoded: what the model gets is never older than the link makes it. Sound waits
-its turn and is all sent.
+A push returns when its packet is sent. While one picture of a track is encoded or waits for the socket, only the newest of
+the later pictures is kept, not yet encoded: the model never gets a picture that is older than the link makes it. Sound is
+sent completely, in order.
 
-A picture of a codec between frames that was encoded and not sent is followed by a keyframe, and so is the server's word that
-it wants one, and a link that was lost. While a link is lost nothing is encoded.
+The next picture is a keyframe if the server asks for one, if an encoded picture was not sent, or if the link was lost. While
+the link is lost nothing is encoded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reactor_trio.client.push_video import CODECS, StreamEncoder
 from reactor_trio.decoding import INSTALL, available
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, encode_packet
 
-#: Sends a packet; whether the connection took it.
+#: Sends a packet. Returns whether the connection took it.
 Send = Callable[[bytes], Awaitable[bool]]
 
 
@@ -35,7 +35,7 @@ class Payload(NamedTuple):
 
 
 class _Turn:
-    """A picture that waits until the one before it is sent."""
+    """A picture that waits until the picture before it is sent."""
 
     def __init__(self) -> None:
         self.come = anyio.Event()
@@ -43,7 +43,7 @@ class _Turn:
 
 
 class PushTrack:
-    """One input track of a session: numbers packets, and lets one picture through at a time."""
+    """One input track of a session. It numbers the packets and lets one picture through at a time."""
 
     def __init__(self, info: TrackInfo) -> None:
         self.info = info
@@ -54,11 +54,11 @@ class PushTrack:
         self._keyframe = False
 
     def request_keyframe(self) -> None:
-        """Make the next picture decodable without those before it."""
+        """Make the next picture a keyframe."""
         self._keyframe = True
 
     def encode(self, picture: NDArray[np.uint8], pts: float, codec: str, quality: int) -> Payload:
-        """Blocks for as long as it takes: 1 ms for a JPEG of 640x480, 2 ms for H.264. Raises ValueError."""
+        """Encode `picture`; 1 ms for a JPEG of 640x480, 2 ms for H.264, on the calling thread. Raises ValueError."""
         if codec not in CODECS:
             self._encoder = None
             return encode_picture(picture, codec, quality)
@@ -70,7 +70,9 @@ class PushTrack:
         return Payload(data, {"codec": codec, "width": width, "height": height}, keyframe)
 
     async def push_newest(self, pts: float, encode: Callable[[], Awaitable[Payload]], send: Send) -> bool:
-        """Encode and send when it is this picture's turn; False if a newer one came before that, or it was not taken."""
+        """Encode and send when it is this picture's turn. Returns False if a newer picture replaced it, or the link did not
+        take it.
+        """
         seq = self._number()
         if not await self._wait_turn():
             return False
@@ -79,12 +81,12 @@ class PushTrack:
             sent = await send(self._packet(seq, pts, await encode()))
         finally:
             if not sent:
-                self.request_keyframe()  # what was encoded has not been sent
+                self.request_keyframe()  # the decoder will miss the encoded picture
             self._pass_on()
         return sent
 
     async def push(self, pts: float, payload: Payload, send: Send) -> None:
-        """Send in turn."""
+        """Send `payload`."""
         await send(self._packet(self._number(), pts, payload))
 
     def _number(self) -> int:
@@ -122,14 +124,14 @@ class PushTrack:
 
 
 class Pushes:
-    """The input tracks of a session that something was pushed to, and the clock that they share."""
+    """The input tracks to which the client has pushed, and the clock that they share."""
 
     def __init__(self) -> None:
         self._tracks: dict[int, PushTrack] = {}
         self._began: float | None = None
 
     def find(self, inputs: Iterable[TrackInfo], name: str | None, kind: str) -> PushTrack:
-        """The track of this name, or the first of this kind. Raises ValueError."""
+        """Return the track of this name, or the first of this kind. Raises ValueError."""
         inputs = list(inputs)
         for track in inputs:
             if track.kind == kind and name in (None, track.name):
@@ -138,7 +140,7 @@ class Pushes:
         raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in inputs) or 'none'}")
 
     def captured(self, pts: float | None) -> float:
-        """`pts`, or now as seconds since this was first asked. Raises ValueError."""
+        """Return `pts`; for None, the seconds since the first call with None. Raises ValueError."""
         if pts is None:
             now = anyio.current_time()
             self._began = now if self._began is None else self._began
@@ -148,18 +150,18 @@ class Pushes:
         return pts
 
     def request_keyframe(self, track: int) -> None:
-        """The server cannot decode this track any further."""
+        """Make the next picture of this track a keyframe, because the server asked for one."""
         if (way := self._tracks.get(track)) is not None:
             way.request_keyframe()
 
     def restart(self) -> None:
-        """Whoever decodes on another connection has seen nothing."""
+        """Make the next picture of each track a keyframe, because a new connection has a new decoder."""
         for way in self._tracks.values():
             way.request_keyframe()
 
 
 def check_codec(codec: str) -> None:
-    """Raise ValueError unless pictures can be encoded so here."""
+    """Raise ValueError unless pictures can be encoded with `codec` here."""
     known = ("jpeg", "raw", *CODECS)
     if codec not in known:
         raise ValueError(f"codec: expected one of {', '.join(known)}, got {codec!r}")
@@ -168,7 +170,7 @@ def check_codec(codec: str) -> None:
 
 
 def checked_picture(frame: ArrayLike) -> NDArray[np.uint8]:
-    """`frame` as an array. Raises ValueError unless it is a picture."""
+    """Return `frame` as an array. Raises ValueError unless it is a picture."""
     array = np.asarray(frame)
     if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
         raise ValueError(f"expected a picture, uint8 (H, W, 3), got {array.dtype} {array.shape}")
@@ -176,7 +178,7 @@ def checked_picture(frame: ArrayLike) -> NDArray[np.uint8]:
 
 
 def encode_picture(picture: NDArray[np.uint8], codec: str, quality: int) -> Payload:
-    """As raw pixels or, by any other name, as a JPEG."""
+    """Encode as raw pixels for codec `raw`, else as a JPEG."""
     picture = np.ascontiguousarray(picture)
     if codec == "raw":
         height, width = picture.shape[:2]
@@ -188,7 +190,7 @@ def encode_picture(picture: NDArray[np.uint8], codec: str, quality: int) -> Payl
 
 
 def encode_sound(samples: ArrayLike) -> Payload:
-    """Little-endian 16-bit samples of one channel. Raises ValueError unless that is what they are."""
+    """Encode as little-endian 16-bit samples of one channel. Raises ValueError for any other array."""
     array = np.asarray(samples)
     if array.dtype != np.int16 or array.size == 0 or not (array.ndim == 1 or (array.ndim == 2 and array.shape[0] == 1)):
         raise ValueError(f"expected sound, int16 (M,) or (1, M), got {array.dtype} {array.shape}")

@@ -1,7 +1,7 @@
-"""Pictures on the way to the model as H.264, VP8 or VP9: a tenth of the bytes of JPEG, by PyAV's encoders.
+"""Encoding of pushed pictures as H.264, VP8 or VP9 with PyAV: a tenth of the bytes of JPEG.
 
-One packet out for each picture in, without delay. Each picture refers to the one that was encoded before it, so whatever is
-encoded and then not sent has to be followed by a keyframe.
+Each picture gives one packet, without delay. Each packet depends on the one before it, so an encoded packet that is not sent
+requires a keyframe next.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: bits a second for each pixel of the picture; at 1280x720 that is 3.3 Mbit/s
+#: target bits per second for each pixel of a picture: 3.3 Mbit/s at 1280x720
 BITS_PER_PIXEL = 3.6
-#: the rate for which the bitrate is shared out; more pictures make it more
+#: frame rate for which the encoder plans the bitrate; more pictures per second need more bits
 FPS = 30
 
 _ENCODERS: dict[str, tuple[str, dict[str, str]]] = {
@@ -32,7 +32,7 @@ CODECS = tuple(_ENCODERS)
 
 
 class StreamEncoder:
-    """Encodes pictures of one size; an odd one is padded at its right and bottom, where its edge is repeated."""
+    """Encodes pictures of one size. An odd width or height is padded at the right or bottom by repeating the edge."""
 
     def __init__(self, codec: str, width: int, height: int) -> None:
         import av
@@ -50,17 +50,17 @@ class StreamEncoder:
         context.time_base = Fraction(1, 1_000_000)
         context.framerate = Fraction(FPS)
         context.bit_rate = round(width * height * BITS_PER_PIXEL)
-        context.gop_size = 1 << 20  # keyframes when they are wanted
+        context.gop_size = 1 << 20  # keyframes only on request
         context.max_b_frames = 0
         context.thread_count = 1
         context.options = options
         self._context: Any = context
         self._last_pts = -1
-        # asyncio can cancel the task that waits for a thread, and the next picture comes while it still runs
+        # asyncio can cancel the task that waits for the thread; the next picture may come while the thread still runs.
         self._one_at_a_time = threading.Lock()
 
     def encode(self, picture: NDArray[np.uint8], pts: float, keyframe: bool) -> tuple[bytes, bool]:
-        """The packet of `picture`, and whether it is a keyframe, as the first is. `pts` in seconds."""
+        """Return the packet of `picture`, and whether it is a keyframe. The first always is. `pts` is in seconds."""
         with self._one_at_a_time:
             height, width = picture.shape[:2]
             if width % 2 or height % 2:

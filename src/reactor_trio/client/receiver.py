@@ -1,10 +1,10 @@
-"""The receiving side of a client's session: what arrived, and how the session ended.
+"""The receiving side of a client's session: incoming messages, and how the session ended.
 
-One task (`line.py`) hands over what comes, and nothing here waits for a consumer: answers wake their callers, frames and
-messages go to bounded queues (`broadcast.py`), still encoded; they are decoded where they are taken (`streams.py`).
+One task (`line.py`) passes every message to the Receiver, which never waits for a consumer. Answers wake their callers.
+Frames and messages go to bounded queues (`broadcast.py`), still encoded; the consumers decode them (`streams.py`).
 
-A session ends once, for one reason: our own close, the server's `reactor.bye`, or what the transport says. After a
-polite end the iterators simply stop; after any other they raise SessionEnded, once what had arrived is taken.
+A session ends once, for one reason: this side's close, the server's `reactor.bye`, or the transport's end. After a polite
+end the iterators stop; after any other they raise SessionEnded. In both cases they first give the items that had arrived.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from reactor_trio.protocol import Admitted, TrackInfo
 
 MESSAGES_QUEUED = 1024
 
-#: Why a client waits, unless the server gives another reason.
+#: Why a client waits, unless the server gives a reason.
 TAKEN = "someone else has the session; see max_sessions"
 
 _POLITE = ("client_left", "done")
-#: Ends of a connection only, where the server keeps the session.
+#: `reactor.bye` reasons that end only the connection if the server keeps the session.
 _CONNECTIONS = ("too_slow",)
 
 
 class Answer:
-    """A command's caller waits here."""
+    """The answer to one command, for which its caller waits."""
 
     def __init__(self) -> None:
         self.given = anyio.Event()
@@ -55,26 +55,26 @@ class Answer:
         self.error: Exception | None = None
 
     def give(self, reply: Any = None, error: Exception | None = None) -> None:
-        """Wake the caller, with a reply or an error; only the first counts."""
-        # The session may end before the caller of an answered command runs again.
+        """Wake the caller with a reply or an error. Only the first call counts."""
+        # The session may end before the caller of an answered command has run.
         if not self.given.is_set():
             self.reply, self.error = reply, error
             self.given.set()
 
 
 class Receiver:
-    """Takes what the server says, until the session ends.
+    """Takes the server's messages until the session ends.
 
     Args:
-        conversation: reads it; whoever sends uses the same one.
-        outbox: is told of each answer, and of the end.
-        teller: is told what the server should know.
+        conversation: parses the messages. The sending side uses the same object.
+        outbox: drops a command when its answer comes, and all commands at the end.
+        teller: sends feedback and keyframe requests.
         on_queued: called with `(position, total)` while there is no room.
-        on_ending: called with `(reason, seconds)` when an end is in sight, or with None for seconds when it no longer is.
-        on_waiting: called with the reason for which there is no room, before `on_queued`, and when that changes.
-        frames_queued: frames that a consumer's queue holds.
-        feedback: whether the server is told of each video frame.
-        on_keyframe: called with the index of the input track of which the server wants a keyframe.
+        on_ending: called with `(reason, seconds)` when the server announces an end; `seconds` is None when it cancels it.
+        on_waiting: called with the reason why there is no room, before `on_queued`, and again when the reason changes.
+        frames_queued: length of each frame iterator's queue.
+        feedback: whether to acknowledge each video frame.
+        on_keyframe: called with the index of the input track of which the server needs a keyframe.
     """
 
     def __init__(
@@ -99,28 +99,27 @@ class Receiver:
         self._on_waiting = on_waiting
         self._waits_for: str | None = None
         self._end_message = ""
-        #: what the session's texts and packets mean
         self.conversation = conversation
-        #: place in the server's queue, from 1; None if there is none or no more
+        #: place in the server's queue, from 1; None when this client does not wait
         self.position: int | None = None
-        #: where the session is to begin, if that is elsewhere; for who goes there
+        #: the replica to which a gate sends this client, until the line has connected to it
         self.admitted: Admitted | None = None
-        #: why and when the server will end the session, None if no end is in sight
+        #: why and when the server will end the session; None if it has announced no end
         self.ending: tuple[str, float] | None = None
-        #: who waits for an answer, by the command's number
+        #: the callers that wait for an answer, by command number
         self.answers: dict[int, Answer] = {}
         #: frames by track index
         self.frames: dict[int, Broadcast[Received]] = {}
         self.messages: Broadcast[Message] = Broadcast(MESSAGES_QUEUED)
-        #: the command that was applied last; frames made with it or a later one carry at least its number
+        #: number of the newest applied command; frames made with it, or a later one, carry at least this number
         self.last_command: int | None = None
         #: why the session ended, None while it goes on
         self.ended: str | None = None
-        #: set when it has
+        #: set when the session has ended
         self.over = anyio.Event()
-        #: whether somebody was told so by an exception
+        #: whether a SessionEnded has been raised to the program
         self.told = False
-        #: told of all that comes and each command that goes; must neither wait nor raise
+        #: called with each incoming event and each outgoing command; must neither wait nor raise
         self.tap: Callable[[TextEvent | Received | Commanded], None] | None = None
 
     @property
@@ -135,14 +134,14 @@ class Receiver:
         return welcome is not None and welcome.resume_token is not None
 
     def take(self, data: str | bytes | bytearray | memoryview) -> None:
-        """A message has come. Raises ProtocolError."""
+        """Process one message. Raises ProtocolError."""
         if isinstance(data, str):
             self._take_text(data)
         else:
             self._take_packet(data)
 
     def resume(self, returned: Returned) -> None:
-        """The session goes on over another connection."""
+        """Continue the session over another connection."""
         if returned.missed:
             self._doubt(returned)
         for track in returned.changed:
@@ -151,7 +150,7 @@ class Receiver:
                 self.tap(TrackChanged(track))
 
     def finish(self, reason: str, message: str = "") -> None:
-        """The session is over; only the first reason counts."""
+        """End the session. Only the first reason counts."""
         if self.ended is not None:
             return
         self.ended, self._end_message = reason, message
@@ -169,7 +168,7 @@ class Receiver:
             raise self._session_ended()
 
     def _doubt(self, returned: Returned) -> None:
-        """Answers may be among the messages that are lost."""
+        """Fail the commands whose answers may be among the forgotten messages."""
         lost = f"whether it was applied is not known: {returned.missed} messages were lost while the link was away"
         for number, answer in self.answers.items():
             if number <= returned.received:
@@ -196,7 +195,7 @@ class Receiver:
             case Answered(number, reply, error):
                 self.last_command = number if error is None else self.last_command
                 self._outbox.answered(number)
-                # None: its caller was cancelled.
+                # None if its caller was cancelled.
                 if (answer := self.answers.get(number)) is not None:
                     answer.give(reply, error)
             case Message() as message:
@@ -215,7 +214,7 @@ class Receiver:
             self._on_queued(queued.position, queued.total)
 
     def _take_bye(self, reason: str, message: str) -> None:
-        # Of a connection only: the close follows, and tells that it is lost.
+        # If only the connection ends, its close frame follows and the line reconnects.
         if not (self.resumable and reason in _CONNECTIONS):
             self.finish(reason, message)
 
@@ -246,5 +245,5 @@ class Receiver:
         return SessionEnded(self.ended, f"{self.ended}: {self._end_message}" if self._end_message else "")
 
     def _stop(self) -> Exception:
-        """What an iterator raises at the end."""
+        """The exception with which an iterator ends."""
         return StopAsyncIteration() if self.ended in _POLITE else self._session_ended()

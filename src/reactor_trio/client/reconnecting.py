@@ -1,7 +1,7 @@
-"""Coming back to a session whose link was lost: trying until the server has an answer, or the time for it is over.
+"""Reconnecting to a session whose link was lost: try until the server answers, or until it no longer keeps the session.
 
-Each try is a new connection that shows the session's resume token. Waiting between tries grows and is by chance, so that the
-clients of a server that was away do not all come at once.
+Each try is a new connection that shows the session's resume token. The waits between tries grow and are random, so that
+the clients of a restarted server do not all reconnect at the same instant.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from reactor_trio.client.client_transport import Transport, TransportClosed
 from reactor_trio.client.session_protocol import Bye, Conversation, Returned
 from reactor_trio.errors import ConnectionRefused, ProtocolError, ReactorError
 
-#: seconds within which to come back if the server does not say how long it waits
+#: seconds to keep trying if the server does not say how long it keeps the session
 WINDOW = 60.0
-#: Seconds to wait before a try, at most: the first, and any. How long it is in fact is by chance.
+#: Longest wait before the first try and before any later one, in seconds. The actual wait is a random share of it.
 FIRST_WAIT = 0.1
 LONGEST_WAIT = 2.0
-#: Seconds that a try may take: the first, and any. A link that swallows everything shows in no other way.
+#: Longest time of the first try and of any later one, in seconds. Only a timeout reveals a link that drops all packets.
 FIRST_PATIENCE = 2.0
 LONGEST_PATIENCE = 10.0
-#: What a server or a proxy answers that may let us in a moment later.
+#: HTTP statuses after which a later try may succeed.
 _LATER = (429, 502, 503, 504)
 
-#: A new connection to the session: with this resume token, the messages after this number, and these codecs for video, or
-#: those that it began with. Raises as `connect` does.
+#: Opens a new connection to the session. Arguments: the resume token; the number of the newest message received; the video
+#: codecs to ask for, or None for those that the session began with. Raises as `connect` does.
 Reopen = Callable[[str, int, Sequence[str] | None], Awaitable[Transport]]
 
 
 class Gone(ReactorError):
-    """There is no way back, and why."""
+    """The session cannot be resumed; `reason` is the session's end reason."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -42,7 +42,10 @@ class Gone(ReactorError):
 async def come_back(
     reopen: Reopen, conversation: Conversation, dice: Callable[[], float] = random.random
 ) -> tuple[Transport, Returned]:
-    """A connection on which the session goes on, its welcome taken. Raises Gone. Cancelled, it leaves nothing open."""
+    """Return a connection on which the session continues, and its `reactor.welcome`, already received.
+
+    Raises Gone. Cancelled, it leaves nothing open.
+    """
     welcome = conversation.welcome
     assert welcome is not None, "no session has begun"
     window = WINDOW if welcome.resume_window is None else welcome.resume_window
@@ -64,7 +67,7 @@ async def come_back(
                 return await _try(reopen, conversation)
         except ConnectionRefused as refused:
             if refused.status not in _LATER:
-                raise Gone("lost", f"the server knows this session no more: {refused}") from None
+                raise Gone("lost", f"the server no longer knows this session: {refused}") from None
             why, wait = str(refused), max(wait, refused.retry_after or 0.0)
         except TimeoutError:
             why = "no answer"
@@ -77,7 +80,7 @@ async def _try(reopen: Reopen, conversation: Conversation) -> tuple[Transport, R
     token = conversation.welcome.resume_token
     assert token is not None
     transport = await reopen(token, conversation.newest, conversation.video)
-    # A link that is given up must not say 1000, with which the session would end.
+    # Close an abandoned link with another code than 1000, which would end the session.
     code = 1001
     try:
         first = await transport.receive()
@@ -88,7 +91,7 @@ async def _try(reopen: Reopen, conversation: Conversation) -> tuple[Transport, R
             return transport, answer
         if isinstance(answer, Bye) and answer.reason != "client_left":
             raise Gone(answer.reason, answer.message)
-        code = 1000  # it is another session, which nobody wants, or none
+        code = 1000  # end it: it is another session, which this client does not want, or a place in the queue
         raise Gone("lost", "the link broke, and when it was back the session was over")
     except ProtocolError as error:
         await transport.aclose(1002, str(error))

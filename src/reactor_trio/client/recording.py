@@ -1,4 +1,4 @@
-"""`record()`: what a client receives, as files, without decoding it (`docs/guide/recording.md`)."""
+"""`record()`: write a client's media to files, without decoding it (`docs/guide/recording.md`)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from reactor_trio.client.client import Client
 from reactor_trio.client.session_protocol import Answered, Commanded, Message, Received, TextEvent, TrackChanged
 from reactor_trio.recording import Recorder, command_line, message_line, session_line, track_line
 
-#: seconds that the end of a recording may take
+#: most seconds that completing the files may take
 CLOSING = 10.0
 
 
 @asynccontextmanager
 async def record(client: Client, path: str | os.PathLike[str]) -> AsyncIterator[Recorder]:
-    """Record what `client` receives during the block to `path`, and what happens to a timeline beside it (`.jsonl`).
+    """During the block, record the media that `client` receives to `path`, and the events to a timeline beside it
+    (`.jsonl`).
 
-    Video goes into the file as it came: ask the server for codecs that it carries (`connect(video=["h264", "jpeg"])`); raw
-    pictures are encoded. Files are written by worker threads. What is lost for want of disk is counted in the timeline's
-    last line; a disk that fails ends the recording with a line in the log, not the block. Leaving the block, also when
-    cancelled, ends the files, within 10 s.
+    Video goes into the file as it came, so ask the server for codecs that the file can carry (`connect(video=["h264",
+    "jpeg"])`); raw pictures are encoded. Worker threads write the files. If the disk is full, media is dropped and counted
+    in the timeline's last line. A disk that fails ends the recording with a log line, not the block. Leaving the block, also
+    by cancellation, completes the files within 10 s.
 
-    Raises ReactorError if `path` ends in none of .mp4, .mkv and .webm, a file of that name exists or cannot be made, or PyAV
-    is missing. An exception of the block comes out as it is.
+    Raises ReactorError if `path` does not end in .mp4, .mkv or .webm, if a file of that name exists or cannot be made, or if
+    PyAV is missing. An exception of the block leaves it unchanged.
     """
     recording = _Recording(client, Path(path))
     failure: BaseException | None = None
@@ -41,7 +42,7 @@ async def record(client: Client, path: str | os.PathLike[str]) -> AsyncIterator[
         except anyio.get_cancelled_exc_class():
             raise
         except BaseException as error:
-            failure = error  # carried around the task group, which would wrap it
+            failure = error  # raised outside the task group, which would wrap it in a group
         finally:
             client._receiver.tap = None
             await recording.end()
@@ -58,13 +59,13 @@ class _Recording:
         self._changed = anyio.Event()
         self._reason: str | None = None
         self._ended = anyio.Event()
-        # Shielded: a cancelled block leaves files that are whole.
+        # Shielded, so that a cancelled block leaves complete files.
         self._scope = anyio.CancelScope(shield=True)
         self.recorder.note(session_line(client._welcome))
         self._changed.set()
 
     def take(self, event: TextEvent | Received | Commanded) -> None:
-        """Something arrived, or a command goes. Never waits."""
+        """Record an event of the client. Never waits."""
         t = anyio.current_time() - self._began
         match event:
             case Received(packet, track, _):
@@ -99,7 +100,7 @@ class _Recording:
         self._ended.set()
 
     async def end(self) -> None:
-        """Write what waits and end the files; what a disk does not take within `CLOSING` seconds is left."""
+        """Write the rest and complete the files. Give up if that takes longer than `CLOSING` seconds."""
         self._reason = self._client.ended or "client_left"
         self._changed.set()
         with anyio.move_on_after(CLOSING, shield=True):

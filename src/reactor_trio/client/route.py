@@ -1,12 +1,12 @@
-"""Where a session is: at the server that was called or, if that is a gate, at the replica to which it sends this client.
+"""Where a session is: at the server that the user named, or, if that server is a gate, at the replica of the gate's choice.
 
-    called --- reactor.welcome            the session is here
-           '-- reactor.admitted --- replica --- reactor.welcome      it is there: so are uploads and the way back
-                                    '-- not let in: ask the gate again
+    called --- reactor.welcome            the session is at this server
+           '-- reactor.admitted --- replica --- reactor.welcome      it is at the replica, as are uploads and reconnects
+                                    '-- refused: ask the gate again
 
-A gate that has given a place knows no sooner than its client that the replica is gone or has given the place away; so the
-client asks it again, a few times, and what the last try said is what the user is told. The gate is shown the user's token,
-a replica the ticket, and neither what is for the other.
+A gate may not know yet that its replica died or gave the place away. The client then asks the gate again, a few times, and
+finally raises the error of the last try. The client shows the user's token to the gate and the ticket to the replica.
+Neither of them sees the other's secret.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from reactor_trio.client.urls import replica_url, resuming_url
 from reactor_trio.errors import ConnectionRefused, ProtocolError
 from reactor_trio.protocol import Admitted
 
-#: How often a gate is asked again, and the seconds before the first time; before the second twice, and so on.
+#: How often the client asks a gate again, and the seconds before the first time. The nth time waits n times as long.
 AGAIN, PAUSE = 3, 0.5
-#: What a replica answers that says nothing of another one.
+#: HTTP statuses of one replica after which another replica may accept the client.
 _ELSEWHERE_MAYBE = (401, 403, 429, 502, 503, 504)
-#: Beats without a byte after which a server is lost, as it counts its clients: one may be late.
+#: Heartbeats without a byte after which a server is lost. The server treats its clients alike; one heartbeat may be late.
 _MISSED_BEATS = 2
 
 
 class Route:
-    """The way to one session, from the first connection to the last.
+    """The addresses and credentials of one session's connections.
 
     Args:
         called: a URL of `session_url`, with `follow`.
-        token: what the server that was called is shown.
+        token: the token for the server at `called`.
         on_admitted: called with the address of each replica to which a gate sends this client.
-        ssl_context, max_message_size, timeout: as for `open_websocket`, of each connection.
+        ssl_context, max_message_size, timeout: as for `open_websocket`, for each connection.
 
     Attributes:
-        address: the WebSocket URL, with the session's query, where the session is or will be.
+        address: the WebSocket URL, with the session's query, of the server that has the session.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class Route:
         self._newest: WebSocketTransport | None = None
 
     async def call(self) -> WebSocketTransport:
-        """A connection to the server that was called. Raises as `open_websocket`."""
+        """Connect to the server that the user named. Raises as `open_websocket`."""
         return await self._open(self._called, self._token)
 
     async def follow(self, admitted: Admitted) -> WebSocketTransport:
-        """A connection to the replica; or to the gate again, which may know another one, if this one lets nobody in.
+        """Connect to the replica. If it refuses, connect to the gate again, which may name another replica.
 
-        Raises ProtocolError for what no gate says, and as `open_websocket` what the last of all tries said.
+        Raises ProtocolError for a message that no gate sends, and the last try's error as `open_websocket` does.
         """
         if self._at_replica:
-            raise ProtocolError("reactor.admitted: a replica sends its clients elsewhere, which is for a gate")
+            raise ProtocolError("reactor.admitted: a replica redirects its clients, which only a gate may do")
         try:
             address = replica_url(admitted.url, self._called)
             transport = await self._open(address, admitted.ticket, min(self._timeout, admitted.claim_within))
@@ -95,16 +95,16 @@ class Route:
         return transport
 
     async def reopen(self, resume_token: str, after: int, video: Sequence[str] | None) -> WebSocketTransport:
-        """Another connection to the session; a `Reopen`. What it shows is the session's resume token, and nothing else."""
+        """Reconnect to the session with its resume token, and no other credential; a `Reopen`."""
         return await self._open(resuming_url(self.address, resume_token, after, video))
 
     async def post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
-        """Post to the server where the session is; a `Post`."""
+        """Post to the server that has the session; a `Post`."""
         post = HttpPost(self.address, ssl_context=self._ssl_context, timeout=self._timeout)
         return await post(target, headers, body)
 
     def expect_beat_every(self, seconds: float) -> None:
-        """From now on a server that is silent for two such times is lost."""
+        """From now on, treat a server that is silent for two heartbeats of `seconds` as lost."""
         self._silence = _MISSED_BEATS * seconds
         if self._newest is not None:
             self._newest.expect_byte_every(self._silence)

@@ -1,4 +1,4 @@
-"""`running()`: a client ready for use, during a block."""
+"""`running()`: run a Client over its transport during a block."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ C = TypeVar("C", bound=Client)
 
 @asynccontextmanager
 async def running(client: C) -> AsyncIterator[C]:
-    """Wait for the session to begin, run the receiving task during the block, and leave politely.
+    """Wait for the session to begin, run the client's tasks during the block, and leave politely.
 
-    Waiting in the server's queue has no limit of its own; cancelling it leaves the queue. An exception of the block
-    comes out as it is, never inside a group. Raises SessionEnded if the server ends the session before it begins.
+    The wait in the server's queue has no limit; cancel it to leave the queue. An exception of the block leaves it unchanged,
+    never inside a group. Raises SessionEnded if the server ends the session before it begins.
     """
     try:
         await client._line.begin()
@@ -34,7 +34,7 @@ async def running(client: C) -> AsyncIterator[C]:
             except anyio.get_cancelled_exc_class():
                 raise
             except BaseException as error:
-                # Carried around the task group, which would wrap it.
+                # Raised outside the task group, which would wrap it in a group.
                 failure = error
             finally:
                 await client.aclose()

@@ -1,7 +1,7 @@
-"""The client's side of the protocol without I/O: text and packets in, events out, every time an argument.
+"""The client's side of the protocol without I/O: text and packets in, events out. Every time is an argument.
 
-A Conversation numbers the commands, knows the session and its tracks, and measures. What to do with an event (wake the
-waiting caller, hand a frame to its consumers) is the Client's business.
+A Conversation numbers the commands, tracks the session's data, and measures. The Receiver acts on the events: it wakes the
+waiting callers and hands frames to their consumers.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from reactor_trio.protocol import (
     encode_client_text,
 )
 
-#: tracks that a server may describe; for each something is kept
+#: most tracks that a server may describe, because each needs memory here
 MOST_TRACKS = 256
-#: settings that a server may tell the values of
+#: most settings whose values a server may send
 MOST_SETTINGS = 1024
-#: commands whose answers may be to come, or lost, of which it is kept what they set; more than may be unanswered
+#: most commands whose values wait for an answer; above the limit of unanswered commands, because an answer may be lost
 MOST_SETS = 2048
 
 
 class Queued(msgspec.Struct, frozen=True):
-    """The session has not begun: `position` in the queue, from 1, of `total`.
+    """The server has no room yet; this client is at `position` in the queue, from 1, of `total`.
 
     Attributes:
-        reason: why the server has no room, where that is not because of other clients.
+        reason: why the server has no room, if the reason is not other clients.
     """
 
     position: int
@@ -51,12 +51,12 @@ class Welcomed(msgspec.Struct, frozen=True):
 
 
 class Returned(msgspec.Struct, frozen=True):
-    """The session goes on over another connection.
+    """The session continues over another connection.
 
     Attributes:
-        received: commands of this client that the server has read, over all connections.
-        missed: messages that it said meanwhile and does not have any more; those behind them follow.
-        changed: tracks that are described otherwise than before.
+        received: how many of this client's commands the server has read, over all connections.
+        missed: how many messages the server sent meanwhile and has already forgotten. It sends the later ones again.
+        changed: tracks whose description has changed.
     """
 
     received: int
@@ -65,12 +65,15 @@ class Returned(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """Command `id` was applied (`error` is None) or refused."""
+    """The server applied command `id` (`error` is None) or refused it.
+
+    Attributes:
+        step: the first model step that sees the command, if it was applied.
+    """
 
     id: int
     reply: Any = None
     error: CommandError | None = None
-    #: the first that sees it, if it was applied
     step: int | None = None
 
 
@@ -89,26 +92,26 @@ class TrackChanged(msgspec.Struct, frozen=True):
 
 
 class StateChanged(msgspec.Struct, frozen=True):
-    """Settings have other values than this client took them to have; `Conversation.state` has them."""
+    """The server sent the new `values` of settings. `Conversation.state` already has them."""
 
     values: Mapping[str, Any]
 
 
 class KeyframeWanted(msgspec.Struct, frozen=True):
-    """The server cannot go on decoding an input track without a keyframe."""
+    """The server needs a keyframe of an input track to continue decoding it."""
 
     track: int
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """The session ends in `seconds`, and why; None: that has been taken back."""
+    """The session will end in `seconds`, for `reason`. With `seconds` None the server has cancelled that end."""
 
     reason: str
     seconds: float | None
 
 
 class Bye(msgspec.Struct, frozen=True):
-    """The server ends the session."""
+    """The server ends the session, or only this connection (`too_slow`)."""
 
     reason: str
     message: str = ""
@@ -117,7 +120,7 @@ class Bye(msgspec.Struct, frozen=True):
 class Message(msgspec.Struct, frozen=True):
     """A message of the model: its type, its fields, and its number among the server's text messages.
 
-    An error that answers no command comes this way too, with type `reactor.error`.
+    An error that belongs to no command is also a Message, with type `reactor.error`.
     """
 
     type: str
@@ -126,7 +129,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A packet, its track as it was described at that time, and the time of arrival."""
+    """A packet, the description of its track at that time, and its time of arrival."""
 
     packet: Packet
     track: TrackInfo
@@ -138,7 +141,7 @@ TextEvent = (
 )
 
 
-#: messages that mean what they say
+#: messages whose fields are the fields of an event
 _PLAIN: dict[str, type[KeyframeWanted | Queued | Admitted | Ending | Bye]] = {
     "reactor.keyframe": KeyframeWanted,
     "reactor.queued": Queued,
@@ -162,14 +165,15 @@ T = TypeVar("T")
 
 
 class Conversation:
-    """One session's protocol state.
+    """One session's protocol state. It outlives connections.
 
     Attributes:
-        welcome: the session's data, None until it has begun.
-        tracks: the tracks' present descriptions by index.
-        state: the value of each setting, as the server told it or as this client set it since; always the same object.
-        newest: the highest number of a message of the server, of those that it numbers.
-        video: the codecs that the server was asked for since the session began; None: it was not.
+        welcome: the session's data; None until it has begun.
+        tracks: the current description of each track by index.
+        state: the value of each setting, from the server's messages and this client's applied commands; always the same
+            dict.
+        newest: the highest number of a server message so far.
+        video: the codecs of the newest `request_video`; None before the first.
     """
 
     def __init__(self) -> None:
@@ -179,16 +183,17 @@ class Conversation:
         self.newest = 0
         self.video: tuple[str, ...] | None = None
         self._last_id = 0
-        #: what commands without an answer set, by their ids
+        #: by command id: the field and value that an unanswered `set_` command sets
         self._sets: dict[int, tuple[str, Any]] = {}
         self._commands = CommandMeter()
         self._latency = LatencyMeter()
         self._meters: dict[int, TrackMeter] = {}
 
     def command(self, name: str, arguments: Mapping[str, Any], now: float) -> tuple[int, str]:
-        """The next command's id and text.
+        """Return the next command's id and text.
 
-        Raises CommandError for NaN and infinities, which JSON does not have, and TypeError for what else it does not.
+        Raises CommandError for NaN and infinities, which JSON does not have, and TypeError for other values without a JSON
+        form.
         """
         data = plain(arguments)
         text = encode_client_text(name, data, self._last_id + 1)
@@ -202,28 +207,29 @@ class Conversation:
         return self._last_id, text
 
     def forget(self, id: int) -> None:  # noqa: A002 - the wire's word
-        """Nobody waits for command `id` any more, or it was never sent: leave it out of the figures."""
+        """Leave command `id` out of the figures: its caller no longer waits."""
         self._commands.forget(id)
 
     @staticmethod
     def feedback(track: int, seq: int) -> str:
-        """The text that says that frame `seq` of a track, and all before it, have come."""
+        """Return the text that acknowledges frame `seq` of a track, and all frames before it."""
         return encode_client_text("reactor.feedback", {"track": track, "seq": seq})
 
     @staticmethod
     def request_keyframe(track: int) -> str:
-        """The text that asks for a frame that can be decoded without those before it."""
+        """Return the text that asks for a keyframe of an output track."""
         return encode_client_text("reactor.keyframe", {"track": track})
 
     def request_video(self, codecs: Sequence[str]) -> str:
-        """The text that says which codecs are decoded from now on, best first; none for no video."""
+        """Return the text that asks for these video codecs from now on, best first; none for no video."""
         self.video = tuple(codecs)
         return encode_client_text("reactor.video", {"video": list(codecs) or ["none"]})
 
     def receive_text(self, text: str, now: float) -> TextEvent | None:
-        """What the server's text means; None for a runtime message that this version does not know.
+        """Return the event of a text message; None for a repeated message, and for a runtime message that this version does
+        not know.
 
-        Raises ProtocolError for anything that the server must not say.
+        Raises ProtocolError for anything that the server must not send.
         """
         message = decode_server_text(text)
         if self._said_before(message):
@@ -236,9 +242,9 @@ class Conversation:
         return event
 
     def receive_return(self, text: str) -> Returned | Bye | None:
-        """What the first text of another connection to this session means; None if the session is not there any more.
+        """Return the event of the first text on a new connection to this session; None if the session no longer exists.
 
-        Raises ProtocolError for anything else than a server says then.
+        Raises ProtocolError for anything that the server must not send first.
         """
         message = decode_server_text(text)
         match message.type:
@@ -258,7 +264,7 @@ class Conversation:
         return Returned(welcome.received, welcome.missed, changed)
 
     def _said_before(self, message: ServerText) -> bool:
-        """Whether this is a message that is said again, although it had come."""
+        """Whether the server repeats a message that this client has already received."""
         if message.n is None or message.type == "reactor.welcome":
             return False
         before, self.newest = self.newest, max(self.newest, message.n)
@@ -299,13 +305,13 @@ class Conversation:
                 return Message(message.type, message.data, message.n)
 
     def _applied(self, id: int) -> None:  # noqa: A002 - the wire's word
-        """What this client set is what the model has, unless the server tells otherwise behind the answer."""
+        """Take the value that this client set as the model's. A later message of the server may correct it."""
         field, value = self._sets.pop(id, (None, None))
         if field in self.state:
             self.state[field] = value
 
     def receive_packet(self, data: bytes | bytearray | memoryview, now: float) -> Received:
-        """The frame in `data`. Raises ProtocolError."""
+        """Return the frame in `data`. Raises ProtocolError."""
         packet = decode_packet(data)
         track = self.tracks.get(packet.track)
         if track is None:
@@ -318,13 +324,13 @@ class Conversation:
         return Received(packet, track, now)
 
     def given(self, received: Received, now: float) -> None:
-        """The frame in `received` was decoded and given to its consumer."""
+        """Count the frame in `received` as decoded and given to its consumer."""
         self._latency.given(received.track.index, received.packet.seq, now)
 
     def statistics(
         self, now: float, lost: Mapping[int, tuple[int, int]] | None = None, messages_dropped: int = 0
     ) -> Statistics:
-        """The figures at `now`; `lost` has the frames (dropped, skipped) in the client's own queues by track index."""
+        """Return the figures at `now`; `lost` has (dropped, skipped) of the client's own queues by track index."""
         lost = lost or {}
         return Statistics(
             {
@@ -355,7 +361,7 @@ class Conversation:
     def _describe(self, track: TrackInfo) -> TrackInfo:
         sizes = (track.width, track.height, track.coded_width, track.coded_height)
         if any(size is not None and size < 1 for size in sizes):
-            raise ProtocolError(f"track {track.name}: no picture is {track.width}x{track.height}")
+            raise ProtocolError(f"track {track.name}: no picture has the size {track.width}x{track.height}")
         if track.index not in self.tracks and len(self.tracks) >= MOST_TRACKS:
             raise ProtocolError(f"more than {MOST_TRACKS} tracks")
         self.tracks[track.index] = track

@@ -1,7 +1,7 @@
-"""What the client measures of a session, all from times that its caller passes in.
+"""A session's figures as the client measures them. Every time is an argument.
 
-Latency to the picture needs no clock of the server: a packet names the newest command that its frame was made with, so
-the first packet that names a command, or a later one, is the first whose picture can show it.
+The latency from a command to its picture needs no clock of the server. A packet names the newest command with which its
+frame was made, so the first packet that names a command, or a later one, is the first whose picture can show it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from reactor_trio.protocol import Packet
 
 #: Seconds over which the frame rate is counted.
 WINDOW = 2.0
-#: How many newest samples a distribution is made of.
+#: Samples in a distribution: the newest.
 SAMPLES = 300
-#: How many newest times between arrivals are given one by one.
+#: Times between arrivals in `TrackStatistics.recent`: the newest.
 RECENT = 60
+#: Most commands that wait for their first picture.
 _WAITING = 1024
-#: frames whose decoding is waited for
+#: Most latency samples that wait for their frame to be decoded.
 _TO_DECODE = 64
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """A distribution in seconds; NaN where there is no sample yet."""
+    """A distribution of seconds; NaN without samples."""
 
     count: int
     std: float
@@ -45,13 +46,13 @@ class TrackStatistics(msgspec.Struct, frozen=True):
 
     Attributes:
         frames: frames received.
-        missing: frames that the server dropped, seen as gaps in `seq` after the first frame received.
-        bytes: bytes received, heads included.
+        missing: frames that the server dropped: gaps in `seq` after the first frame received.
+        bytes: bytes received, including packet heads.
         fps: frames per second over the last 2 s.
         interval: time between arrivals over the last 300 frames; its `std` is the jitter.
         dropped: frames lost here because a consumer of `frames()` was slower than the track.
-        skipped: frames passed over by `frames(latest=True)`.
-        recent: the newest of those times between arrivals, at most 60, in seconds, the newest last.
+        skipped: frames that `frames(latest=True)` skipped.
+        recent: the newest times between arrivals, at most 60, in seconds, newest last.
     """
 
     frames: int
@@ -71,15 +72,15 @@ class TrackStatistics(msgspec.Struct, frozen=True):
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """Where the time from a command to its picture went, over the last 300 commands whose frames say it.
+    """How the time from a command to its picture divides, over the last 300 commands for which the server sent its timing.
 
     Attributes:
-        wait: from the command's arrival at the model to the step that saw it.
+        wait: from the command's arrival at the model to the step that sees it.
         step: that step.
-        queue: from its end to the frame's turn to be encoded.
-        encode: encoding it.
-        network: what is left between sending the command and the arrival of its frame.
-        decode: from that until the frame was decoded and taken, its time in the client's own queue included.
+        queue: from the step's end to the start of the encoding.
+        encode: encoding the frame.
+        network: the rest of the time between sending the command and receiving its frame.
+        decode: from then until the frame was decoded and taken, including its time in the client's queue.
         total: from sending the command until then.
     """
 
@@ -102,11 +103,11 @@ class Statistics(msgspec.Struct, frozen=True):
     Attributes:
         tracks: by track name.
         command_to_ack: seconds from sending a command to its ack, over the last 300.
-        command_to_picture: seconds from sending a command to the arrival of the first frame made with it.
-        messages_dropped: model messages lost here because nobody took them.
-        latency: the way from a command to its picture in the program's hands, split; None without a server that says it.
-        comebacks: how often the session went on over another connection after its link was lost.
-        seconds_lost: how long it was without a link, until now.
+        command_to_picture: seconds from sending a command to receiving the first frame made with it.
+        messages_dropped: model messages lost here because the program did not take them.
+        latency: how the time from a command to its picture divides; None if the server sends no timing.
+        comebacks: how often the session continued over another connection after its link was lost.
+        seconds_lost: how many seconds it has been without a link.
     """
 
     tracks: dict[str, TrackStatistics]
@@ -131,7 +132,7 @@ def _ms(seconds: float) -> str:
 
 
 def spread(samples: Sequence[float]) -> Spread:
-    """The distribution of `samples`."""
+    """Return the distribution of `samples`."""
     if not samples:
         return Spread(0, math.nan, math.nan, math.nan)
     p50, p95 = np.percentile(samples, (50, 95))
@@ -152,11 +153,11 @@ class TrackMeter:
         self._intervals: deque[float] = deque(maxlen=SAMPLES)
 
     def add(self, packet: Packet, size: int, now: float) -> None:
-        """A packet of `size` bytes arrived."""
+        """Count a packet of `size` bytes."""
         if self._expected is None:
             self._first_at = now
         else:
-            # A number that does not grow is a fault of the server, not a gap.
+            # A number that does not grow is a server's mistake, not a gap.
             self._missing += max(0, packet.seq - self._expected)
             self._intervals.append(now - self._newest_at)
         self._expected = packet.seq + 1
@@ -167,10 +168,10 @@ class TrackMeter:
         self._forget(now)
 
     def statistics(self, now: float, dropped: int = 0, skipped: int = 0) -> TrackStatistics:
-        """The figures at `now`, with what the client's own queues lost."""
+        """Return the figures at `now`, with the losses of the client's own queues."""
         self._forget(now)
         watched = min(WINDOW, now - self._first_at) if self._frames else 0.0
-        # The frame that opens the window belongs to the interval before it.
+        # The first frame of the window ends the interval before it.
         counted = len(self._arrivals) - (self._first_at > now - WINDOW)
         return TrackStatistics(
             self._frames,
@@ -189,7 +190,7 @@ class TrackMeter:
 
 
 class CommandMeter:
-    """Measures commands from sending to ack and to the first picture made with them."""
+    """Measures the time from sending a command to its ack, and to the first picture made with it."""
 
     def __init__(self) -> None:
         self._unanswered: dict[int, float] = {}
@@ -198,20 +199,20 @@ class CommandMeter:
         self.to_picture: deque[float] = deque(maxlen=SAMPLES)
 
     def sent(self, id: int, now: float) -> None:  # noqa: A002 - the wire's word
-        """Command `id` is on its way."""
+        """Start measuring command `id`."""
         self._unanswered[id] = now
         self._unseen[id] = now
         if len(self._unseen) > _WAITING:
-            # No pictures arrive, as in a session for control only.
+            # No pictures arrive, as in a session without video.
             del self._unseen[next(iter(self._unseen))]
 
     def forget(self, id: int) -> None:  # noqa: A002 - the wire's word
-        """Leave command `id` out."""
+        """Stop measuring command `id`."""
         self._unanswered.pop(id, None)
         self._unseen.pop(id, None)
 
     def answered(self, id: int, now: float, applied: bool) -> None:  # noqa: A002 - the wire's word
-        """Command `id` was answered; a refused one shows in no picture."""
+        """Measure the answer of command `id`. A refused command shows in no picture."""
         sent_at = self._unanswered.pop(id, None)
         if not applied:
             self._unseen.pop(id, None)
@@ -219,7 +220,10 @@ class CommandMeter:
             self.to_ack.append(now - sent_at)
 
     def pictured(self, newest: int, now: float) -> float | None:
-        """A frame arrived that was made with the commands up to `newest`: when that one was sent, if it is the first."""
+        """Measure the arrival of a frame made with the commands up to `newest`.
+
+        If it is the first frame with command `newest`, return when that command was sent.
+        """
         sent_at = None
         while self._unseen and (id_ := next(iter(self._unseen))) <= newest:
             sent_at = self._unseen.pop(id_)
@@ -230,7 +234,7 @@ class CommandMeter:
 
 
 class _Shares(NamedTuple):
-    """One command's seconds."""
+    """How one command's seconds divide."""
 
     wait: float
     step: float
@@ -242,21 +246,21 @@ class _Shares(NamedTuple):
 
 
 class LatencyMeter:
-    """Splits the time from a command to its picture by what the server says in `meta.timing`."""
+    """Divides the time from a command to its picture by the server's `meta.timing`."""
 
     def __init__(self) -> None:
         self._arrived: deque[tuple[int, int, tuple[float, float, float, float], float, float]] = deque(maxlen=_TO_DECODE)
         self._samples: deque[_Shares] = deque(maxlen=SAMPLES)
 
     def arrived(self, track: int, seq: int, timing: object, sent_at: float, now: float) -> None:
-        """The first frame made with a command arrived; nothing is counted if `timing` is not four times."""
+        """Start a sample for the first frame made with a command. Ignored if `timing` is not four times."""
         if not isinstance(timing, list) or len(timing) != 4 or not all(type(part) is int and part >= 0 for part in timing):
             return
         wait, step, queue, encode = (part / 1e6 for part in timing)
         self._arrived.append((track, seq, (wait, step, queue, encode), sent_at, now))
 
     def given(self, track: int, seq: int, now: float) -> None:
-        """Frame `seq` was taken, decoded; a command whose first frame was dropped shows in it too."""
+        """Complete the samples up to frame `seq`, which the consumer took: a later frame stands in for a dropped one."""
         for sample in [sample for sample in self._arrived if sample[0] == track and sample[1] <= seq]:
             self._arrived.remove(sample)
             _, _, shares, sent_at, arrived_at = sample
@@ -264,7 +268,7 @@ class LatencyMeter:
             self._samples.append(_Shares(*shares, network, now - arrived_at, now - sent_at))
 
     def statistics(self) -> Latency | None:
-        """The distributions; None if there is no sample."""
+        """Return the distributions; None without samples."""
         if not self._samples:
             return None
         return Latency(*(spread(shares) for shares in zip(*self._samples, strict=True)))

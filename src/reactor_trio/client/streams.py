@@ -1,7 +1,7 @@
-"""What a consumer iterates over; a frame is decoded when it is taken, so that a dropped one costs nothing.
+"""The async iterators over frames and messages. A frame is decoded when it is taken, so a dropped frame costs nothing.
 
-Decoding that costs something runs on a worker thread. What has been taken from the queue and not yet decoded stays with the
-stream, so that cancelling an iteration at any point loses no frame and never has two threads in one decoder.
+Expensive decoding runs on a worker thread. A packet that has left the queue and is not yet decoded stays with the stream, so
+cancelling an iteration at any point loses no frame, and two threads never use one decoder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reactor_trio.decoding import DecodeError
 from reactor_trio.errors import ProtocolError, SessionEnded
 from reactor_trio.protocol import TrackInfo
 
-#: keyframes in a row that cannot be decoded before the stream gives up
+#: undecodable keyframes in a row after which the stream gives up
 PATIENCE = 3
 
 
@@ -30,15 +30,15 @@ class Frame:
     """One decoded frame.
 
     Attributes:
-        data: a picture `(H, W, 3)` uint8 RGB, or sound `(1, M)` int16. Not to be written to: it may be a view.
-        seq: the track's frames counted from 0 as the model made them; a gap is a dropped frame.
+        data: a picture `(H, W, 3)` uint8 RGB, or sound `(1, M)` int16. Do not write to it: it may be a view.
+        seq: number of the frame in its track, from 0; a gap is a dropped frame.
         pts: presentation time in seconds since the session began.
-        command_id: the controlling client's newest command that it was made with, or None.
-        step: the model step that made it, from 0.
-        keyframe: whether it could be decoded without an earlier one.
+        command_id: the controlling client's newest command that the frame was made with, or None.
+        step: the model step that made the frame, from 0.
+        keyframe: whether the frame could be decoded without an earlier one.
         track: name of its track.
-        meta: further facts from the server.
-        received_at: when it arrived here, on the clock of `anyio.current_time()`.
+        meta: further data of the server.
+        received_at: time of arrival, on the clock of `anyio.current_time()`.
     """
 
     data: NDArray[Any]
@@ -53,12 +53,12 @@ class Frame:
 
 
 class FrameStream:
-    """The async iterator of `Client.frames()`; for one task at a time. Dropping it is enough to end it.
+    """The async iterator of `Client.frames()`; for one task at a time. It needs no close.
 
     Args:
         reader: the track's packets.
         away: runs a function on a worker thread.
-        given: told of the packet of each frame that is given out.
+        given: called with the packet of each frame that the consumer takes.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class FrameStream:
                 work()
 
     async def after(self, command: int) -> Frame:
-        """The first frame made with this command or a later one (`Client.last_command`); those before it are passed over.
+        """Return the first frame made with this command or a later one (`Client.last_command`); skip the frames before it.
 
-        Raises what the iteration raises, and SessionEnded where that stops. Cancelling it loses none but those passed over.
+        Raises what the iteration raises, and SessionEnded where the iteration stops. Cancellation loses only skipped frames.
         """
         async for frame in self:
             if frame.command_id is not None and frame.command_id >= command:
@@ -106,13 +106,13 @@ class FrameStream:
         raise SessionEnded("done", f"the session ended before a frame with command {command} came")
 
     def _settle(self, outcome: _Outcome) -> Frame | None:
-        """The frame to give out, if any; what was lost or passed over is counted."""
+        """Return the frame to give, if any; count lost and skipped frames."""
         received, error = outcome.received, outcome.error
         if error is None:
             self._failures = 0
             self._reader.skip(outcome.passed)
             if outcome.data is None or received.packet.seq <= self._newest:
-                return None  # a picture said again after a comeback, for the sake of those that follow
+                return None  # a repeat after a reconnect, which only starts the decoder
             self._newest = received.packet.seq
             return _frame(received, outcome.data)
         if isinstance(error, ProtocolError):
@@ -127,7 +127,7 @@ class FrameStream:
 
 
 class _Outcome(NamedTuple):
-    """What became of one packet."""
+    """The result of decoding one packet."""
 
     received: Received
     data: NDArray[Any] | None = None
@@ -136,7 +136,7 @@ class _Outcome(NamedTuple):
 
 
 class _Work:
-    """One consumer's decoder. Called, on whatever thread, it decodes what waits."""
+    """One consumer's decoder. A call decodes the waiting packets on the calling thread."""
 
     def __init__(self, latest: bool) -> None:
         self.waiting: deque[Received] = deque()
@@ -144,7 +144,7 @@ class _Work:
         self._latest = latest
         self._track: TrackInfo | None = None
         self._decoder: Decoder | None = None
-        # asyncio can cancel the task that waits for a thread, and the next call comes while it still runs
+        # asyncio can cancel the task that waits for the thread; the next call may come while the thread still runs.
         self._one_at_a_time = threading.Lock()
 
     def __call__(self) -> None:
@@ -159,7 +159,7 @@ class _Work:
                 self._track, self._decoder = received.track, None
             if self._decoder is None:
                 if not received.packet.keyframe:
-                    return _Outcome(received, error=DecodeError("it needs packets that are not there"))
+                    return _Outcome(received, error=DecodeError("it depends on packets that are missing"))
                 self._decoder = make_decoder(received.track)
             blocks = self._decoder.decode(received.packet, give)
         except DecodeError as error:
@@ -186,7 +186,7 @@ def _frame(received: Received, data: NDArray[Any]) -> Frame:
 
 
 class MessageStream:
-    """The async iterator of `Client.messages()`. Dropping it is enough to end it."""
+    """The async iterator of `Client.messages()`. It needs no close."""
 
     def __init__(self, reader: Reader[Message]) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""Files to the server: `POST /uploads` over any way of posting, and the one over HTTP/1.1 (h11 over an anyio stream)."""
+"""Uploads: `POST /uploads` by any `Post`, and the `Post` over HTTP/1.1 (h11 over an anyio stream)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_ANSWER = 64 * 1024
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """A file that the server has: pass it to a command as the argument that wants it."""
+    """A file on the server. Pass it to a command, as the argument that takes a file."""
 
     upload_id: str
     name: str
@@ -39,7 +39,7 @@ class Post(Protocol):
     async def __call__(
         self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
     ) -> tuple[int, bytes]:
-        """Status and body of the answer. Raises OSError if there is none; what `body` raises comes out as it is."""
+        """Return status and body of the answer. Raises OSError without an answer, and any exception of `body`."""
 
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -67,7 +67,7 @@ async def upload(post: Post, token: str, source: Source, name: str | None, mime_
 
 @asynccontextmanager
 async def _open(source: Source) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
-    """Size and pieces."""
+    """Yield the size and the pieces of `source`."""
     if isinstance(source, bytes | bytearray | memoryview):
         view = memoryview(source).cast("B")
         yield len(view), _Pieces(len(view), _from_memory(view))
@@ -89,7 +89,7 @@ def _from_memory(view: memoryview) -> Callable[[int], Awaitable[bytes]]:
 
 
 class _Pieces:
-    """The first `size` bytes of what `read` gives."""
+    """The first `size` bytes of `read`, as an async iterator."""
 
     def __init__(self, size: int, read: Callable[[int], Awaitable[bytes]]) -> None:
         self._left = size
@@ -109,10 +109,10 @@ class _Pieces:
 
 
 class HttpPost:
-    """Posts over a connection of its own, to the server of a session's WebSocket; a `Post`.
+    """Posts to the server of a session's WebSocket, over a connection of its own; a `Post`.
 
     Args:
-        url: the WebSocket's; `/ws` at the end of its path makes room for the target.
+        url: the URL of the WebSocket; a `/ws` at the end of its path is replaced by the target.
         ssl_context, timeout: as for `connect`; `timeout` is for connecting only.
         stream: makes the connection; by default TCP, and TLS for `wss`.
     """
@@ -136,7 +136,7 @@ class HttpPost:
         self._connect = stream or (lambda: connect_stream(host, port, secure, ssl_context))
 
     async def __call__(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
-        """Post. Cancelled, it leaves nothing open."""
+        """See `Post`. Cancelled, it leaves nothing open."""
         try:
             with anyio.fail_after(self._timeout):
                 stream = await self._connect()
@@ -150,7 +150,7 @@ class HttpPost:
     async def _exchange(
         self, stream: ByteStream, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
     ) -> tuple[int, bytes]:
-        """Send and receive at once: a server that refuses does not wait for the whole body."""
+        """Send and receive at the same time: a server that refuses does not wait for the whole body."""
         http = h11.Connection(h11.CLIENT)
         head = h11.Request(
             method="POST", target=target, headers=[("host", self._authority), ("connection", "close"), *headers.items()]
@@ -166,7 +166,7 @@ class HttpPost:
                     await stream.send(http.send(h11.Data(data=piece)) or b"")
                 http.send(h11.EndOfMessage())
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                pass  # the answer, or its absence, says why
+                pass  # reading the answer shows why
             except Exception as error:
                 failure = error
                 tasks.cancel_scope.cancel()
@@ -200,4 +200,4 @@ async def _receive_answer(http: h11.Connection, stream: ByteStream) -> tuple[int
         elif isinstance(event, h11.EndOfMessage):
             return status, bytes(body)
         elif not isinstance(event, h11.InformationalResponse):
-            raise h11.RemoteProtocolError("it is no answer of HTTP/1.1")
+            raise h11.RemoteProtocolError("not an HTTP/1.1 answer")

@@ -1,4 +1,4 @@
-"""The addresses of a session: what a user gives, what asks for a session, where a gate sends it, and the way back to it."""
+"""The URLs of a session: the user's, the one that asks for a session, a replica's, and the one that resumes a session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SCHEMES = {"http": "ws", "https": "wss"}
 
 
 def without_token(url: str) -> tuple[str, str | None]:
-    """`url`, and the token that stood in its query, or behind its `#` as in the links that the page makes."""
+    """Return `url` without its token, and the token. It may be in the query, or behind `#` as in the page's links."""
     parts = urlsplit(url)
     fields = parse_qsl(parts.query, keep_blank_values=True)
     found = [value for key, value in (*fields, *parse_qsl(parts.fragment)) if key == "token" and value]
@@ -32,9 +32,9 @@ def session_url(
     feedback: bool = False,
     follow: bool = False,
 ) -> str:
-    """The WebSocket URL that asks for such a session; with `follow` of a gate as well.
+    """Return the WebSocket URL that asks for such a session; with `follow`, a gate may answer it, too.
 
-    Raises ValueError if none of the codecs named can be decoded here.
+    Raises ValueError if `video` or `audio` names codecs and none of them can be decoded here.
     """
     parts = urlsplit(url)
     query = {
@@ -60,9 +60,9 @@ def session_url(
 
 
 def replica_url(url: str, called: str) -> str:
-    """`url`, where a gate sends a session that was asked for at `called`: with that one's query. Raises ValueError."""
+    """Return the replica's `url` with the query of `called`, the URL of the gate. Raises ValueError."""
     if not (url.isascii() and url.isprintable()):
-        raise ValueError("the address of a replica has characters that no address has")
+        raise ValueError("the URL of a replica may have printable ASCII characters only")
     parts = urlsplit(url)
     fields = [field for field in parse_qsl(urlsplit(called).query, keep_blank_values=True) if field[0] != "follow"]
     scheme = _SCHEMES.get(parts.scheme, parts.scheme)
@@ -70,7 +70,9 @@ def replica_url(url: str, called: str) -> str:
 
 
 def resuming_url(address: str, resume_token: str, after: int, video: Iterable[str] | None = None) -> str:
-    """`address`, a URL of `session_url`, for coming back to its session; `video` if other codecs were asked for since."""
+    """Return the URL that resumes the session of `address`, a URL of `session_url`; `video` if the codecs have changed
+    since.
+    """
     parts = urlsplit(address)
     fields = dict(parse_qsl(parts.query, keep_blank_values=True))
     if video is not None:

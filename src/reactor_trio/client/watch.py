@@ -1,4 +1,4 @@
-"""`reactor client URL`: a client without a screen that drives a session and reports its figures once a second."""
+"""`reactor client URL`: a client without a display. It drives a session and reports its figures once a second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reactor_trio.recording import Recorder, container_of
 
 
 class NotAdmitted(ReactorError):
-    """The time to watch was over before the session began."""
+    """The session had not begun when the time to watch was over."""
 
 
 async def watch(
@@ -33,24 +33,26 @@ async def watch(
     on_queued: Callable[[str], object] | None = None,
     token: str | None = None,
 ) -> None:
-    """Connect, send the commands, take every frame, and report a line a second until the session ends or time is up.
+    """Connect, send the commands, receive every frame, and report a line each second until the session ends or time is up.
 
     Args:
         url: as for `connect`.
-        record: a file to write what arrives to, `.mp4`, `.mkv` or `.webm`, with a timeline beside it.
+        record: a file to record the session to, `.mp4`, `.mkv` or `.webm`; a timeline is written beside it.
         send: commands and their arguments, sent in order once the session has begun.
-        seconds: how long to stay once the server has answered, the wait for a session and for the answers to `send`
-            included; None until the session ends.
+        seconds: how long to stay once the server has answered, including the wait for a session and for the answers to
+            `send`; None: until the session ends.
         report: called with each line.
         video, token: as for `connect`.
-        watching: takes part in the session in place of the line a second, and is cancelled when time is up.
-        on_queued: called with a line, while there is no room, that says the place in the queue and why; by default `report`.
+        watching: used instead of the line each second; it is cancelled when time is up.
+        on_queued: called, while the server has no room, with a line that has the place in the queue and the reason; by
+            default `report`.
 
-    Raises what `connect` raises, NotAdmitted if `seconds` were over before the session began, CommandError if a command of
-    `send` is refused, SessionEnded if the session does not end politely, ReactorError if it cannot record.
+    Raises what `connect` raises; NotAdmitted if `seconds` are over before the session begins; CommandError if the server
+    refuses a command of `send`; SessionEnded if the session does not end politely; ReactorError if the recording cannot be
+    written.
     """
     if record is not None and video is None:
-        video = container_of(Path(record)).video  # before connecting: it may be a name that cannot be used
+        video = container_of(Path(record)).video  # before connecting: the file name may be invalid
     watching = watching or partial(_watch, report=report)
     admission = anyio.CancelScope()
     deadline: float | None = None
@@ -87,7 +89,7 @@ async def watch(
             url, video=video, token=token, on_queued=queued, on_waiting=waiting, on_admitted=admitted, on_ending=ending,
             on_lost=lost, on_resumed=resumed,
         ) as client:
-            admission.deadline = math.inf  # from here on only `_drive` ends then: a recording is ended whole
+            admission.deadline = math.inf  # from here on only `_drive` is cut off, so that a recording is completed
             report(f"session {client.session_id}: {client.name} as {client.role}")
             drive = partial(_drive, client, send, answered(), report, watching)
             if record is None:

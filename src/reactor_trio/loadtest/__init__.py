@@ -1,7 +1,8 @@
-"""Many clients that come, wait, watch and leave as a seed says, and what they saw (`docs/guide/loadtest.md`).
+"""A load test: many clients that arrive, wait, watch and leave by a seeded plan, and their figures
+(`docs/guide/loadtest.md`).
 
-`plan` and `values` decide who comes and what is sent, `driving` does it with the package's own client, `ledger` measures,
-and `summary` says what came of it. None of them needs a terminal.
+`plan` and `values` decide when clients arrive and which commands they send. `driving` runs them with the package's own
+client. `ledger` measures, and `summary` sums up. No module needs a terminal.
 """
 
 from reactor_trio.loadtest.driving import Load as Load

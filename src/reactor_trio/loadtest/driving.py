@@ -1,8 +1,9 @@
-"""Clients that come, wait, watch, command and go as planned: a task for each, in one nursery.
+"""The clients of a load test: one task for each, in one nursery. They arrive, wait, watch, send commands and leave as
+planned.
 
-A client that is refused with 429 or 503 comes again when the server says. It asks, and waits in the queue, as long as its
-patience lasts; then it gives up. Its commands go when they are planned, whether the one before was answered or not: a slow
-server is not spared.
+A client that the server refuses with 429 or 503 asks again when the server says. It gives up when its patience is over,
+which covers asking and the wait in the queue. It sends its commands at their planned times, whether or not the one before
+was answered: a slow server gets no relief.
 """
 
 from __future__ import annotations
@@ -22,28 +23,28 @@ from reactor_trio.loadtest.load_records import Ledger, Pictures, Record
 from reactor_trio.loadtest.plan import Shape, Visit, choices, moments, visits
 from reactor_trio.loadtest.random_commands import Repertoire
 
-#: A client whose session has begun, during a block: `reactor_trio.client.connect` with its URL, or the same of a test.
+#: Opens a session for a block: `reactor_trio.client.connect` with its URL filled in, or a test's equivalent.
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 
-#: what a server answers that may let a client in later
+#: HTTP statuses after which a client asks again
 LATER = (429, 503)
-#: seconds after which to ask again if the server does not say
+#: seconds before asking again if the server does not say
 ASK_AGAIN = 1.0
-#: commands of one session that may be without an answer; one more is not sent, and counted
+#: most unanswered commands of one session; a command beyond is not sent, but counted
 UNANSWERED = 32
 
 
 class Load:
-    """One load.
+    """One load test.
 
     Args:
-        shape: who comes, when, and what each does.
-        connect: opens a session, with `on_queued=`; with `role="viewer"` and `token=` another view of it.
-        at_once: clients, viewers included, that are connected or ask at a time; who comes then comes later, and the delay
-            is a figure.
+        shape: when clients arrive, and what each does.
+        connect: opens a session. It takes `on_queued=`; for a viewer also `role="viewer"` and `token=`.
+        at_once: most clients, viewers included, that are connected or ask at the same time. A client above that limit
+            arrives later; the delay is one of the figures.
         patience: seconds that a client asks and waits before it gives up.
-        decode: decode every picture, as a client with a screen does; else it is received and acknowledged only.
-        only: names of the commands to choose from; by default all that the server takes.
+        decode: decode every picture, as a client with a display does; otherwise pictures are only received and acknowledged.
+        only: names of the commands to choose from; by default all of the server's commands.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Load:
         self._only = only
 
     async def run(self) -> None:
-        """Return when the last client has gone. Cancelled, all go at once; `ledger` has the figures in either case."""
+        """Run until the last client has left. Cancellation stops all clients; `ledger` has the figures in either case."""
         room = anyio.Semaphore(self._sessions_at_once)
         began = anyio.current_time()
         try:
@@ -90,7 +91,7 @@ class Load:
             room.release()
 
     async def _visit(self, record: Record) -> float | None:
-        """Ask, and stay if there is room; when to ask again, or None if the visit is over."""
+        """Ask for a session and stay in it. Return when to ask again, or None if the visit is over."""
         until = record.asked_at + self._patience
         try:
             with anyio.CancelScope(deadline=until) as waiting:
@@ -103,7 +104,7 @@ class Load:
         except ConnectionRefused as refused:
             return self._refused(record, refused, until)
         except SessionEnded as ended:
-            if ended.reason == "no_room":  # another was sooner, after both had been told that there is room
+            if ended.reason == "no_room":  # two clients were offered the same place
                 return self._refused(record, ended, until)
             record.end("ended", ended.reason)
         except (OSError, ProtocolError) as error:
@@ -127,7 +128,7 @@ class Load:
         return None
 
     async def _stay(self, client: Client, record: Record) -> None:
-        """Watch for as long as planned, or until the session ends."""
+        """Watch for the planned time, or until the session ends."""
         visit = record.visit
         messages = client.messages()
         with observe(client, record.see), anyio.move_on_after(visit.length):
@@ -159,7 +160,7 @@ class Load:
             unanswered += 1
             try:
                 await client.command(name, **arguments)
-            except (CommandError, SessionEnded):  # the first is in the ledger, the second ends the visit
+            except (CommandError, SessionEnded):  # the ledger counts the first; the second ends the visit
                 return
             finally:
                 unanswered -= 1
@@ -180,11 +181,11 @@ class Load:
                 pass
         except ProtocolError:
             self.ledger.fail("a frame that cannot be decoded")
-        except SessionEnded:  # the visit ends, and says why
+        except SessionEnded:  # `_stay` records the reason
             return
 
     async def _view(self, share_token: str | None) -> None:
-        """Watch the session until it ends."""
+        """Watch the session as a viewer until it ends."""
         ledger = self.ledger
         pictures = Pictures(ledger.viewers_intervals, ledger.counts, "viewers' ")
         try:
@@ -194,7 +195,7 @@ class Load:
                     await _until_over(client.messages())
         except ConnectionRefused as refused:
             ledger.refuse(refused)
-        except SessionEnded:  # the session's own record says why
+        except SessionEnded:  # the session's own record has the reason
             pass
         except (OSError, ProtocolError) as error:
             ledger.fail(f"viewer: {_kind(error)}")
@@ -209,7 +210,7 @@ def _see_only(event: TextEvent | Received | Commanded, pictures: Pictures) -> No
 
 
 async def _until_over(messages: MessageStream) -> None:
-    """Return when the session has ended; `Client.ended` says why."""
+    """Wait until the session has ended. `Client.ended` has the reason."""
     try:
         async for _ in messages:
             pass
@@ -218,7 +219,7 @@ async def _until_over(messages: MessageStream) -> None:
 
 
 def _kind(error: OSError | ProtocolError) -> str:
-    """An error in words that are the same for all of its kind."""
+    """Return a text that is the same for all errors of this kind."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ProtocolError):

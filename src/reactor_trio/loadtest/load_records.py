@@ -1,8 +1,8 @@
-"""What the clients of a load saw: one record for each, and the samples of all together.
+"""The measurements of a load test: one record for each client, and the samples of all clients together.
 
-A picture is *late* when it comes more than two intervals after the one before. The interval is the model's own: the step of
-`pts` between the two, by the number of pictures that the model made of it, so that neither a model that changes its rate nor
-one that makes a picture only now and then is blamed for it, and what the server dropped is.
+A picture is *late* when it comes more than two intervals after the one before. The interval is the model's own: the
+difference of their `pts`, divided by the number of pictures that the model made in between. So a model that changes its rate
+or seldom makes a picture causes no late pictures, but pictures that the server drops do.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from reactor_trio.loadtest.plan import Visit
 from reactor_trio.loadtest.samples import Samples
 from reactor_trio.protocol import close_code
 
-#: how a client's visit ended, or where it is
+#: the state of a client's visit: two while it goes on, then how it ended
 Outcome = Literal["asking", "watching", "left", "vanished", "gave_up", "refused", "ended", "failed", "interrupted"]
-#: ends by the server that are nobody's fault
+#: end reasons that are no error
 POLITE = ("done", "client_left", "expired", "idle", "draining")
-#: intervals after which a picture is late
+#: a picture is late after this many intervals
 LATE = 2
-#: commands whose picture is waited for
+#: most commands of a client that wait for their first picture
 UNSEEN = 1024
 
 
 class Ledger:
-    """The figures of a load until now. Times are in seconds on the clock of `anyio.current_time()`."""
+    """The figures of a load test until now. Times are in seconds on the clock of `anyio.current_time()`."""
 
     def __init__(self) -> None:
-        #: one for each client that has come, in that order; viewers are not among them
+        #: one for each client in the order of arrival, without viewers
         self.records: list[Record] = []
         self.admission = Samples()
         self.first_picture = Samples()
@@ -40,58 +40,58 @@ class Ledger:
         self.intervals = Samples()
         self.command_to_ack = Samples()
         self.command_to_picture = Samples()
-        #: from a session's last picture to its end: a picture that stands still to the end shows nowhere else
+        #: from a session's last picture to its end; only this figure shows a picture that freezes until the end
         self.silence = Samples()
         self.viewers_fps = Samples()
         self.viewers_intervals = Samples()
-        #: how much later than planned a client came, for want of room among those at once or of processor time
+        #: how much later than planned a client arrived, because of `at_once` or of a busy processor
         self.arrival_delays = Samples()
-        #: by kind: what went wrong
+        #: errors by kind
         self.errors: Counter[str] = Counter()
-        #: refusals before the session, by HTTP status or WebSocket close code, and the server's words
+        #: refusals by HTTP status or WebSocket close code, and the server's text
         self.refusals: Counter[tuple[int, str]] = Counter()
         self.commands: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
-        #: the last place in the queue that a client was told
+        #: the longest queue position of any client
         self.last_position = 0
-        #: commands of the server that are not sent, and why
+        #: commands that are not sent, and why
         self.left_out: dict[str, str] = {}
 
     def outcomes(self) -> Counter[str]:
-        """How many clients are where."""
+        """Return how many clients have each outcome."""
         return Counter(record.outcome for record in self.records)
 
     def begin(self, visit: Visit, delay: float) -> Record:
-        """A client has come, `delay` seconds later than planned."""
+        """Add a client that arrived `delay` seconds later than planned."""
         self.arrival_delays.add(delay)
         record = Record(self, visit, anyio.current_time())
         self.records.append(record)
         return record
 
     def refuse(self, refused: ConnectionRefused | SessionEnded) -> None:
-        """A client, or a viewer, was not let in: before the upgrade, or after it by one who was sooner."""
+        """Count a refused client or viewer: before the upgrade by HTTP, or after it by a close."""
         if isinstance(refused, ConnectionRefused):
             self.refusals[refused.status, str(refused).partition(": ")[2]] += 1
         else:
             self.refusals[close_code("no_room"), refused.reason] += 1
 
     def fail(self, kind: str) -> None:
-        """Something went wrong."""
+        """Count an error."""
         self.errors[kind] += 1
 
     def interrupt(self) -> None:
-        """The load ends before its time; who is still there counts as interrupted."""
+        """The load test ends early: mark the clients that have not finished as interrupted."""
         for record in self.records:
             if record.outcome in ("asking", "watching"):
                 record.end("interrupted")
 
 
 class Pictures:
-    """The pictures that one client was sent, on the first of its video tracks that comes.
+    """The pictures that one client received, on the video track whose packet comes first.
 
     Args:
-        intervals: takes the seconds between two.
-        counts: takes `pictures`, `late`, `missing` and `bytes`.
+        intervals: gets the seconds between two pictures.
+        counts: counts `pictures`, `late`, `missing` and `bytes`, with `prefix` before each name.
     """
 
     def __init__(self, intervals: Samples, counts: Counter[str], prefix: str = "") -> None:
@@ -106,7 +106,7 @@ class Pictures:
         self.last_at: float | None = None
 
     def take(self, received: Received) -> None:
-        """A packet came, of whatever track."""
+        """Measure a packet of any track."""
         packet = received.packet
         self._counts[f"{self._prefix}bytes"] += packet.payload.nbytes
         if received.track.kind != "video" or self._track not in (None, packet.track):
@@ -122,7 +122,7 @@ class Pictures:
 
     @property
     def fps(self) -> float | None:
-        """Pictures a second, from the first to the last; None of fewer than two."""
+        """Pictures per second, from the first to the last; None for fewer than two."""
         if self.first_at is None or self.last_at is None or self.last_at <= self.first_at:
             return None
         return (self.number - 1) / (self.last_at - self.first_at)
@@ -138,7 +138,7 @@ class Pictures:
 
 
 class Record:
-    """One client, from the moment at which it came."""
+    """One client, from its arrival to its end."""
 
     def __init__(self, ledger: Ledger, visit: Visit, now: float) -> None:
         self._ledger = ledger
@@ -149,36 +149,36 @@ class Record:
         self.let_in_at: float | None = None
         self.ended_at: float | None = None
         self.outcome: Outcome = "asking"
-        #: of an outcome that has one: the server's reason, or the kind of error
+        #: the server's end reason, or the kind of error; empty for other outcomes
         self.reason = ""
         self.position = 0
         self.refusals = 0
         self.pictures = Pictures(ledger.intervals, ledger.counts)
 
     def queued(self, position: int, _total: int) -> None:
-        """There is no room yet."""
+        """The client waits in the server's queue."""
         self.position = max(self.position, position)
         self._ledger.last_position = max(self._ledger.last_position, position)
 
     def refused(self, refused: ConnectionRefused | SessionEnded) -> None:
-        """The server did not let it in."""
+        """The server refused the client."""
         self.refusals += 1
         self._ledger.refuse(refused)
 
     def let_in(self) -> None:
-        """Its session has begun."""
+        """The client's session has begun."""
         self.let_in_at, self.outcome = anyio.current_time(), "watching"
         self._ledger.admission.add(self.let_in_at - self.asked_at)
 
     def see(self, event: TextEvent | Received | Commanded) -> None:
-        """Something came or goes."""
+        """Measure an event of the client."""
         match event:
             case Received(packet):
                 self._see_packet(event, packet.command)
             case Commanded(number):
                 self._sent[number] = self._unseen[number] = anyio.current_time()
                 self._ledger.commands["sent"] += 1
-                if len(self._unseen) > UNSEEN:  # there are no pictures, or they tell nothing of commands
+                if len(self._unseen) > UNSEEN:  # no pictures arrive, or they name no commands
                     del self._unseen[next(iter(self._unseen))]
             case Answered(number, _, error):
                 if (sent_at := self._sent.pop(number, None)) is None:
@@ -192,7 +192,7 @@ class Record:
                     self._ledger.fail(f"command {error.code}")
 
     def end(self, outcome: Outcome, reason: str = "") -> None:
-        """It is over; only the first outcome counts."""
+        """Record how the visit ended. Only the first outcome counts."""
         if self.outcome not in ("asking", "watching"):
             return
         self.outcome, self.reason, self.ended_at = outcome, reason, anyio.current_time()

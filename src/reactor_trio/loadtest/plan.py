@@ -1,8 +1,8 @@
-"""Who comes when, for how long, and how it leaves: all of it decided by a seed before the first one comes.
+"""When clients arrive, how long they watch and how they leave: a plan that a seed decides before the first arrival.
 
-Pure: no clock, no server. Visit `n` of a seed is the same however many others there are, and the moments of its commands do
-not depend on what it is answered. What the commands are is decided likewise, by `values.py`, once the server has said
-which it takes.
+The plan is pure: it has no clock and no server. Visit `n` of a seed does not depend on the number of visits, and the times
+of its commands do not depend on their answers. `values.py` chooses the commands by the same seed, once the server's schema
+is known.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ Lengths = Literal["exponential", "fixed"]
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What a load looks like.
+    """The shape of a load.
 
     Attributes:
-        sessions: clients that want a session.
-        arrival: how they come: `poisson`, independently of each other; `uniform`, evenly; or `all-at-once`.
-        rate: how many come a second.
-        length: seconds for which one watches, on average.
-        lengths: whether all watch as long (`fixed`), or each may leave at any moment (`exponential`).
-        commands: commands a second of each session, on average, at moments that are independent of each other.
-        vanish: share of the clients that are gone without a word instead of leaving.
-        viewers: clients that watch each session besides.
-        seed: with the same one everything above is the same again.
+        sessions: number of clients that want a session.
+        arrival: how they arrive: `poisson`, independently of each other; `uniform`, evenly; or `all-at-once`.
+        rate: arrivals per second.
+        length: mean seconds that a client watches.
+        lengths: `fixed`, all clients watch equally long; or `exponential`, a client may leave at any moment.
+        commands: mean commands per second of each session, at independent moments.
+        vanish: share of the clients that break the connection instead of leaving politely.
+        viewers: number of viewers of each session.
+        seed: the same seed gives the same plan.
     """
 
     sessions: int = 10
@@ -44,7 +44,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """One client: its number from 0, when it comes (seconds from the begin), how long it watches, whether it vanishes."""
+    """One client: its number from 0, when it arrives (seconds from the start), how long it watches, whether it vanishes."""
 
     number: int
     at: float
@@ -53,7 +53,7 @@ class Visit(msgspec.Struct, frozen=True):
 
 
 def visits(shape: Shape) -> Iterator[Visit]:
-    """All clients in the order in which they come."""
+    """Return all clients in order of arrival."""
     arrivals, at = dice(shape.seed, "arrivals"), 0.0
     for number in range(shape.sessions):
         if number and shape.arrival != "all-at-once":
@@ -64,7 +64,7 @@ def visits(shape: Shape) -> Iterator[Visit]:
 
 
 def moments(shape: Shape, visit: Visit) -> Iterator[float]:
-    """When the client sends its commands, in seconds from the begin of its session; none end them but its length."""
+    """Return when the client sends its commands, in seconds from the start of its session."""
     if shape.commands <= 0:
         return
     own, at = dice(shape.seed, visit.number, "moments"), 0.0
@@ -73,10 +73,10 @@ def moments(shape: Shape, visit: Visit) -> Iterator[float]:
 
 
 def choices(shape: Shape, visit: Visit) -> random.Random:
-    """What decides which commands the client sends, and with which values."""
+    """Return the random source that chooses the client's commands and their values."""
     return dice(shape.seed, visit.number, "commands")
 
 
 def dice(*name: object) -> random.Random:
-    """Chance by that name: the same each time, on every machine, and independent of others'."""
-    return random.Random("/".join(map(str, name)))  # nosec B311 - a plan, and no secret
+    """Return the random source of that name: the same sequence on every machine, independent of other names."""
+    return random.Random("/".join(map(str, name)))  # nosec B311 - a plan, not a secret

@@ -1,7 +1,8 @@
-"""Commands made by chance of what a server says that it takes: values that the JSON Schema of their arguments allows.
+"""Random commands for a server: values that the JSON Schema of their arguments allows.
 
-A schema may ask for what cannot be made up, as a file or text of a pattern. Where it names a default or examples, one of
-those is taken; an argument that may be left out is left out; else the command is not sent (`Repertoire.left_out` says why).
+Some schemas ask for values that cannot be made up, such as a file, or text that matches a pattern. If such a schema names a
+default or examples, one of these is used; an optional argument is left out; otherwise the command is not sent, and
+`Repertoire.left_out` has the reason.
 """
 
 from __future__ import annotations
@@ -13,26 +14,26 @@ from typing import Any
 
 from reactor_trio.loadtest.plan import dice
 
-#: how far from its only bound, or from 0, a number may be
+#: greatest distance of a number from its only bound, or from 0
 REACH = 100
-#: items of a list, and of a mapping whose keys are free, if nothing is said of them
+#: most items of a list, and of a mapping with free keys, without a bound in the schema
 MOST_ITEMS = 3
-#: the share of arguments that are given although they could be left out
+#: share of the optional arguments that are given
 GIVEN = 0.5
 
 _WORDS = ("a", "cat", "in", "the", "rain", "walks", "over", "blue", "hills", "towards", "an", "old", "red", "boat")
 
 
 class NoValue(Exception):
-    """No value can be made up; why not."""
+    """No value can be made up; the message says why."""
 
 
 class Repertoire:
     """The commands of one server that can be made up.
 
     Args:
-        schema: what `GET /schema` answers, or `Client.schema`.
-        only: names of commands; by default all. One that the server does not have is left out.
+        schema: the answer of `GET /schema`, or `Client.schema`.
+        only: names of commands; by default all. Unknown names are left out.
     """
 
     def __init__(self, schema: Mapping[str, Any], only: Collection[str] = ()) -> None:
@@ -56,7 +57,7 @@ class Repertoire:
         return [name for name, _ in self._commands]
 
     def choose(self, chance: Random) -> tuple[str, dict[str, Any]] | None:
-        """A command and its arguments; None if there is none to choose from."""
+        """Return a command and its arguments; None if there is no command to send."""
         if not self._commands:
             return None
         name, arguments = chance.choice(self._commands)
@@ -76,7 +77,7 @@ class _Maker:
         self._depth = 0
 
     def make(self, schema: Mapping[str, Any], path: str) -> Any:
-        """A value that `schema` allows. Raises NoValue."""
+        """Return a value that `schema` allows. Raises NoValue."""
         if "$ref" in schema:
             return self._referred(schema, path)
         if "const" in schema:
@@ -94,7 +95,7 @@ class _Maker:
         return make(self, schema, path)
 
     def _named(self, schema: Mapping[str, Any], path: str) -> Any:
-        """A value that the schema itself names."""
+        """Return a value that the schema names."""
         named = [*schema.get("examples", ()), *([schema["default"]] if "default" in schema else [])]
         if named:
             return self._chance.choice(named)
@@ -146,7 +147,7 @@ class _Maker:
         if "multipleOf" in schema:
             return self._named(schema, path)
         low, high = _bounds(schema)
-        # Of an open range a value that is nowhere near its ends.
+        # Stay away from the ends, which may be excluded.
         share = self._chance.uniform(0.01, 0.99)
         return low + (high - low) * share
 

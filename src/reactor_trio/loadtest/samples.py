@@ -1,4 +1,4 @@
-"""Many times of one kind in bounded memory, and their spread."""
+"""A bounded number of samples, and their distribution."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from array import array
 import msgspec
 import numpy as np
 
-#: samples that are kept; of more every second, then every fourth, and so on
+#: most samples kept; beyond, every second one is kept, then every fourth, and so on
 MOST = 1 << 18
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """How samples are spread, `n` of them; None where there is none."""
+    """The distribution of `n` samples; None without samples."""
 
     n: int = 0
     p50: float | None = None
@@ -23,7 +23,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Samples:
-    """Count and largest are exact, percentiles are those of what is kept, which is all up to `most`."""
+    """Samples of one figure. Count and maximum are exact; percentiles are those of the kept samples: all, up to `most`."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -33,7 +33,7 @@ class Samples:
         self._largest = -math.inf
 
     def add(self, value: float) -> None:
-        """One more."""
+        """Add a sample."""
         if self._count % self._every == 0:
             self._kept.append(value)
             if len(self._kept) > self._most:
@@ -43,7 +43,7 @@ class Samples:
         self._largest = max(self._largest, value)
 
     def spread(self) -> Spread:
-        """All until now."""
+        """Return the distribution of all samples until now."""
         if not self._count:
             return Spread()
         p50, p95, p99 = (float(value) for value in np.percentile(self._kept, (50, 95, 99)))

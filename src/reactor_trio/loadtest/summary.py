@@ -1,4 +1,4 @@
-"""A load's figures as one value: what is printed, written as JSON, and held against bars."""
+"""A load test's figures as one value, for the terminal, for JSON and for a check against bars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reactor_trio.loadtest.load_records import Ledger, Record
 from reactor_trio.loadtest.plan import Shape
 from reactor_trio.loadtest.samples import Spread
 
-#: What a server says to whom it refuses by a limit, and the setting that is the limit.
+#: The server's text for each limit by which it refuses clients, and the setting of that limit.
 LIMITS = {
     "the server has all the connections that it may have": "runtime.limits.connections",
     "this address has all the connections that it may have": "runtime.limits.connections_per_address",
@@ -20,14 +20,17 @@ LIMITS = {
     "the server is full": "runtime.queue",
     "no_room": "runtime.queue",
 }
-#: those that hold because all clients of a load come from one machine
+#: limits that a load test reaches because all its clients have one address
 OF_ADDRESS = ("connections_per_address", "handshakes_per_minute", "waiting_per_address")
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """How often clients were refused so: by an HTTP status, or the close code of the WebSocket.
+    """A kind of refusal, and how often it happened.
 
-    `limit` names the setting behind it, if it is known.
+    Attributes:
+        status: the HTTP status, or the close code of the WebSocket.
+        words: the server's text.
+        limit: the server's setting behind it, if it is known.
     """
 
     status: int
@@ -40,7 +43,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Bars(msgspec.Struct, frozen=True):
-    """What the figures must not exceed; times in seconds, None: anything goes."""
+    """Upper limits for the figures. Times are in seconds; None: no limit."""
 
     max_errors: int | None = None
     p99_admission: float | None = None
@@ -48,21 +51,21 @@ class Bars(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """The figures of one load.
+    """The figures of one load test.
 
     Attributes:
-        shape: what was asked for.
+        shape: the plan.
         seconds: how long it took.
-        clients: how many came; fewer than asked for if it was interrupted.
-        outcomes: how many clients left, vanished, gave up ...
-        ends: why the server ended sessions, by reason.
-        figures: by name, in seconds, but `fps`.
+        clients: how many arrived; fewer than planned if it was interrupted.
+        outcomes: number of clients by outcome (`left`, `vanished`, `gave_up` ...).
+        ends: number of sessions that the server ended, by reason.
+        figures: distributions by name, in seconds, except `fps`.
         counts: sessions, viewers, pictures, bytes ...; `late` pictures came more than two intervals after the one before.
-        commands: sent, applied, refused, and not sent because too many had no answer.
+        commands: sent, applied, refused, and not sent because too many were unanswered.
         left_out: commands that were never sent, and why.
-        last_position: the last place in the queue that a client was told.
-        errors: what went wrong, by kind.
-        refusals: who was not let in.
+        last_position: the longest queue position of any client.
+        errors: number of errors by kind.
+        refusals: refused clients by kind.
         visits: each client.
     """
 
@@ -82,11 +85,11 @@ class Summary(msgspec.Struct, frozen=True):
 
     @property
     def error_count(self) -> int:
-        """All that went wrong."""
+        """Number of errors."""
         return sum(self.errors.values())
 
     def missed(self, bars: Bars) -> list[str]:
-        """The bars that were missed, in words. Of times that nobody saw none was met."""
+        """Return a line for each bar that was missed. A bar for a time without samples is missed."""
         lines = []
         if bars.max_errors is not None and self.error_count > bars.max_errors:
             lines.append(f"{self.error_count} errors, at most {bars.max_errors} were allowed")
@@ -95,13 +98,13 @@ class Summary(msgspec.Struct, frozen=True):
                 continue
             p99 = self.figures[name].p99
             if p99 is None:
-                lines.append(f"{name}: nobody had any, its p99 was to be at most {most:g} s")
+                lines.append(f"{name}: no samples; its p99 must be at most {most:g} s")
             elif p99 > most:
                 lines.append(f"{name}: p99 {p99:.3f} s, at most {most:g} s was allowed")
         return lines
 
     def advice(self) -> list[str]:
-        """What to change in the server's manifest where its limits, and not its power, refused clients."""
+        """Return which settings to change if the server's limits, and not its speed, refused clients."""
         lines = []
         for refusal in self.refusals:
             if refusal.limit is None:
@@ -114,7 +117,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summarise(ledger: Ledger, shape: Shape, seconds: float) -> Summary:
-    """The figures until now; `seconds` have passed since the begin."""
+    """Return the figures until now, `seconds` after the start."""
     figures = {
         "admission": ledger.admission, "first picture": ledger.first_picture, "fps": ledger.fps,
         "between pictures": ledger.intervals, "last picture to end": ledger.silence,
@@ -134,7 +137,7 @@ def summarise(ledger: Ledger, shape: Shape, seconds: float) -> Summary:
 
 
 def _visit(record: Record) -> dict[str, Any]:
-    """One client for JSON; times in seconds from its arrival."""
+    """Return one client as JSON; times in seconds from its arrival."""
     pictures, at = record.pictures, record.asked_at
 
     def since(moment: float | None) -> float | None:
