@@ -37,7 +37,7 @@ class Quiet(ReactorModel):
 def wire_order(client):
     """What arrives at `client` from now on, in order: the model's messages and frames with their numbers."""
     order = []
-    conversation = client._conversation
+    conversation = client._protocol
     receive_text, receive_packet = conversation.receive_text, conversation.receive_packet
 
     def text(data, now):

@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from reactor_trio.client import Client, StateChanged
-from reactor_trio.client.session_protocol import Answered, Message
+from reactor_trio.client.session_protocol import CommandAnswered, Message
 from reactor_trio.errors import CommandError
 from reactor_trio.interface import (
     Idle,
@@ -124,7 +124,7 @@ class Ear:
     def _hear(self, what: Any) -> None:
         if isinstance(what, StateChanged):
             self.heard.append((round(trio.current_time(), 6), dict(what.values)))
-        elif isinstance(what, Answered):
+        elif isinstance(what, CommandAnswered):
             self.heard.append((round(trio.current_time(), 6), what.id))
         elif isinstance(what, Message):
             self.heard.append((round(trio.current_time(), 6), what.data["what"]))

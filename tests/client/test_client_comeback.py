@@ -35,7 +35,7 @@ async def lose_and_return(client, session):
     session.link.cut()
     await anyio.wait_all_tasks_blocked()
     assert not client.connected
-    await client._line.wait_usable()
+    await client._connection.wait_available()
     assert client.connected
     await anyio.wait_all_tasks_blocked()
 
@@ -166,7 +166,7 @@ def test_what_waited_goes_without_haste():
             await anyio.wait_all_tasks_blocked()
             for _ in range(300):
                 tasks.start_soon(client.command, "move")
-            await client._line.wait_usable()
+            await client._connection.wait_available()
             begin = anyio.current_time()
             await anyio.sleep(0.0001)
             assert len(session.applied) == 100
@@ -304,7 +304,7 @@ def test_what_is_not_lost_is_not_come_back_to(backend, case):
     async def main():
         client = session.client()
         if case == "not wanted":
-            client._line._reopen = None
+            client._connection._reopen = None
         async with running(client):
             if case == "said goodbye":
                 session.say("reactor.bye", {"reason": "taken_over"})
@@ -403,7 +403,7 @@ def test_a_picture_of_a_codec_between_frames_begins_anew(begins):
         session.link.deliver(encode_packet(Packet(0, seq, seq * 33_333, int(key), None, seq, {}, memoryview(data))))
 
     async def story(client, session):
-        client._away = here
+        client._run_in_thread = here
         frames = client.frames()
         for number in (0, 1):
             deliver(session, number, number)
@@ -456,7 +456,7 @@ def test_a_packet_under_which_the_link_breaks_is_not_sent(backend):
 
         link.send_bytes = broken
         assert not await client.push_video("camera", picture, codec="raw")
-        assert client._pushes._tracks[2]._keyframe
+        assert client._push_tracks._tracks[2]._keyframe
         assert await client.push_video("camera", picture, codec="raw")
         assert session.link is not link
 
@@ -480,7 +480,7 @@ def test_feedback_of_before_is_not_told_to_the_new_connection():
         session.frame(0)
         await anyio.wait_all_tasks_blocked()
         session.link.cut()
-        client._line._teller.arrived(0, 0)
+        client._connection._feedback_sender.acknowledge(0, 0)
         await client.command("move")
         session.frame(5)
         await anyio.wait_all_tasks_blocked()

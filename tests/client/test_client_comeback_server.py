@@ -17,7 +17,7 @@ async def test_a_link_that_drops_for_5_s_a_hundred_times(autojump_clock, websock
 
     async with open_server(Adder, step_cost=0.05, resume_window=30, websocket=websocket) as server:
         async with server.connect(comes_back=True) as client, trio.open_nursery() as nursery:
-            true_reopen, down = client._line._reopen, trio.Event()
+            true_reopen, down = client._connection._reopen, trio.Event()
             down.set()
 
             async def reopen(*what):
@@ -25,7 +25,7 @@ async def test_a_link_that_drops_for_5_s_a_hundred_times(autojump_clock, websock
                     raise ConnectionError("no link")
                 return await true_reopen(*what)
 
-            client._line._reopen = reopen
+            client._connection._reopen = reopen
 
             @nursery.start_soon
             async def listen():
@@ -67,14 +67,14 @@ async def test_a_link_that_drops_for_5_s_a_hundred_times(autojump_clock, websock
 
 async def test_a_window_that_is_over(autojump_clock):
     async with open_server(Adder, step_cost=0.05, resume_window=3) as server, server.connect(comes_back=True) as client:
-        true_reopen, begin = client._line._reopen, trio.current_time()
+        true_reopen, begin = client._connection._reopen, trio.current_time()
 
         async def reopen(*what):
             if trio.current_time() < begin + 3.5:
                 raise ConnectionError("no link")
             return await true_reopen(*what)
 
-        client._line._reopen = reopen
+        client._connection._reopen = reopen
         await client._vanish()
         with pytest.raises(SessionEnded, match="the link did not come back within 3 s: no link") as caught:
             await client.command("add")
@@ -85,14 +85,14 @@ async def test_a_window_that_is_over(autojump_clock):
 async def test_a_world_that_is_gone_is_not_taken_for_another(autojump_clock):
     """The server noticed the loss long before this side did, and has ended the session."""
     async with open_server(Adder, step_cost=0.05, resume_window=1) as server, server.connect(comes_back=True) as client:
-        client._conversation.welcome.resume_window = 9
-        true_reopen, begin = client._line._reopen, trio.current_time()
+        client._protocol.welcome.resume_window = 9
+        true_reopen, begin = client._connection._reopen, trio.current_time()
 
         async def reopen(*what):
             await trio.sleep_until(begin + 1.5)
             return await true_reopen(*what)
 
-        client._line._reopen = reopen
+        client._connection._reopen = reopen
         await client._vanish()
         with pytest.raises(SessionEnded, match="the link broke, and when it was back the session was over"):
             await client.command("add")

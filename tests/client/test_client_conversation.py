@@ -12,12 +12,12 @@ from tests.support.client_doubles import SOUND, VIDEO, packet, welcome
 from reactor_trio.client.session_protocol import (
     MOST_SETS,
     MOST_SETTINGS,
-    Answered,
     Bye,
-    Conversation,
+    CommandAnswered,
     Message,
     Queued,
-    Returned,
+    SessionProtocol,
+    SessionResumed,
     StateChanged,
     TrackChanged,
     Welcomed,
@@ -29,14 +29,14 @@ def said(type_, data=None, **top):
     return json.dumps({"type": type_, "data": data or {}, **top})
 
 
-def begun(*tracks) -> Conversation:
-    conversation = Conversation()
+def begun(*tracks) -> SessionProtocol:
+    conversation = SessionProtocol()
     assert conversation.receive_text(said("reactor.welcome", welcome(*tracks), n=1), 0.0) == Welcomed()
     return conversation
 
 
 def test_a_conversation_from_queue_to_bye():
-    conversation = Conversation()
+    conversation = SessionProtocol()
     assert conversation.receive_text(said("reactor.queued", {"position": 2, "total": 3}), 0.0) == Queued(2, 3)
     assert conversation.welcome is None
     conversation.receive_text(said("reactor.welcome", welcome(VIDEO, SOUND), n=1), 1.0)
@@ -48,7 +48,7 @@ def test_a_conversation_from_queue_to_bye():
     assert number == 1
     assert conversation.command("reset", {}, 2.0)[0] == 2
     applied = conversation.receive_text(said("reactor.ack", {"step": 4, "reply": [1]}, id=1, n=2), 2.5)
-    assert applied == Answered(1, [1], step=4)
+    assert applied == CommandAnswered(1, [1], step=4)
     refusal = conversation.receive_text(said("reactor.error", {"code": "busy", "message": "no"}, id=2, n=3), 2.5)
     assert (refusal.id, refusal.error.code, str(refusal.error)) == (2, "busy", "no")
 
@@ -60,7 +60,7 @@ def test_a_conversation_from_queue_to_bye():
 
 
 def test_the_values_are_those_that_were_told_and_those_that_this_client_has_set_since():
-    conversation = Conversation()
+    conversation = SessionProtocol()
     state = conversation.state
     values = {"x": 0, "y": 1, "words": []}
     conversation.receive_text(said("reactor.welcome", {**welcome(), "state": values}, n=1), 0.0)
@@ -82,7 +82,7 @@ def test_the_values_are_those_that_were_told_and_those_that_this_client_has_set_
     assert state == values | {"x": 4, "y": 2}
 
     resumed = {**welcome(), "resumed": True, "state": {"x": 7}}
-    assert conversation.receive_return(said("reactor.welcome", resumed, n=1)) == Returned(0)
+    assert conversation.receive_resumption(said("reactor.welcome", resumed, n=1)) == SessionResumed(0)
     assert state == {"x": 7}
     assert conversation.state is state
 
@@ -137,11 +137,11 @@ def test_what_a_server_must_not_say(text, says):
 
 def test_before_the_welcome_only_the_queue_and_the_end_may_come():
     with pytest.raises(ProtocolError, match=r"progress came before reactor\.welcome"):
-        Conversation().receive_text(said("progress"), 0.0)
+        SessionProtocol().receive_text(said("progress"), 0.0)
     with pytest.raises(ProtocolError, match="packet of track 0, which was never described"):
-        Conversation().receive_packet(packet(0), 0.0)
+        SessionProtocol().receive_packet(packet(0), 0.0)
     with pytest.raises(ProtocolError, match="the server speaks protocol 2, this client 1"):
-        Conversation().receive_text(said("reactor.welcome", welcome() | {"protocol": 2}), 0.0)
+        SessionProtocol().receive_text(said("reactor.welcome", welcome() | {"protocol": 2}), 0.0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from reactor_trio.client import Client, observe
-from reactor_trio.client.session_protocol import Answered, Commanded, Received
+from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Received
 from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
 
@@ -39,7 +39,7 @@ async def test_an_observer_sees_what_comes_and_goes_and_nothing_is_kept(autojump
             await client.command("set_level", level=3)
             await trio.sleep(0.4)
         gc.collect()
-        assert [type(event) for event in seen] == [Commanded, Received, Answered, Received]
+        assert [type(event) for event in seen] == [Commanded, Received, CommandAnswered, Received]
         assert [event.packet.seq for event in seen if isinstance(event, Received)] == [2, 3]
         assert [event.received_at for event in seen if isinstance(event, Received)] == pytest.approx([0.75, 1.0])
         await trio.sleep(1.0)

@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from reactor_trio.client.push_video import StreamEncoder
+from reactor_trio.client.push_video import PushEncoder
 from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
 from reactor_trio.interface import Input, Output, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
@@ -51,7 +51,7 @@ def level_of(frame):
 
 
 def packets(codec, levels, keys=(0,), width=64, height=48):
-    encoder = StreamEncoder(codec, width, height)
+    encoder = PushEncoder(codec, width, height)
     made = []
     for number, level in enumerate(levels):
         data, key = encoder.encode(picture(level, width, height), number / 30, number in keys)
@@ -181,13 +181,13 @@ async def test_a_picture_that_finds_the_queue_full_does_not_break_the_chain():
 
 @pytest.mark.parametrize("codec", CODECS)
 async def test_a_picture_too_large_is_refused_before_it_is_decoded(autojump_clock, codec):
-    encoder = StreamEncoder(codec, 4100, 16)
+    encoder = PushEncoder(codec, 4100, 16)
     data, _ = encoder.encode(np.zeros((16, 4100, 3), np.uint8), 0, True)
     async with open_server(Model, step_cost=0.01) as server, server.connect() as client:
         await send(client, message(data, True, codec=codec))
         assert "at most 4096x4096, got 4100x16" in (await client.next_message()).data["message"]
         for width, height in ((True, 16), ("4", 16), (0, 16), (4102, 16), (16, 2**62)):
-            small, _ = StreamEncoder(codec, 64, 48).encode(picture(60), 0, True)
+            small, _ = PushEncoder(codec, 64, 48).encode(picture(60), 0, True)
             await send(client, message(small, True, codec=codec, width=width, height=height))
         assert server.runtime.metrics.drops() == {("input", "refused"): 6}
 
@@ -195,7 +195,7 @@ async def test_a_picture_too_large_is_refused_before_it_is_decoded(autojump_cloc
 @pytest.mark.parametrize(("matrix", "full_range"), [("bt709", None), ("smpte170m", True)])
 async def test_colours_are_what_the_client_says(autojump_clock, matrix, full_range):
     """What was encoded as BT.601 limited and is declared as something else comes out wrong, so the words are heeded."""
-    data, _ = StreamEncoder("vp8", 64, 48).encode(np.full((48, 64, 3), [200, 40, 40], np.uint8), 0, True)
+    data, _ = PushEncoder("vp8", 64, 48).encode(np.full((48, 64, 3), [200, 40, 40], np.uint8), 0, True)
     async with open_server(Model, step_cost=0.01) as server, server.connect() as client:
         await send(client, message(data, True, codec="vp8"))
         await send(client, message(data, True, codec="vp8", matrix=matrix, **({"full_range": True} if full_range else {})))

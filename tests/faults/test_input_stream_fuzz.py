@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.client.push_video import StreamEncoder
+from reactor_trio.client.push_video import PushEncoder
 from reactor_trio.interface import Input, Output, ReactorPipeline, Video
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Undecodable
@@ -30,7 +30,7 @@ def pictures():
 
 
 def stream(codec):
-    encoder = StreamEncoder(codec, 64, 48)
+    encoder = PushEncoder(codec, 64, 48)
     return [encoder.encode(picture, number / 30, number % 6 == 0) for number, picture in enumerate(pictures())]
 
 

@@ -21,7 +21,7 @@ import simplejpeg
 from reactor_trio.client.client import Client
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.client.handshake import open_websocket
-from reactor_trio.client.push_video import StreamEncoder
+from reactor_trio.client.push_video import PushEncoder
 from reactor_trio.client.running import running
 from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.decoding import DecodeError, VideoDecoder
@@ -383,7 +383,7 @@ def _streams() -> dict[str, list[tuple[bytes, bool]]]:
     noise = np.random.default_rng(1).integers(0, 255, (48, 64, 3), np.uint8)
     found = {}
     for codec in ("h264", "vp8", "vp9"):
-        encoder = StreamEncoder(codec, 64, 48)
+        encoder = PushEncoder(codec, 64, 48)
         found[codec] = [
             encoder.encode(np.roll(noise, 3 * number, axis=1), number / 30, number % 3 == 0) for number in range(6)
         ]

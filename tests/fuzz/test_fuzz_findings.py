@@ -14,7 +14,7 @@ import trio
 from reactor_trio.client.client_transport import MAX_FRAGMENTS, TransportClosed
 from reactor_trio.client.decoders import make_decoder
 from reactor_trio.client.handshake import open_websocket
-from reactor_trio.client.session_protocol import MOST_TRACKS, Conversation
+from reactor_trio.client.session_protocol import MOST_TRACKS, SessionProtocol
 from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.connection.client_connection import _ClientConnection
 from reactor_trio.connection.connect_request import ConnectRequest
@@ -125,7 +125,7 @@ def track(**changes: object) -> dict[str, object]:
     return {"index": 0, "name": "v", "kind": "video", "direction": "out", "codec": "raw", "width": 1, "height": 1} | changes
 
 
-def welcomed() -> Conversation:
+def welcomed() -> SessionProtocol:
     data = {
         "session_id": "s",
         "protocol": 1,
@@ -137,7 +137,7 @@ def welcomed() -> Conversation:
         "schema": {},
         "tracks": [track()],
     }
-    conversation = Conversation()
+    conversation = SessionProtocol()
     conversation.receive_text(encode_server_text(ServerText("reactor.welcome", data, None, 1)), 0.0)
     return conversation
 

@@ -12,7 +12,7 @@ import trio
 from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, Video, event
 from reactor_trio.loadtest import Bars, Load, Shape, summarise, visits
 from reactor_trio.loadtest.plan import moments
-from reactor_trio.loadtest.samples import Spread
+from reactor_trio.loadtest.samples import Distribution
 from reactor_trio.loadtest.summary import Refusal
 from reactor_trio.testing import open_server
 
@@ -57,7 +57,7 @@ async def figures_of(server, shape, *, address=None, **options):
 
 
 def even(value, n):
-    return Spread(n, *[pytest.approx(value)] * 4)
+    return Distribution(n, *[pytest.approx(value)] * 4)
 
 
 async def test_three_at_once_for_one_slot(autojump_clock):
@@ -69,7 +69,7 @@ async def test_three_at_once_for_one_slot(autojump_clock):
     assert [visit["admitted"] for visit in found.visits] == pytest.approx([0.0, 2.25, 4.5])
     assert [visit["position"] for visit in found.visits] == [0, 1, 2]
     assert found.last_position == 2
-    assert found.figures["admission"] == Spread(3, *map(pytest.approx, (2.25, 4.275, 4.455, 4.5)))
+    assert found.figures["admission"] == Distribution(3, *map(pytest.approx, (2.25, 4.275, 4.455, 4.5)))
     assert found.figures["first picture"] == even(0.25, 3)
     assert found.figures["between pictures"] == even(0.25, 3 * 7)  # at 0.25, 0.5, ... 2.0
     assert found.figures["fps"] == even(4.0, 3)

@@ -15,7 +15,7 @@ import pytest
 from reactor_trio.interface import InputField, InputState, Output, ReactorPipeline, UploadedFile, Video, event
 from reactor_trio.loadtest import Repertoire, Shape, visits
 from reactor_trio.loadtest.plan import choices, moments
-from reactor_trio.loadtest.samples import Samples, Spread
+from reactor_trio.loadtest.samples import Distribution, Samples
 from reactor_trio.testing import open_server
 
 
@@ -161,13 +161,13 @@ def test_what_cannot_be_made_up_is_left_out(schema, why):
 
 def test_samples_are_exact_up_to_their_limit_and_bounded_above_it():
     samples = Samples(most=100)
-    assert samples.spread() == Spread()
+    assert samples.distribution() == Distribution()
     for value in range(1, 101):
         samples.add(float(value))
-    assert samples.spread() == Spread(100, 50.5, 95.05, pytest.approx(99.01), 100.0)
+    assert samples.distribution() == Distribution(100, 50.5, 95.05, pytest.approx(99.01), 100.0)
     for value in range(101, 10_001):
         samples.add(float(value))
-    found = samples.spread()
+    found = samples.distribution()
     assert (found.n, found.max) == (10_000, 10_000.0)
     assert (found.p50, found.p99) == pytest.approx((5000, 9900), rel=0.03)
     assert len(samples._kept) <= 100

@@ -20,7 +20,7 @@ from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError
 from reactor_trio.loadtest import Bars, Load, Shape, Summary, summarise
 
 if TYPE_CHECKING:
-    from reactor_trio.loadtest.samples import Spread
+    from reactor_trio.loadtest.samples import Distribution
 
 __all__ = ["loadtest"]
 
@@ -153,7 +153,7 @@ def _figures(summary: Summary) -> Table:
     return table
 
 
-def _cells(name: str, spread: Spread) -> list[str]:
+def _cells(name: str, spread: Distribution) -> list[str]:
     scale, digits = (1, 1) if name.endswith("fps") else (1000, 1)
     values = [spread.p50, spread.p95, spread.p99, spread.max]
     return [str(spread.n), *("-" if value is None else f"{value * scale:.{digits}f}" for value in values)]

@@ -29,33 +29,36 @@ class Broadcast(Generic[T]):
 
     Args:
         limit: the most items in the backlog, and in each reader's queue.
-        alone: returns whether an item is a keyframe, that is, usable without the items before it.
-        ask: asks the producer for a keyframe. The Broadcast calls it again for each other item that comes while a reader
-            waits.
+        is_keyframe: returns whether an item is a keyframe, that is, usable without the items before it.
+        request_keyframe: asks the producer for a keyframe. The Broadcast calls it again for each other item that comes while
+            a reader waits.
     """
 
     def __init__(
-        self, limit: int, alone: Callable[[T], bool] = lambda _: True, ask: Callable[[], object] = lambda: None
+        self,
+        limit: int,
+        is_keyframe: Callable[[T], bool] = lambda _: True,
+        request_keyframe: Callable[[], object] = lambda: None,
     ) -> None:
         self.dropped = 0
         self.skipped = 0
-        self.alone = alone
-        self.ask = ask
+        self.is_keyframe = is_keyframe
+        self.request_keyframe = request_keyframe
         self._limit = limit
         self._backlog: Reader[T] | None = Reader(self, limit, False)
         self._readers: list[weakref.ref[Reader[T]]] = []
         self._error: Callable[[], Exception] | None = None
-        self._in_chain = False  # whether the newest item depends on items before it
+        self._mid_stream = False  # whether the newest item depends on items before it
 
     def put(self, item: T) -> None:
         """Give `item` to every reader, or to the backlog if there has been no reader yet."""
-        self._in_chain = not self.alone(item)
+        self._mid_stream = not self.is_keyframe(item)
         if self._backlog is not None:
             self._backlog._put(item)
             return
         waiting = [reader._put(item) for reader in self._living()]
         if any(waiting):
-            self.ask()
+            self.request_keyframe()
 
     def end(self, error: Callable[[], Exception]) -> None:
         """End the stream: each reader gives its remaining items, then raises `error()`. Only the first call counts."""
@@ -74,9 +77,9 @@ class Broadcast(Generic[T]):
         if backlog is not None:
             backlog._hand_over(reader)
         else:
-            reader._gated = self._in_chain
-        if reader._gated:
-            self.ask()
+            reader._awaiting_keyframe = self._mid_stream
+        if reader._awaiting_keyframe:
+            self.request_keyframe()
         if self._error is not None:
             reader._end(self._error)
         self._readers.append(weakref.ref(reader))
@@ -97,7 +100,7 @@ class Reader(Generic[T]):
         self._source = source
         self._limit = limit
         self._items: deque[T] = deque()
-        self._gated = False
+        self._awaiting_keyframe = False
         self._error: Callable[[], Exception] | None = None
         self._changed = anyio.Event()
 
@@ -134,38 +137,38 @@ class Reader(Generic[T]):
         """Count `items` that the consumer took and could not use."""
         self._source.dropped += items
 
-    def rebegin(self) -> None:
+    def resync(self) -> None:
         """Drop all items before the next keyframe, because the consumer could not use the item that it took."""
-        self._gated = True
-        self._lose_chain()
-        if self._gated:
-            self._source.ask()
+        self._awaiting_keyframe = True
+        self._skip_to_keyframe()
+        if self._awaiting_keyframe:
+            self._source.request_keyframe()
 
     def _put(self, item: T) -> bool:
         """Queue `item`. Returns whether this reader still waits for a keyframe."""
-        alone = self._source.alone(item)
-        if self._gated and not alone:
+        is_keyframe = self._source.is_keyframe(item)
+        if self._awaiting_keyframe and not is_keyframe:
             self._source.dropped += 1
             return True
-        self._gated = False
-        if self.latest and alone:
+        self._awaiting_keyframe = False
+        if self.latest and is_keyframe:
             self._source.skipped += len(self._items)
             self._items.clear()
         self._items.append(item)
         if len(self._items) > self._limit:
             self._items.popleft()
             self._source.dropped += 1
-            self._gated = True
-            self._lose_chain()
+            self._awaiting_keyframe = True
+            self._skip_to_keyframe()
         if self._items:
             self._changed.set()
-        return self._gated
+        return self._awaiting_keyframe
 
-    def _lose_chain(self) -> None:
+    def _skip_to_keyframe(self) -> None:
         """Drop the items that depend on a lost one. The first keyframe ends the wait for one."""
         while self._items:
-            if self._source.alone(self._items[0]):
-                self._gated = False
+            if self._source.is_keyframe(self._items[0]):
+                self._awaiting_keyframe = False
                 return
             self._items.popleft()
             self._source.dropped += 1
@@ -173,7 +176,7 @@ class Reader(Generic[T]):
     def _hand_over(self, reader: Reader[T]) -> None:
         for item in self._items:
             reader._put(item)
-        reader._gated = self._gated
+        reader._awaiting_keyframe = self._awaiting_keyframe
 
     def _end(self, error: Callable[[], Exception]) -> None:
         self._error = error

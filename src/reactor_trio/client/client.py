@@ -23,13 +23,13 @@ from numpy.typing import ArrayLike
 
 from reactor_trio.client.client_transport import NO_CLOSE, Transport
 from reactor_trio.client.decoders import wanted
-from reactor_trio.client.feedback_sender import Teller
+from reactor_trio.client.feedback_sender import FeedbackSender
 from reactor_trio.client.outbox import Outbox
-from reactor_trio.client.persistent_connection import Follow, Line
-from reactor_trio.client.push import Payload, Pushes, PushTrack, check_codec, checked_picture, encode_sound
-from reactor_trio.client.receiver import Answer, Receiver
+from reactor_trio.client.persistent_connection import Follow, PersistentConnection
+from reactor_trio.client.push import Payload, PushTrack, PushTracks, check_codec, checked_picture, encode_sound
+from reactor_trio.client.receiver import Receiver, ReplyFuture
 from reactor_trio.client.reconnecting import Reopen
-from reactor_trio.client.session_protocol import Commanded, Conversation, Ending
+from reactor_trio.client.session_protocol import Commanded, Ending, SessionProtocol
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.uploads import Post, Source, Upload, upload
@@ -77,17 +77,17 @@ class Client:
         on_resumed: Callable[[float], object] | None = None,
     ) -> None:
         self._post = post
-        self._conversation = Conversation()
+        self._protocol = SessionProtocol()
         self._outbox = Outbox()
-        self._pushes = Pushes()
-        teller = Teller()
+        self._push_tracks = PushTracks()
+        feedback_sender = FeedbackSender()
         self._receiver = Receiver(
-            self._conversation, self._outbox, teller, on_queued, self.frames_queued, feedback,
-            self._pushes.request_keyframe, on_ending, on_waiting,
+            self._protocol, self._outbox, feedback_sender, on_queued, self.frames_queued, feedback,
+            self._push_tracks.request_keyframe, on_ending, on_waiting,
         )  # fmt: skip
-        self._line = Line(
-            transport, self._receiver, self._outbox, teller,
-            follow=follow, reopen=reopen, on_lost=on_lost, on_resumed=on_resumed, returned=self._pushes.restart,
+        self._connection = PersistentConnection(
+            transport, self._receiver, self._outbox, feedback_sender,
+            follow=follow, reopen=reopen, on_lost=on_lost, on_resumed=on_resumed, returned=self._push_tracks.restart,
         )  # fmt: skip
 
     @property
@@ -98,7 +98,7 @@ class Client:
     @property
     def connected(self) -> bool:
         """Whether there is a link. False while the client reconnects, and when the session has ended."""
-        return self._line.stands
+        return self._connection.connected
 
     @property
     def position(self) -> int | None:
@@ -151,12 +151,12 @@ class Client:
         most 0.1 s plus the network's delay later. Values without a JSON form (files, arrays) and values of more than 64 KiB
         of JSON are left out. While the link is lost nothing changes.
         """
-        return MappingProxyType(self._conversation.state)
+        return MappingProxyType(self._protocol.state)
 
     @property
     def tracks(self) -> list[TrackInfo]:
         """The current description of each track. Sizes are None until the first frame is known."""
-        return list(self._conversation.tracks.values())
+        return list(self._protocol.tracks.values())
 
     @property
     def last_command(self) -> int | None:
@@ -184,15 +184,15 @@ class Client:
         """
         await self._outbox.wait_room()
         self._receiver.check_alive()
-        number, text = self._conversation.command(name, arguments, anyio.current_time())
+        number, text = self._protocol.command(name, arguments, anyio.current_time())
         if self._receiver.tap is not None:
             self._receiver.tap(Commanded(number, name, arguments))
-        answer = self._receiver.answers[number] = Answer()
+        answer = self._receiver.answers[number] = ReplyFuture()
         self._outbox.put(number, text)
         try:
-            await answer.given.wait()
+            await answer.done.wait()
         except BaseException:
-            self._conversation.forget(number)
+            self._protocol.forget(number)
             raise
         finally:
             del self._receiver.answers[number]
@@ -241,7 +241,7 @@ class Client:
         """
         reader = self._receiver.frames[self._find_track(track).index].subscribe(latest=latest)
         return FrameStream(
-            reader, self._away, lambda received: self._conversation.given(received, anyio.current_time())
+            reader, self._run_in_thread, lambda received: self._protocol.frame_taken(received, anyio.current_time())
         )
 
     async def request_video(self, codecs: Iterable[str]) -> None:
@@ -250,9 +250,9 @@ class Client:
         The server changes the codec at its next frame. Raises ValueError if none of the codecs can be decoded here, and
         SessionEnded.
         """
-        text = self._conversation.request_video(wanted(codecs))
+        text = self._protocol.request_video(wanted(codecs))
         self._receiver.check_alive()
-        await self._line.send(text)  # if the connection breaks, the next one asks for them
+        await self._connection.send(text)  # if the connection breaks, the next one asks for them
         self._receiver.check_alive()
 
     def messages(self) -> MessageStream:
@@ -266,8 +266,9 @@ class Client:
     def statistics(self) -> Statistics:
         """Return rates, jitter, latency and losses of the session until now."""
         lost = {index: (frames.dropped, frames.skipped) for index, frames in self._receiver.frames.items()}
-        figures = self._conversation.statistics(anyio.current_time(), lost, self._receiver.messages.dropped)
-        return msgspec.structs.replace(figures, comebacks=self._line.comebacks, seconds_lost=self._line.seconds_lost)
+        figures = self._protocol.statistics(anyio.current_time(), lost, self._receiver.messages.dropped)
+        connection = self._connection
+        return msgspec.structs.replace(figures, comebacks=connection.comebacks, seconds_lost=connection.seconds_lost)
 
     async def push_video(
         self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85
@@ -292,16 +293,16 @@ class Client:
         cancelled before the picture is sent, nothing is sent.
         """
         self._receiver.check_alive()
-        way, picture = self._find_input(track, "video"), checked_picture(frame)
+        push_track, picture = self._find_input(track, "video"), checked_picture(frame)
         check_codec(codec)
-        captured = self._pushes.captured(pts)
+        captured = self._push_tracks.capture_time(pts)
 
         async def encode() -> Payload:
-            await self._line.wait_usable()
-            work = partial(way.encode, picture, captured, codec, quality)
-            return work() if codec == "raw" else await self._away(work)
+            await self._connection.wait_available()
+            work = partial(push_track.encode, picture, captured, codec, quality)
+            return work() if codec == "raw" else await self._run_in_thread(work)
 
-        return await way.push_newest(captured, encode, self._send_bytes)
+        return await push_track.push_newest(captured, encode, self._send_bytes)
 
     async def push_audio(self, track: str | None, samples: ArrayLike, pts: float | None = None) -> None:
         """Send sound to the model; returns when it is sent.
@@ -316,13 +317,13 @@ class Client:
         Raises as `push_video` does.
         """
         self._receiver.check_alive()
-        way = self._find_input(track, "audio")
-        await way.push(self._pushes.captured(pts), encode_sound(samples), self._send_bytes)
+        push_track = self._find_input(track, "audio")
+        await push_track.push(self._push_tracks.capture_time(pts), encode_sound(samples), self._send_bytes)
 
     async def feedback(self, track: str | None, seq: int) -> None:
         """Acknowledge frame `seq`, the newest shown, of `track` (a name; None as in `frames()`). Raises SessionEnded."""
         self._receiver.check_alive()
-        await self._line.send(self._conversation.feedback(self._find_track(track).index, seq))
+        await self._connection.send(self._protocol.feedback(self._find_track(track).index, seq))
         self._receiver.check_alive()
 
     async def aclose(self) -> None:
@@ -331,22 +332,22 @@ class Client:
         The session ends at once. While the link is lost the client cannot tell the server, which then keeps the session
         until its time is over.
         """
-        await self._line.aclose()
+        await self._connection.aclose()
 
     async def vanish(self) -> None:
         """Break the connection without a close frame, as a killed program does; the server may keep the session.
 
         This is for tests of a server.
         """
-        await self._line.aclose(NO_CLOSE)
+        await self._connection.aclose(NO_CLOSE)
 
     @property
     def _transport(self) -> Transport:
-        return self._line.transport
+        return self._connection.transport
 
     @property
     def _welcome(self) -> Welcome:
-        welcome = self._conversation.welcome
+        welcome = self._protocol.welcome
         assert welcome is not None, "running() has not been entered"
         return welcome
 
@@ -359,13 +360,13 @@ class Client:
         raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in outputs) or 'none'}")
 
     def _find_input(self, name: str | None, kind: str) -> PushTrack:
-        return self._pushes.find((track for track in self.tracks if track.direction == "in"), name, kind)
+        return self._push_tracks.find((track for track in self.tracks if track.direction == "in"), name, kind)
 
-    async def _away(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` on a worker thread and return its result."""
         return await anyio.to_thread.run_sync(work)
 
     async def _send_bytes(self, data: bytes) -> bool:
-        sent = await self._line.send_bytes(data)
+        sent = await self._connection.send_bytes(data)
         self._receiver.check_alive()
         return sent

@@ -79,9 +79,9 @@ async def connect(
         on_admitted=on_admitted, ssl_context=ssl_context, max_message_size=max_message_size, timeout=timeout,
     )  # fmt: skip
     client = Client(
-        await route.call(), follow=route.follow, on_queued=on_queued, on_waiting=on_waiting, on_ending=on_ending,
+        await route.connect(), follow=route.follow, on_queued=on_queued, on_waiting=on_waiting, on_ending=on_ending,
         feedback=feedback, post=route.post, reopen=route.reopen if resume else None, on_lost=on_lost, on_resumed=on_resumed,
     )  # fmt: skip
     async with running(client):
-        route.expect_beat_every(client.heartbeat)
+        route.expect_heartbeats(client.heartbeat)
         yield client

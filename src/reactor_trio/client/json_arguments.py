@@ -12,7 +12,7 @@ import numpy as np
 from reactor_trio.errors import CommandError
 
 
-def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def json_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return `arguments` as built-in values; numpy scalars and arrays become Python numbers and lists.
 
     Raises CommandError for NaN and infinities, which JSON does not have, and TypeError for other values without a JSON form.

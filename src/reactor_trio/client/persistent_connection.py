@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from reactor_trio.client.client_transport import Transport, TransportClosed
-from reactor_trio.client.feedback_sender import Teller
+from reactor_trio.client.feedback_sender import FeedbackSender
 from reactor_trio.client.outbox import Outbox
 from reactor_trio.client.receiver import Receiver
-from reactor_trio.client.reconnecting import Gone, Reopen, come_back
-from reactor_trio.client.session_protocol import Returned
+from reactor_trio.client.reconnecting import Reopen, SessionLost, reconnect
+from reactor_trio.client.session_protocol import SessionResumed
 from reactor_trio.errors import ProtocolError
 from reactor_trio.protocol import Admitted
 
@@ -41,13 +41,13 @@ class _Connection:
         self.over = anyio.Event()
 
 
-class Line:
+class PersistentConnection:
     """The connections of one session.
 
     Args:
         transport: the first connection. This object closes it and all later ones.
         receiver: takes the incoming messages, and knows how the session ended.
-        outbox, teller: the outgoing messages.
+        outbox, feedback_sender: the outgoing messages.
         follow: connects to the replica to which a gate sends this client. Without it a gate is a protocol error.
         reopen: makes another connection. Without it a lost link ends the session.
         on_lost: called with the reason when the link is lost and the client starts to reconnect.
@@ -60,7 +60,7 @@ class Line:
         transport: Transport,
         receiver: Receiver,
         outbox: Outbox,
-        teller: Teller,
+        feedback_sender: FeedbackSender,
         *,
         follow: Follow | None = None,
         reopen: Reopen | None = None,
@@ -71,15 +71,15 @@ class Line:
         self._connection = _Connection(transport)
         self._receiver = receiver
         self._outbox = outbox
-        self._teller = teller
+        self._feedback_sender = feedback_sender
         self._follow = follow
         self._reopen = reopen
         self._on_lost = on_lost
         self._on_resumed = on_resumed
         self._returned = returned
-        self._usable = anyio.Event()
-        self._usable.set()
-        self._trying = anyio.CancelScope()
+        self._available = anyio.Event()
+        self._available.set()
+        self._reconnecting = anyio.CancelScope()
         self._lost_at: float | None = None
         self._lost_before = 0.0
         #: how often the session continued over another connection
@@ -91,7 +91,7 @@ class Line:
         return self._connection.transport
 
     @property
-    def stands(self) -> bool:
+    def connected(self) -> bool:
         """Whether there is a link, as far as this client knows."""
         return self._lost_at is None and self._receiver.ended is None
 
@@ -116,15 +116,15 @@ class Line:
     async def run(self) -> None:
         """Receive and send until the session has ended."""
         while True:
-            await self._serve(self._connection)
+            await self._run_transport(self._connection)
             if self._receiver.ended is None:
-                await self._come_back()
+                await self._reconnect()
             if self._receiver.ended is not None:
                 return
 
-    def ask_keyframe(self, track: int) -> None:
+    def request_keyframe(self, track: int) -> None:
         """Ask for a keyframe of an output track."""
-        self._teller.ask_keyframe(track)
+        self._feedback_sender.request_keyframe(track)
 
     async def send(self, text: str) -> None:
         """Send a text that concerns only the current connection. If that connection breaks, the text is not sent again.
@@ -141,7 +141,7 @@ class Line:
         """Wait for a link and send a packet. Returns False if the link broke before it took the packet, or the session is
         over.
         """
-        await self.wait_usable()
+        await self.wait_available()
         connection = self._connection
         try:
             await connection.transport.send_bytes(data)
@@ -150,16 +150,16 @@ class Line:
             return False
         return True
 
-    async def wait_usable(self) -> None:
+    async def wait_available(self) -> None:
         """Wait until there is a link, or the session is over."""
-        await self._usable.wait()
+        await self._available.wait()
 
     async def aclose(self, code: int = 1000) -> None:
         """Leave the session, within 1 s and also under cancellation; with `NO_CLOSE` without a close frame."""
         self._receiver.finish("client_left")
         self._connection.over.set()
-        self._usable.set()
-        self._trying.cancel()
+        self._available.set()
+        self._reconnecting.cancel()
         await self._connection.transport.aclose(code)
 
     async def _go_to(self, admitted: Admitted) -> None:
@@ -173,7 +173,7 @@ class Line:
 
     # ---- one connection -----------------------------------------------------------------------------------------------
 
-    async def _serve(self, connection: _Connection) -> None:
+    async def _run_transport(self, connection: _Connection) -> None:
         """Use a connection until it ends. Afterwards either the session has ended or the link is lost."""
         transport = connection.transport
 
@@ -185,7 +185,7 @@ class Line:
 
         async def tell() -> None:
             try:
-                await self._teller.tell_all(transport.send)
+                await self._feedback_sender.send_all(transport.send)
             except TransportClosed:
                 return
 
@@ -194,8 +194,8 @@ class Line:
             tasks.start_soon(tell)
             while (closed := await self._receive()) is None:
                 pass
-            if self._may_return(closed):
-                self._lose(closed)
+            if self._may_reconnect(closed):
+                self._mark_lost(closed)
                 connection.over.set()
                 await transport.aclose(1001)  # a writer may be stuck in it
             else:
@@ -224,7 +224,7 @@ class Line:
 
     # ---- between two --------------------------------------------------------------------------------------------------
 
-    def _may_return(self, closed: TransportClosed) -> bool:
+    def _may_reconnect(self, closed: TransportClosed) -> bool:
         return (
             self._reopen is not None
             and self._receiver.ended is None
@@ -232,34 +232,34 @@ class Line:
             and _reason(closed) == "lost"
         )
 
-    def _lose(self, closed: TransportClosed) -> None:
+    def _mark_lost(self, closed: TransportClosed) -> None:
         self._lost_at = anyio.current_time()
-        self._usable = anyio.Event()
+        self._available = anyio.Event()
         if self._on_lost is not None:
             self._on_lost(closed.reason or f"the connection closed (code {closed.code})")
 
-    async def _come_back(self) -> None:
+    async def _reconnect(self) -> None:
         """Reconnect, or finish the session."""
         assert self._reopen is not None
         try:
-            with anyio.CancelScope() as self._trying:
-                transport, returned = await come_back(self._reopen, self._receiver.conversation)
+            with anyio.CancelScope() as self._reconnecting:
+                transport, returned = await reconnect(self._reopen, self._receiver.protocol)
                 self._connection = _Connection(transport)
                 self._resume(returned)
-        except Gone as gone:
+        except SessionLost as gone:
             self._receiver.finish(gone.reason, str(gone))
         except ProtocolError as error:
             self._finish_broken(error)
             await self._connection.transport.aclose(1002, str(error))
         self._count_lost()
-        self._usable.set()
+        self._available.set()
         if self._receiver.ended is not None:  # also where this side left just as the link came back
             await self._connection.transport.aclose()
 
-    def _resume(self, returned: Returned) -> None:
+    def _resume(self, returned: SessionResumed) -> None:
         """The session goes on. Raises ProtocolError."""
         self._outbox.resume(returned.received)
-        self._teller.clear()
+        self._feedback_sender.clear()
         self._receiver.resume(returned)
         self._returned()
         away = self._count_lost()

@@ -18,7 +18,7 @@ import anyio
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reactor_trio.client.push_video import CODECS, StreamEncoder
+from reactor_trio.client.push_video import CODECS, PushEncoder
 from reactor_trio.decoding import INSTALL, available
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, encode_packet
 
@@ -50,7 +50,7 @@ class PushTrack:
         self._seq = 0
         self._busy = False
         self._next: _Turn | None = None
-        self._encoder: StreamEncoder | None = None
+        self._encoder: PushEncoder | None = None
         self._keyframe = False
 
     def request_keyframe(self) -> None:
@@ -64,7 +64,7 @@ class PushTrack:
             return encode_picture(picture, codec, quality)
         height, width = picture.shape[:2]
         if self._encoder is None or (self._encoder.codec, self._encoder.size) != (codec, (width, height)):
-            self._encoder = StreamEncoder(codec, width, height)
+            self._encoder = PushEncoder(codec, width, height)
         wanted, self._keyframe = self._keyframe, False
         data, keyframe = self._encoder.encode(picture, pts, wanted)
         return Payload(data, {"codec": codec, "width": width, "height": height}, keyframe)
@@ -123,7 +123,7 @@ class PushTrack:
         return encode_packet(Packet(self.info.index, seq, round(pts * 1e6), flags, None, 0, meta, memoryview(data)))
 
 
-class Pushes:
+class PushTracks:
     """The input tracks to which the client has pushed, and the clock that they share."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class Pushes:
         wanted = f"{kind} input track" + ("" if name is None else f" {name!r}")
         raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in inputs) or 'none'}")
 
-    def captured(self, pts: float | None) -> float:
+    def capture_time(self, pts: float | None) -> float:
         """Return `pts`; for None, the seconds since the first call with None. Raises ValueError."""
         if pts is None:
             now = anyio.current_time()
@@ -151,13 +151,13 @@ class Pushes:
 
     def request_keyframe(self, track: int) -> None:
         """Make the next picture of this track a keyframe, because the server asked for one."""
-        if (way := self._tracks.get(track)) is not None:
-            way.request_keyframe()
+        if (push_track := self._tracks.get(track)) is not None:
+            push_track.request_keyframe()
 
     def restart(self) -> None:
         """Make the next picture of each track a keyframe, because a new connection has a new decoder."""
-        for way in self._tracks.values():
-            way.request_keyframe()
+        for push_track in self._tracks.values():
+            push_track.request_keyframe()
 
 
 def check_codec(codec: str) -> None:

@@ -31,7 +31,7 @@ _ENCODERS: dict[str, tuple[str, dict[str, str]]] = {
 CODECS = tuple(_ENCODERS)
 
 
-class StreamEncoder:
+class PushEncoder:
     """Encodes pictures of one size. An odd width or height is padded at the right or bottom by repeating the edge."""
 
     def __init__(self, codec: str, width: int, height: int) -> None:

@@ -16,19 +16,19 @@ from typing import Any
 import anyio
 
 from reactor_trio.client.broadcast import Broadcast
-from reactor_trio.client.feedback_sender import Teller
+from reactor_trio.client.feedback_sender import FeedbackSender
 from reactor_trio.client.outbox import Outbox
 from reactor_trio.client.session_protocol import (
-    Answered,
     Bye,
+    CommandAnswered,
     Commanded,
-    Conversation,
     Ending,
     KeyframeWanted,
     Message,
     Queued,
     Received,
-    Returned,
+    SessionProtocol,
+    SessionResumed,
     TextEvent,
     TrackChanged,
     Welcomed,
@@ -46,29 +46,29 @@ _POLITE = ("client_left", "done")
 _CONNECTIONS = ("too_slow",)
 
 
-class Answer:
+class ReplyFuture:
     """The answer to one command, for which its caller waits."""
 
     def __init__(self) -> None:
-        self.given = anyio.Event()
+        self.done = anyio.Event()
         self.reply: Any = None
         self.error: Exception | None = None
 
-    def give(self, reply: Any = None, error: Exception | None = None) -> None:
+    def set(self, reply: Any = None, error: Exception | None = None) -> None:
         """Wake the caller with a reply or an error. Only the first call counts."""
         # The session may end before the caller of an answered command has run.
-        if not self.given.is_set():
+        if not self.done.is_set():
             self.reply, self.error = reply, error
-            self.given.set()
+            self.done.set()
 
 
 class Receiver:
     """Takes the server's messages until the session ends.
 
     Args:
-        conversation: parses the messages. The sending side uses the same object.
+        protocol: parses the messages. The sending side uses the same object.
         outbox: drops a command when its answer comes, and all commands at the end.
-        teller: sends feedback and keyframe requests.
+        feedback_sender: sends feedback and keyframe requests.
         on_queued: called with `(position, total)` while there is no room.
         on_ending: called with `(reason, seconds)` when the server announces an end; `seconds` is None when it cancels it.
         on_waiting: called with the reason why there is no room, before `on_queued`, and again when the reason changes.
@@ -79,9 +79,9 @@ class Receiver:
 
     def __init__(
         self,
-        conversation: Conversation,
+        protocol: SessionProtocol,
         outbox: Outbox,
-        teller: Teller,
+        feedback_sender: FeedbackSender,
         on_queued: Callable[[int, int], object] | None,
         frames_queued: int,
         feedback: bool = False,
@@ -90,7 +90,7 @@ class Receiver:
         on_waiting: Callable[[str], object] | None = None,
     ) -> None:
         self._outbox = outbox
-        self._teller = teller
+        self._feedback_sender = feedback_sender
         self._on_queued = on_queued
         self._frames_queued = frames_queued
         self._feedback = feedback
@@ -99,7 +99,7 @@ class Receiver:
         self._on_waiting = on_waiting
         self._waits_for: str | None = None
         self._end_message = ""
-        self.conversation = conversation
+        self.protocol = protocol
         #: place in the server's queue, from 1; None when this client does not wait
         self.position: int | None = None
         #: the replica to which a gate sends this client, until the line has connected to it
@@ -107,7 +107,7 @@ class Receiver:
         #: why and when the server will end the session; None if it has announced no end
         self.ending: tuple[str, float] | None = None
         #: the callers that wait for an answer, by command number
-        self.answers: dict[int, Answer] = {}
+        self.answers: dict[int, ReplyFuture] = {}
         #: frames by track index
         self.frames: dict[int, Broadcast[Received]] = {}
         self.messages: Broadcast[Message] = Broadcast(MESSAGES_QUEUED)
@@ -118,19 +118,19 @@ class Receiver:
         #: set when the session has ended
         self.over = anyio.Event()
         #: whether a SessionEnded has been raised to the program
-        self.told = False
+        self.end_raised = False
         #: called with each incoming event and each outgoing command; must neither wait nor raise
         self.tap: Callable[[TextEvent | Received | Commanded], None] | None = None
 
     @property
     def begun(self) -> bool:
         """Whether the session has begun."""
-        return self.conversation.welcome is not None
+        return self.protocol.welcome is not None
 
     @property
     def resumable(self) -> bool:
         """Whether the server keeps the session for a while when its link is lost."""
-        welcome = self.conversation.welcome
+        welcome = self.protocol.welcome
         return welcome is not None and welcome.resume_token is not None
 
     def take(self, data: str | bytes | bytearray | memoryview) -> None:
@@ -140,10 +140,10 @@ class Receiver:
         else:
             self._take_packet(data)
 
-    def resume(self, returned: Returned) -> None:
+    def resume(self, returned: SessionResumed) -> None:
         """Continue the session over another connection."""
         if returned.missed:
-            self._doubt(returned)
+            self._fail_lost_answers(returned)
         for track in returned.changed:
             self._open_track(track)
             if self.tap is not None:
@@ -156,10 +156,10 @@ class Receiver:
         self.ended, self._end_message = reason, message
         self.over.set()
         for answer in self.answers.values():
-            answer.give(error=self._session_ended())
+            answer.set(error=self._session_ended())
         for frames in self.frames.values():
-            frames.end(self._stop)
-        self.messages.end(self._stop)
+            frames.end(self._iteration_end)
+        self.messages.end(self._iteration_end)
         self._outbox.clear()
 
     def check_alive(self) -> None:
@@ -167,16 +167,16 @@ class Receiver:
         if self.ended is not None:
             raise self._session_ended()
 
-    def _doubt(self, returned: Returned) -> None:
+    def _fail_lost_answers(self, returned: SessionResumed) -> None:
         """Fail the commands whose answers may be among the forgotten messages."""
         lost = f"whether it was applied is not known: {returned.missed} messages were lost while the link was away"
         for number, answer in self.answers.items():
             if number <= returned.received:
                 self._outbox.answered(number)
-                answer.give(error=CommandError("answer_lost", lost))
+                answer.set(error=CommandError("answer_lost", lost))
 
     def _take_text(self, text: str) -> None:
-        event = self.conversation.receive_text(text, anyio.current_time())
+        event = self.protocol.receive_text(text, anyio.current_time())
         if self.tap is not None and event is not None:
             self.tap(event)
         match event:
@@ -186,18 +186,18 @@ class Receiver:
                 self.admitted, self.position = admitted, None
             case Welcomed():
                 self.position = None
-                for track in self.conversation.tracks.values():
+                for track in self.protocol.tracks.values():
                     self._open_track(track)
             case TrackChanged(track):
                 self._open_track(track)
             case KeyframeWanted(index):
                 self._on_keyframe(index)
-            case Answered(number, reply, error):
+            case CommandAnswered(number, reply, error):
                 self.last_command = number if error is None else self.last_command
                 self._outbox.answered(number)
                 # None if its caller was cancelled.
                 if (answer := self.answers.get(number)) is not None:
-                    answer.give(reply, error)
+                    answer.set(reply, error)
             case Message() as message:
                 self.messages.put(message)
             case Ending(reason, seconds):
@@ -224,7 +224,7 @@ class Receiver:
             self._on_ending(reason, seconds)
 
     def _take_packet(self, data: bytes | bytearray | memoryview) -> None:
-        received = self.conversation.receive_packet(data, anyio.current_time())
+        received = self.protocol.receive_packet(data, anyio.current_time())
         if received.track.direction != "out":
             raise ProtocolError(f"a packet of the input track {received.track.name}")
         if self.tap is not None:
@@ -232,18 +232,18 @@ class Receiver:
         index = received.track.index
         self.frames[index].put(received)
         if self._feedback and received.track.kind == "video":
-            self._teller.arrived(index, received.packet.seq)
+            self._feedback_sender.acknowledge(index, received.packet.seq)
 
     def _open_track(self, track: TrackInfo) -> None:
         if track.index not in self.frames:
-            ask = partial(self._teller.ask_keyframe, track.index)
+            ask = partial(self._feedback_sender.request_keyframe, track.index)
             self.frames[track.index] = Broadcast(self._frames_queued, lambda received: received.packet.keyframe, ask)
 
     def _session_ended(self) -> SessionEnded:
         assert self.ended is not None
-        self.told = True
+        self.end_raised = True
         return SessionEnded(self.ended, f"{self.ended}: {self._end_message}" if self._end_message else "")
 
-    def _stop(self) -> Exception:
+    def _iteration_end(self) -> Exception:
         """The exception with which an iterator ends."""
         return StopAsyncIteration() if self.ended in _POLITE else self._session_ended()

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import anyio
 
 from reactor_trio.client.client_transport import Transport, TransportClosed
-from reactor_trio.client.session_protocol import Bye, Conversation, Returned
+from reactor_trio.client.session_protocol import Bye, SessionProtocol, SessionResumed
 from reactor_trio.errors import ConnectionRefused, ProtocolError, ReactorError
 
 #: seconds to keep trying if the server does not say how long it keeps the session
@@ -24,14 +24,14 @@ LONGEST_WAIT = 2.0
 FIRST_PATIENCE = 2.0
 LONGEST_PATIENCE = 10.0
 #: HTTP statuses after which a later try may succeed.
-_LATER = (429, 502, 503, 504)
+_RETRY_STATUSES = (429, 502, 503, 504)
 
 #: Opens a new connection to the session. Arguments: the resume token; the number of the newest message received; the video
 #: codecs to ask for, or None for those that the session began with. Raises as `connect` does.
 Reopen = Callable[[str, int, Sequence[str] | None], Awaitable[Transport]]
 
 
-class Gone(ReactorError):
+class SessionLost(ReactorError):
     """The session cannot be resumed; `reason` is the session's end reason."""
 
     def __init__(self, reason: str, message: str) -> None:
@@ -39,35 +39,35 @@ class Gone(ReactorError):
         self.reason = reason
 
 
-async def come_back(
-    reopen: Reopen, conversation: Conversation, dice: Callable[[], float] = random.random
-) -> tuple[Transport, Returned]:
+async def reconnect(
+    reopen: Reopen, protocol: SessionProtocol, share: Callable[[], float] = random.random
+) -> tuple[Transport, SessionResumed]:
     """Return a connection on which the session continues, and its `reactor.welcome`, already received.
 
-    Raises Gone. Cancelled, it leaves nothing open.
+    Raises SessionLost. Cancelled, it leaves nothing open.
     """
-    welcome = conversation.welcome
+    welcome = protocol.welcome
     assert welcome is not None, "no session has begun"
     window = WINDOW if welcome.resume_window is None else welcome.resume_window
     deadline = anyio.current_time() + window
     why = "no answer"
     tries = 0
-    wait = FIRST_WAIT * dice()
+    wait = FIRST_WAIT * share()
     while True:
         left = deadline - anyio.current_time()
         if wait >= left:
             await anyio.sleep(left)
-            raise Gone("lost", f"the link did not come back within {window:g} s: {why}")
+            raise SessionLost("lost", f"the link did not come back within {window:g} s: {why}")
         await anyio.sleep(wait)
         patience = min(FIRST_PATIENCE * 2**tries, LONGEST_PATIENCE, deadline - anyio.current_time())
         tries += 1
-        wait = min(FIRST_WAIT * 2**tries, LONGEST_WAIT) * dice()
+        wait = min(FIRST_WAIT * 2**tries, LONGEST_WAIT) * share()
         try:
             with anyio.fail_after(patience):
-                return await _try(reopen, conversation)
+                return await _try(reopen, protocol)
         except ConnectionRefused as refused:
-            if refused.status not in _LATER:
-                raise Gone("lost", f"the server no longer knows this session: {refused}") from None
+            if refused.status not in _RETRY_STATUSES:
+                raise SessionLost("lost", f"the server no longer knows this session: {refused}") from None
             why, wait = str(refused), max(wait, refused.retry_after or 0.0)
         except TimeoutError:
             why = "no answer"
@@ -75,27 +75,27 @@ async def come_back(
             why = str(error)
 
 
-async def _try(reopen: Reopen, conversation: Conversation) -> tuple[Transport, Returned]:
-    assert conversation.welcome is not None
-    token = conversation.welcome.resume_token
+async def _try(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, SessionResumed]:
+    assert protocol.welcome is not None
+    token = protocol.welcome.resume_token
     assert token is not None
-    transport = await reopen(token, conversation.newest, conversation.video)
+    transport = await reopen(token, protocol.newest, protocol.video)
     # Close an abandoned link with another code than 1000, which would end the session.
     code = 1001
     try:
         first = await transport.receive()
         if not isinstance(first, str):
             raise ProtocolError("a packet came before reactor.welcome")
-        answer = conversation.receive_return(first)
-        if isinstance(answer, Returned):
+        answer = protocol.receive_resumption(first)
+        if isinstance(answer, SessionResumed):
             return transport, answer
         if isinstance(answer, Bye) and answer.reason != "client_left":
-            raise Gone(answer.reason, answer.message)
+            raise SessionLost(answer.reason, answer.message)
         code = 1000  # end it: it is another session, which this client does not want, or a place in the queue
-        raise Gone("lost", "the link broke, and when it was back the session was over")
+        raise SessionLost("lost", "the link broke, and when it was back the session was over")
     except ProtocolError as error:
         await transport.aclose(1002, str(error))
-        raise Gone("protocol_error", f"the server broke the protocol: {error}") from None
+        raise SessionLost("protocol_error", f"the server broke the protocol: {error}") from None
     except BaseException:
         await transport.aclose(code)
         raise

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from reactor_trio.client.client import Client
-from reactor_trio.client.session_protocol import Answered, Commanded, Message, Received, TextEvent, TrackChanged
+from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Message, Received, TextEvent, TrackChanged
 from reactor_trio.recording import Recorder, command_line, message_line, session_line, track_line
 
 #: most seconds that completing the files may take
@@ -73,7 +73,7 @@ class _Recording:
             case Commanded(number):
                 self._commands[number] = event
                 return
-            case Answered(number, _, error, step):
+            case CommandAnswered(number, _, error, step):
                 if (command := self._commands.pop(number, None)) is None:
                     return
                 refused = None if error is None else (error.code, error.message)
@@ -94,7 +94,7 @@ class _Recording:
                 self._changed = anyio.Event()
                 await anyio.to_thread.run_sync(self.recorder.write, abandon_on_cancel=True)
                 for index in self.recorder.keyframes_wanted():
-                    self._client._line.ask_keyframe(index)
+                    self._client._connection.request_keyframe(index)
             t = anyio.current_time() - self._began
             await anyio.to_thread.run_sync(partial(self.recorder.close, t, self._reason), abandon_on_cancel=True)
         self._ended.set()

@@ -25,9 +25,9 @@ from reactor_trio.errors import ConnectionRefused, ProtocolError
 from reactor_trio.protocol import Admitted
 
 #: How often the client asks a gate again, and the seconds before the first time. The nth time waits n times as long.
-AGAIN, PAUSE = 3, 0.5
+GATE_RETRIES, RETRY_PAUSE = 3, 0.5
 #: HTTP statuses of one replica after which another replica may accept the client.
-_ELSEWHERE_MAYBE = (401, 403, 429, 502, 503, 504)
+_RETRY_STATUSES = (401, 403, 429, 502, 503, 504)
 #: Heartbeats without a byte after which a server is lost. The server treats its clients alike; one heartbeat may be late.
 _MISSED_BEATS = 2
 
@@ -63,11 +63,11 @@ class Route:
         self._max_message_size = max_message_size
         self._timeout = timeout
         self._at_replica = False
-        self._asked_again = 0
+        self._retries = 0
         self._silence = math.inf
         self._newest: WebSocketTransport | None = None
 
-    async def call(self) -> WebSocketTransport:
+    async def connect(self) -> WebSocketTransport:
         """Connect to the server that the user named. Raises as `open_websocket`."""
         return await self._open(self._called, self._token)
 
@@ -84,11 +84,11 @@ class Route:
         except ValueError as error:
             raise ProtocolError(f"reactor.admitted: {error}") from None
         except (ConnectionRefused, OSError) as error:
-            if self._asked_again == AGAIN or not _may_be_let_in_elsewhere(error):
+            if self._retries == GATE_RETRIES or not _may_retry(error):
                 raise
-            self._asked_again += 1
-            await anyio.sleep(PAUSE * self._asked_again)
-            return await self.call()
+            self._retries += 1
+            await anyio.sleep(RETRY_PAUSE * self._retries)
+            return await self.connect()
         self.address, self._at_replica = address, True
         if self._on_admitted is not None:
             self._on_admitted(admitted.url)
@@ -103,7 +103,7 @@ class Route:
         post = HttpPost(self.address, ssl_context=self._ssl_context, timeout=self._timeout)
         return await post(target, headers, body)
 
-    def expect_beat_every(self, seconds: float) -> None:
+    def expect_heartbeats(self, seconds: float) -> None:
         """From now on, treat a server that is silent for two heartbeats of `seconds` as lost."""
         self._silence = _MISSED_BEATS * seconds
         if self._newest is not None:
@@ -119,5 +119,5 @@ class Route:
         return transport
 
 
-def _may_be_let_in_elsewhere(error: ConnectionRefused | OSError) -> bool:
-    return isinstance(error, OSError) or error.status in _ELSEWHERE_MAYBE
+def _may_retry(error: ConnectionRefused | OSError) -> bool:
+    return isinstance(error, OSError) or error.status in _RETRY_STATUSES

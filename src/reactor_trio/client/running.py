@@ -21,14 +21,14 @@ async def running(client: C) -> AsyncIterator[C]:
     never inside a group. Raises SessionEnded if the server ends the session before it begins.
     """
     try:
-        await client._line.begin()
+        await client._connection.begin()
     except BaseException:
         await client.aclose()
         raise
     failure: BaseException | None = None
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client._line.run)
+            tasks.start_soon(client._connection.run)
             try:
                 yield client
             except anyio.get_cancelled_exc_class():

@@ -1,7 +1,7 @@
 """The client's side of the protocol without I/O: text and packets in, events out. Every time is an argument.
 
-A Conversation numbers the commands, tracks the session's data, and measures. The Receiver acts on the events: it wakes the
-waiting callers and hands frames to their consumers.
+A SessionProtocol numbers the commands, tracks the session's data, and measures. The Receiver acts on the events: it wakes
+the waiting callers and hands frames to their consumers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from reactor_trio.client.json_arguments import plain
+from reactor_trio.client.json_arguments import json_arguments
 from reactor_trio.client.statistics import CommandMeter, LatencyMeter, Statistics, TrackMeter, spread
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import (
@@ -47,10 +47,10 @@ class Queued(msgspec.Struct, frozen=True):
 
 
 class Welcomed(msgspec.Struct, frozen=True):
-    """The session has begun; `Conversation.welcome` and `tracks` are set."""
+    """The session has begun; `SessionProtocol.welcome` and `tracks` are set."""
 
 
-class Returned(msgspec.Struct, frozen=True):
+class SessionResumed(msgspec.Struct, frozen=True):
     """The session continues over another connection.
 
     Attributes:
@@ -64,7 +64,7 @@ class Returned(msgspec.Struct, frozen=True):
     changed: tuple[TrackInfo, ...] = ()
 
 
-class Answered(msgspec.Struct, frozen=True):
+class CommandAnswered(msgspec.Struct, frozen=True):
     """The server applied command `id` (`error` is None) or refused it.
 
     Attributes:
@@ -92,7 +92,7 @@ class TrackChanged(msgspec.Struct, frozen=True):
 
 
 class StateChanged(msgspec.Struct, frozen=True):
-    """The server sent the new `values` of settings. `Conversation.state` already has them."""
+    """The server sent the new `values` of settings. `SessionProtocol.state` already has them."""
 
     values: Mapping[str, Any]
 
@@ -137,7 +137,7 @@ class Received(msgspec.Struct, frozen=True):
 
 
 TextEvent = (
-    Queued | Admitted | Welcomed | Answered | StateChanged | TrackChanged | KeyframeWanted | Ending | Bye | Message
+    Queued | Admitted | Welcomed | CommandAnswered | StateChanged | TrackChanged | KeyframeWanted | Ending | Bye | Message
 )
 
 
@@ -164,7 +164,7 @@ class _Error(msgspec.Struct):
 T = TypeVar("T")
 
 
-class Conversation:
+class SessionProtocol:
     """One session's protocol state. It outlives connections.
 
     Attributes:
@@ -195,7 +195,7 @@ class Conversation:
         Raises CommandError for NaN and infinities, which JSON does not have, and TypeError for other values without a JSON
         form.
         """
-        data = plain(arguments)
+        data = json_arguments(arguments)
         text = encode_client_text(name, data, self._last_id + 1)
         self._last_id += 1
         self._commands.sent(self._last_id, now)
@@ -232,7 +232,7 @@ class Conversation:
         Raises ProtocolError for anything that the server must not send.
         """
         message = decode_server_text(text)
-        if self._said_before(message):
+        if self._is_repeat(message):
             return None
         event = self._event(message, now)
         if self.welcome is None and not isinstance(event, Queued | Admitted | Bye):
@@ -241,7 +241,7 @@ class Conversation:
             raise ProtocolError("reactor.admitted came after reactor.welcome")
         return event
 
-    def receive_return(self, text: str) -> Returned | Bye | None:
+    def receive_resumption(self, text: str) -> SessionResumed | Bye | None:
         """Return the event of the first text on a new connection to this session; None if the session no longer exists.
 
         Raises ProtocolError for anything that the server must not send first.
@@ -261,9 +261,9 @@ class Conversation:
             return None
         changed = tuple(track for track in welcome.tracks if self.tracks.get(track.index) != track)
         self.welcome = self._welcomed(welcome)
-        return Returned(welcome.received, welcome.missed, changed)
+        return SessionResumed(welcome.received, welcome.missed, changed)
 
-    def _said_before(self, message: ServerText) -> bool:
+    def _is_repeat(self, message: ServerText) -> bool:
         """Whether the server repeats a message that this client has already received."""
         if message.n is None or message.type == "reactor.welcome":
             return False
@@ -274,15 +274,15 @@ class Conversation:
         match message.type:
             case "reactor.ack":
                 ack = _data(message, _Ack)
-                answer = Answered(_id(message), ack.reply, step=ack.step)
+                answer = CommandAnswered(_id(message), ack.reply, step=ack.step)
                 self._commands.answered(answer.id, now, applied=True)
-                self._applied(answer.id)
+                self._take_applied(answer.id)
                 return answer
             case "reactor.error" if message.id is not None:
                 error = _data(message, _Error)
                 self._commands.answered(message.id, now, applied=False)
                 self._sets.pop(message.id, None)
-                return Answered(message.id, error=CommandError(error.code, error.message))
+                return CommandAnswered(message.id, error=CommandError(error.code, error.message))
             case "reactor.state":
                 changed = StateChanged(_data(message, dict[str, Any]))
                 self._take_values(changed.values)
@@ -304,7 +304,7 @@ class Conversation:
             case _:
                 return Message(message.type, message.data, message.n)
 
-    def _applied(self, id: int) -> None:  # noqa: A002 - the wire's word
+    def _take_applied(self, id: int) -> None:  # noqa: A002 - the wire's word
         """Take the value that this client set as the model's. A later message of the server may correct it."""
         field, value = self._sets.pop(id, (None, None))
         if field in self.state:
@@ -323,9 +323,9 @@ class Conversation:
                 self._latency.arrived(track.index, packet.seq, packet.meta.get("timing"), sent_at, now)
         return Received(packet, track, now)
 
-    def given(self, received: Received, now: float) -> None:
+    def frame_taken(self, received: Received, now: float) -> None:
         """Count the frame in `received` as decoded and given to its consumer."""
-        self._latency.given(received.track.index, received.packet.seq, now)
+        self._latency.taken(received.track.index, received.packet.seq, now)
 
     def statistics(
         self, now: float, lost: Mapping[int, tuple[int, int]] | None = None, messages_dropped: int = 0

@@ -259,7 +259,7 @@ class LatencyMeter:
         wait, step, queue, encode = (part / 1e6 for part in timing)
         self._arrived.append((track, seq, (wait, step, queue, encode), sent_at, now))
 
-    def given(self, track: int, seq: int, now: float) -> None:
+    def taken(self, track: int, seq: int, now: float) -> None:
         """Complete the samples up to frame `seq`, which the consumer took: a later frame stands in for a dropped one."""
         for sample in [sample for sample in self._arrived if sample[0] == track and sample[1] <= seq]:
             self._arrived.remove(sample)

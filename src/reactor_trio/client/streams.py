@@ -57,20 +57,20 @@ class FrameStream:
 
     Args:
         reader: the track's packets.
-        away: runs a function on a worker thread.
-        given: called with the packet of each frame that the consumer takes.
+        run_in_thread: runs a function on a worker thread.
+        taken: called with the packet of each frame that the consumer takes.
     """
 
     def __init__(
         self,
         reader: Reader[Received],
-        away: Callable[[Callable[[], None]], Awaitable[None]],
-        given: Callable[[Received], object],
+        run_in_thread: Callable[[Callable[[], None]], Awaitable[None]],
+        taken: Callable[[Received], object],
     ) -> None:
         self._reader = reader
-        self._away = away
-        self._given = given
-        self._work = _Work(reader.latest)
+        self._run_in_thread = run_in_thread
+        self._taken = taken
+        self._work = _DecodeQueue(reader.latest)
         self._failures = 0
         self._newest = -1
 
@@ -83,7 +83,7 @@ class FrameStream:
             while work.outcomes:
                 outcome = work.outcomes.popleft()
                 if (frame := self._settle(outcome)) is not None:
-                    self._given(outcome.received)
+                    self._taken(outcome.received)
                     return frame
             if not work.waiting:
                 await reader.wait()
@@ -91,7 +91,7 @@ class FrameStream:
             if reader.latest:
                 work.waiting.extend(reader.take())
             if blocking(work.waiting[0].track):
-                await self._away(work)
+                await self._run_in_thread(work)
             else:
                 work()
 
@@ -122,7 +122,7 @@ class FrameStream:
             self._failures += 1
             if self._failures == PATIENCE:
                 raise ProtocolError(f"track {received.track.name}: {PATIENCE} keyframes could not be decoded: {error}")
-        self._reader.rebegin()
+        self._reader.resync()
         return None
 
 
@@ -135,7 +135,7 @@ class _Outcome(NamedTuple):
     error: DecodeError | ProtocolError | None = None
 
 
-class _Work:
+class _DecodeQueue:
     """One consumer's decoder. A call decodes the waiting packets on the calling thread."""
 
     def __init__(self, latest: bool) -> None:

@@ -19,7 +19,7 @@ import anyio.abc
 from reactor_trio.client import Client, MessageStream, observe
 from reactor_trio.client.session_protocol import Commanded, Received, TextEvent
 from reactor_trio.errors import CommandError, ConnectionRefused, ProtocolError, SessionEnded
-from reactor_trio.loadtest.load_records import Ledger, Pictures, Record
+from reactor_trio.loadtest.load_records import Ledger, PictureMeter, VisitRecord
 from reactor_trio.loadtest.plan import Shape, Visit, choices, moments, visits
 from reactor_trio.loadtest.random_commands import Repertoire
 
@@ -27,11 +27,11 @@ from reactor_trio.loadtest.random_commands import Repertoire
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 
 #: HTTP statuses after which a client asks again
-LATER = (429, 503)
+RETRY_STATUSES = (429, 503)
 #: seconds before asking again if the server does not say
-ASK_AGAIN = 1.0
+RETRY_AFTER = 1.0
 #: most unanswered commands of one session; a command beyond is not sent, but counted
-UNANSWERED = 32
+MOST_UNANSWERED = 32
 
 
 class Load:
@@ -69,36 +69,36 @@ class Load:
 
     async def run(self) -> None:
         """Run until the last client has left. Cancellation stops all clients; `ledger` has the figures in either case."""
-        room = anyio.Semaphore(self._sessions_at_once)
+        slots = anyio.Semaphore(self._sessions_at_once)
         began = anyio.current_time()
         try:
             async with anyio.create_task_group() as clients:
                 for visit in visits(self.shape):
                     await anyio.sleep_until(began + visit.at)
-                    await room.acquire()
+                    await slots.acquire()
                     record = self.ledger.begin(visit, anyio.current_time() - began - visit.at)
-                    clients.start_soon(self._come_and_go, record, room)
+                    clients.start_soon(self._run_visit, record, slots)
         finally:
             self.ledger.interrupt()
 
-    async def _come_and_go(self, record: Record, room: anyio.Semaphore) -> None:
+    async def _run_visit(self, record: VisitRecord, slots: anyio.Semaphore) -> None:
         ask_at: float | None = record.asked_at
         try:
             while ask_at is not None:
                 await anyio.sleep_until(ask_at)
                 ask_at = await self._visit(record)
         finally:
-            room.release()
+            slots.release()
 
-    async def _visit(self, record: Record) -> float | None:
+    async def _visit(self, record: VisitRecord) -> float | None:
         """Ask for a session and stay in it. Return when to ask again, or None if the visit is over."""
         until = record.asked_at + self._patience
         try:
             with anyio.CancelScope(deadline=until) as waiting:
                 async with self._connect(on_queued=record.queued) as client:
                     waiting.deadline = math.inf
-                    record.let_in()
-                    await self._stay(client, record)
+                    record.admitted()
+                    await self._watch(client, record)
             if waiting.cancelled_caught:
                 record.end("gave_up")
         except ConnectionRefused as refused:
@@ -111,11 +111,11 @@ class Load:
             record.end("failed", _kind(error))
         return None
 
-    def _refused(self, record: Record, refused: ConnectionRefused | SessionEnded, until: float) -> float | None:
+    def _refused(self, record: VisitRecord, refused: ConnectionRefused | SessionEnded, until: float) -> float | None:
         record.refused(refused)
-        again_in = ASK_AGAIN
+        again_in = RETRY_AFTER
         if isinstance(refused, ConnectionRefused):
-            if refused.status not in LATER:
+            if refused.status not in RETRY_STATUSES:
                 record.end("refused", f"HTTP {refused.status}")
                 self.ledger.fail(f"HTTP {refused.status}")
                 return None
@@ -127,7 +127,7 @@ class Load:
         record.end("gave_up")
         return None
 
-    async def _stay(self, client: Client, record: Record) -> None:
+    async def _watch(self, client: Client, record: VisitRecord) -> None:
         """Watch for the planned time, or until the session ends."""
         visit = record.visit
         messages = client.messages()
@@ -135,11 +135,11 @@ class Load:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._command, client, visit)
                 for _ in range(self.shape.viewers):
-                    tasks.start_soon(self._view, client.share_token)
+                    tasks.start_soon(self._run_viewer, client.share_token)
                 for track in client.tracks if self._decode else ():
                     if track.direction == "out":
                         tasks.start_soon(self._decode_all, client, track.name)
-                await _until_over(messages)
+                await _wait_end(messages)
                 tasks.cancel_scope.cancel()
         if client.ended is not None:
             record.end("ended", client.ended)
@@ -170,7 +170,7 @@ class Load:
                 if (chosen := repertoire.choose(chance)) is None:
                     return
                 await anyio.sleep_until(began + moment)
-                if unanswered < UNANSWERED:
+                if unanswered < MOST_UNANSWERED:
                     sending.start_soon(send, *chosen)
                 else:
                     self.ledger.commands["not sent"] += 1
@@ -181,18 +181,18 @@ class Load:
                 pass
         except ProtocolError:
             self.ledger.fail("a frame that cannot be decoded")
-        except SessionEnded:  # `_stay` records the reason
+        except SessionEnded:  # `_watch` records the reason
             return
 
-    async def _view(self, share_token: str | None) -> None:
+    async def _run_viewer(self, share_token: str | None) -> None:
         """Watch the session as a viewer until it ends."""
         ledger = self.ledger
-        pictures = Pictures(ledger.viewers_intervals, ledger.counts, "viewers' ")
+        pictures = PictureMeter(ledger.viewers_intervals, ledger.counts, "viewers' ")
         try:
             async with self._connect(role="viewer", token=share_token) as client:
                 ledger.counts["viewers"] += 1
-                with observe(client, lambda event: _see_only(event, pictures)):
-                    await _until_over(client.messages())
+                with observe(client, lambda event: _see_pictures(event, pictures)):
+                    await _wait_end(client.messages())
         except ConnectionRefused as refused:
             ledger.refuse(refused)
         except SessionEnded:  # the session's own record has the reason
@@ -204,12 +204,12 @@ class Load:
                 ledger.viewers_fps.add(pictures.fps)
 
 
-def _see_only(event: TextEvent | Received | Commanded, pictures: Pictures) -> None:
+def _see_pictures(event: TextEvent | Received | Commanded, pictures: PictureMeter) -> None:
     if isinstance(event, Received):
         pictures.take(event)
 
 
-async def _until_over(messages: MessageStream) -> None:
+async def _wait_end(messages: MessageStream) -> None:
     """Wait until the session has ended. `Client.ended` has the reason."""
     try:
         async for _ in messages:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import anyio
 
-from reactor_trio.client.session_protocol import Answered, Commanded, Received, TextEvent
+from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Received, TextEvent
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.loadtest.plan import Visit
 from reactor_trio.loadtest.samples import Samples
@@ -33,7 +33,7 @@ class Ledger:
 
     def __init__(self) -> None:
         #: one for each client in the order of arrival, without viewers
-        self.records: list[Record] = []
+        self.records: list[VisitRecord] = []
         self.admission = Samples()
         self.first_picture = Samples()
         self.fps = Samples()
@@ -61,10 +61,10 @@ class Ledger:
         """Return how many clients have each outcome."""
         return Counter(record.outcome for record in self.records)
 
-    def begin(self, visit: Visit, delay: float) -> Record:
+    def begin(self, visit: Visit, delay: float) -> VisitRecord:
         """Add a client that arrived `delay` seconds later than planned."""
         self.arrival_delays.add(delay)
-        record = Record(self, visit, anyio.current_time())
+        record = VisitRecord(self, visit, anyio.current_time())
         self.records.append(record)
         return record
 
@@ -86,7 +86,7 @@ class Ledger:
                 record.end("interrupted")
 
 
-class Pictures:
+class PictureMeter:
     """The pictures that one client received, on the video track whose packet comes first.
 
     Args:
@@ -137,7 +137,7 @@ class Pictures:
             self._counts[f"{self._prefix}late"] += 1
 
 
-class Record:
+class VisitRecord:
     """One client, from its arrival to its end."""
 
     def __init__(self, ledger: Ledger, visit: Visit, now: float) -> None:
@@ -146,14 +146,14 @@ class Record:
         self._unseen: dict[int, float] = {}
         self.visit = visit
         self.asked_at = now
-        self.let_in_at: float | None = None
+        self.admitted_at: float | None = None
         self.ended_at: float | None = None
         self.outcome: Outcome = "asking"
         #: the server's end reason, or the kind of error; empty for other outcomes
         self.reason = ""
         self.position = 0
         self.refusals = 0
-        self.pictures = Pictures(ledger.intervals, ledger.counts)
+        self.pictures = PictureMeter(ledger.intervals, ledger.counts)
 
     def queued(self, position: int, _total: int) -> None:
         """The client waits in the server's queue."""
@@ -165,10 +165,10 @@ class Record:
         self.refusals += 1
         self._ledger.refuse(refused)
 
-    def let_in(self) -> None:
+    def admitted(self) -> None:
         """The client's session has begun."""
-        self.let_in_at, self.outcome = anyio.current_time(), "watching"
-        self._ledger.admission.add(self.let_in_at - self.asked_at)
+        self.admitted_at, self.outcome = anyio.current_time(), "watching"
+        self._ledger.admission.add(self.admitted_at - self.asked_at)
 
     def see(self, event: TextEvent | Received | Commanded) -> None:
         """Measure an event of the client."""
@@ -180,7 +180,7 @@ class Record:
                 self._ledger.commands["sent"] += 1
                 if len(self._unseen) > UNSEEN:  # no pictures arrive, or they name no commands
                     del self._unseen[next(iter(self._unseen))]
-            case Answered(number, _, error):
+            case CommandAnswered(number, _, error):
                 if (sent_at := self._sent.pop(number, None)) is None:
                     return
                 if error is None:
@@ -198,7 +198,7 @@ class Record:
         self.outcome, self.reason, self.ended_at = outcome, reason, anyio.current_time()
         if (fps := self.pictures.fps) is not None:
             self._ledger.fps.add(fps)
-        if self.let_in_at is not None:
+        if self.admitted_at is not None:
             self._ledger.counts["sessions"] += 1
             if self.pictures.last_at is None:
                 self._ledger.counts["without a picture"] += 1
@@ -213,7 +213,7 @@ class Record:
         if received.track.kind != "video":
             return
         if first:
-            assert self.let_in_at is not None, "packets come after the welcome"
-            self._ledger.first_picture.add(received.received_at - self.let_in_at)
+            assert self.admitted_at is not None, "packets come after the welcome"
+            self._ledger.first_picture.add(received.received_at - self.admitted_at)
         while command is not None and self._unseen and (number := next(iter(self._unseen))) <= command:
             self._ledger.command_to_picture.add(received.received_at - self._unseen.pop(number))

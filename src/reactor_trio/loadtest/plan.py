@@ -54,11 +54,11 @@ class Visit(msgspec.Struct, frozen=True):
 
 def visits(shape: Shape) -> Iterator[Visit]:
     """Return all clients in order of arrival."""
-    arrivals, at = dice(shape.seed, "arrivals"), 0.0
+    arrivals, at = seeded_random(shape.seed, "arrivals"), 0.0
     for number in range(shape.sessions):
         if number and shape.arrival != "all-at-once":
             at += arrivals.expovariate(shape.rate) if shape.arrival == "poisson" else 1 / shape.rate
-        own = dice(shape.seed, number)
+        own = seeded_random(shape.seed, number)
         length = own.expovariate(1 / shape.length) if shape.lengths == "exponential" else shape.length
         yield Visit(number, at, length, own.random() < shape.vanish)
 
@@ -67,16 +67,16 @@ def moments(shape: Shape, visit: Visit) -> Iterator[float]:
     """Return when the client sends its commands, in seconds from the start of its session."""
     if shape.commands <= 0:
         return
-    own, at = dice(shape.seed, visit.number, "moments"), 0.0
+    own, at = seeded_random(shape.seed, visit.number, "moments"), 0.0
     while (at := at + own.expovariate(shape.commands)) < visit.length:
         yield at
 
 
 def choices(shape: Shape, visit: Visit) -> random.Random:
     """Return the random source that chooses the client's commands and their values."""
-    return dice(shape.seed, visit.number, "commands")
+    return seeded_random(shape.seed, visit.number, "commands")
 
 
-def dice(*name: object) -> random.Random:
+def seeded_random(*name: object) -> random.Random:
     """Return the random source of that name: the same sequence on every machine, independent of other names."""
     return random.Random("/".join(map(str, name)))  # nosec B311 - a plan, not a secret

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from reactor_trio.loadtest.plan import dice
+from reactor_trio.loadtest.plan import seeded_random
 
 #: greatest distance of a number from its only bound, or from 0
 REACH = 100
@@ -45,7 +45,7 @@ class Repertoire:
             if only and name not in only:
                 continue
             try:
-                _arguments(arguments, dice(name))
+                _arguments(arguments, seeded_random(name))
             except NoValue as error:
                 self.left_out[name] = str(error)
             else:

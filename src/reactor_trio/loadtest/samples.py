@@ -12,7 +12,7 @@ import numpy as np
 MOST = 1 << 18
 
 
-class Spread(msgspec.Struct, frozen=True):
+class Distribution(msgspec.Struct, frozen=True):
     """The distribution of `n` samples; None without samples."""
 
     n: int = 0
@@ -42,9 +42,9 @@ class Samples:
         self._count += 1
         self._largest = max(self._largest, value)
 
-    def spread(self) -> Spread:
+    def distribution(self) -> Distribution:
         """Return the distribution of all samples until now."""
         if not self._count:
-            return Spread()
+            return Distribution()
         p50, p95, p99 = (float(value) for value in np.percentile(self._kept, (50, 95, 99)))
-        return Spread(self._count, p50, p95, p99, self._largest)
+        return Distribution(self._count, p50, p95, p99, self._largest)

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from reactor_trio.loadtest.load_records import Ledger, Record
+from reactor_trio.loadtest.load_records import Ledger, VisitRecord
 from reactor_trio.loadtest.plan import Shape
-from reactor_trio.loadtest.samples import Spread
+from reactor_trio.loadtest.samples import Distribution
 
 #: The server's text for each limit by which it refuses clients, and the setting of that limit.
 LIMITS = {
@@ -74,7 +74,7 @@ class Summary(msgspec.Struct, frozen=True):
     clients: int
     outcomes: dict[str, int]
     ends: dict[str, int]
-    figures: dict[str, Spread]
+    figures: dict[str, Distribution]
     counts: dict[str, int]
     commands: dict[str, int]
     left_out: dict[str, str]
@@ -129,14 +129,14 @@ def summarise(ledger: Ledger, shape: Shape, seconds: float) -> Summary:
     return Summary(
         shape, seconds, len(ledger.records), dict(ledger.outcomes()),
         dict(Counter(record.reason for record in ledger.records if record.outcome == "ended")),
-        {name: samples.spread() for name, samples in figures.items()},
+        {name: samples.distribution() for name, samples in figures.items()},
         dict(ledger.counts), dict(ledger.commands), dict(ledger.left_out), ledger.last_position, dict(ledger.errors),
         [Refusal(status, words, times, LIMITS.get(words)) for (status, words), times in ledger.refusals.most_common()],
         [_visit(record) for record in ledger.records],
     )  # fmt: skip
 
 
-def _visit(record: Record) -> dict[str, Any]:
+def _visit(record: VisitRecord) -> dict[str, Any]:
     """Return one client as JSON; times in seconds from its arrival."""
     pictures, at = record.pictures, record.asked_at
 
@@ -145,7 +145,7 @@ def _visit(record: Record) -> dict[str, Any]:
 
     return {
         "number": record.visit.number, "planned_at": record.visit.at, "planned_length": record.visit.length,
-        "outcome": record.outcome, "reason": record.reason, "admitted": since(record.let_in_at),
+        "outcome": record.outcome, "reason": record.reason, "admitted": since(record.admitted_at),
         "first_picture": since(pictures.first_at), "ended": since(record.ended_at), "position": record.position,
         "refusals": record.refusals, "pictures": pictures.number, "fps": pictures.fps, "late": pictures.late,
         "missing": pictures.missing, "worst_gap": pictures.worst,

@@ -184,7 +184,7 @@ class TestServer:
 
     def check_failures(self, client: SessionClient | None = None) -> None:
         """Raise what author code raised and the test has not heard of, in this client's session or in any."""
-        watched = [one for one in self._clients if one._conversation.welcome is not None]
+        watched = [one for one in self._clients if one._protocol.welcome is not None]
         for one in watched:
             if one.heard_of_failure:
                 self._failures.hear(one.session_id)

@@ -67,13 +67,13 @@ class SessionClient(Client):
     def ended(self) -> str | None:
         """As the real client's; who reads here that the model failed has heard of it, so the block does not raise it."""
         if self._receiver.ended in _FAILURES:
-            self._receiver.told = True
+            self._receiver.end_raised = True
         return self._receiver.ended
 
     @property
     def heard_of_failure(self) -> bool:
         """Whether the test has been told, by an exception or by `ended`, that the session ended because the model failed."""
-        return self._receiver.told and self._receiver.ended in _FAILURES
+        return self._receiver.end_raised and self._receiver.ended in _FAILURES
 
     @property
     def link(self) -> Link:
@@ -85,7 +85,7 @@ class SessionClient(Client):
     @property
     def resume_token(self) -> str | None:
         """What `server.connect(resume=...)` wants to find this session again; None if it cannot be found again."""
-        return None if self._conversation.welcome is None else self._conversation.welcome.resume_token
+        return None if self._protocol.welcome is None else self._protocol.welcome.resume_token
 
     async def take(self, count: int = 1, track: str | None = None, *, within: float = 60.0) -> list[Frame]:
         """The next `count` frames of a track, none left out.
@@ -161,7 +161,7 @@ class SessionClient(Client):
         """Read again."""
         self._stall.resume()
 
-    async def _away(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
         """Here: a worker thread would run beside the virtual clock."""
         return work()
 
