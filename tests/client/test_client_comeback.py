@@ -152,7 +152,7 @@ def test_two_hundred_commands_over_a_link_that_breaks_anywhere(seed):
             tasks.cancel_scope.cancel()
         assert session.applied == [{"x": x} for x in range(200)]
         assert heard == list(range(200))
-        assert len(client._outbox) == 0
+        assert len(client._receiver.outbox) == 0
 
     in_session(story)
 
@@ -456,7 +456,7 @@ def test_a_packet_under_which_the_link_breaks_is_not_sent(backend):
 
         link.send_bytes = broken
         assert not await client.push_video("camera", picture, codec="raw")
-        assert client._push_tracks._tracks[2]._keyframe
+        assert client._receiver.push_tracks._tracks[2]._keyframe
         assert await client.push_video("camera", picture, codec="raw")
         assert session.link is not link
 
@@ -480,7 +480,7 @@ def test_feedback_of_before_is_not_told_to_the_new_connection():
         session.frame(0)
         await anyio.wait_all_tasks_blocked()
         session.link.cut()
-        client._connection._feedback_sender.acknowledge(0, 0)
+        client._receiver.feedback_sender.acknowledge(0, 0)
         await client.command("move")
         session.frame(5)
         await anyio.wait_all_tasks_blocked()
@@ -518,7 +518,7 @@ def test_a_command_whose_answer_is_forgotten_says_so():
             session.answers = True
         assert caught == ["answer_lost"]
         assert await client.command("move", x=2) == 2
-        assert len(client._outbox) == 0
+        assert len(client._receiver.outbox) == 0
 
     assert in_session(story).applied == [{"x": 1}, {"x": 2}]
 

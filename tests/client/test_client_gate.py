@@ -70,8 +70,9 @@ class Network:
         self.called: list[str] = []
         self.dead: dict[str, bool] = {}
 
-    async def connect(self, host, port, secure, ssl_context):
+    async def connect(self, url, ssl_context):
         await anyio.lowlevel.checkpoint()
+        host, port = url.hostname, url.port or 80
         self.called.append(host)
         name = host.partition(".")[0]
         if host in self.dead:

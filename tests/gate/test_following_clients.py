@@ -17,8 +17,9 @@ async def test_three_clients_of_two_replicas(autojump_clock, monkeypatch):
 
     async with open_gate(2) as gate:
 
-        async def dial(host, port, secure, ssl_context):
+        async def dial(url, ssl_context):
             await anyio.lowlevel.checkpoint()
+            host, port = url.hostname, url.port or 80
             if port == 8080:
                 return gate.stream()
             assert host == HOST

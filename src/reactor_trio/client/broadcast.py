@@ -46,7 +46,7 @@ class Broadcast(Generic[T]):
         self.request_keyframe = request_keyframe
         self._limit = limit
         self._backlog: Reader[T] | None = Reader(self, limit, False)
-        self._readers: list[weakref.ref[Reader[T]]] = []
+        self._readers: weakref.WeakSet[Reader[T]] = weakref.WeakSet()
         self._error: Callable[[], Exception] | None = None
         self._mid_stream = False  # whether the newest item depends on items before it
 
@@ -56,7 +56,7 @@ class Broadcast(Generic[T]):
         if self._backlog is not None:
             self._backlog._put(item)
             return
-        waiting = [reader._put(item) for reader in self._living()]
+        waiting = [reader._put(item) for reader in self._readers]
         if any(waiting):
             self.request_keyframe()
 
@@ -64,7 +64,7 @@ class Broadcast(Generic[T]):
         """End the stream: each reader gives its remaining items, then raises `error()`. Only the first call counts."""
         if self._error is None:
             self._error = error
-            for reader in self._living():
+            for reader in self._readers:
                 reader._end(error)
 
     def subscribe(self, *, latest: bool = False) -> Reader[T]:
@@ -74,22 +74,15 @@ class Broadcast(Generic[T]):
         """
         reader = Reader(self, self._limit, latest)
         backlog, self._backlog = self._backlog, None
-        if backlog is not None:
-            backlog._hand_over(reader)
-        else:
-            reader._awaiting_keyframe = self._mid_stream
+        for item in backlog._items if backlog is not None else ():
+            reader._put(item)
+        reader._awaiting_keyframe = self._mid_stream if backlog is None else backlog._awaiting_keyframe
         if reader._awaiting_keyframe:
             self.request_keyframe()
         if self._error is not None:
             reader._end(self._error)
-        self._readers.append(weakref.ref(reader))
+        self._readers.add(reader)
         return reader
-
-    def _living(self) -> list[Reader[T]]:
-        readers = [reader for reference in self._readers if (reader := reference()) is not None]
-        if len(readers) < len(self._readers):
-            self._readers = [weakref.ref(reader) for reader in readers]
-        return readers
 
 
 class Reader(Generic[T]):
@@ -97,15 +90,15 @@ class Reader(Generic[T]):
 
     def __init__(self, source: Broadcast[T], limit: int, latest: bool) -> None:
         self.latest = latest
-        self._source = source
+        self.source = source
         self._limit = limit
         self._items: deque[T] = deque()
         self._awaiting_keyframe = False
         self._error: Callable[[], Exception] | None = None
         self._changed = anyio.Event()
 
-    async def wait(self) -> None:
-        """Wait until there is an item. After the last item, raise the error that ended the Broadcast."""
+    async def get(self) -> T:
+        """Return the oldest item; after the last one, raise the error that ended the Broadcast. Cancellation loses none."""
         await anyio.lowlevel.checkpoint()
         while not self._items:
             if self._error is not None:
@@ -113,14 +106,6 @@ class Reader(Generic[T]):
             if self._changed.is_set():
                 self._changed = anyio.Event()
             await self._changed.wait()
-
-    async def get(self) -> T:
-        """Return the oldest item, or raise as `wait` does. Cancellation loses no item."""
-        await self.wait()
-        return self.pop()
-
-    def pop(self) -> T:
-        """Return the oldest item. There must be one."""
         return self._items.popleft()
 
     def take(self) -> list[T]:
@@ -129,35 +114,27 @@ class Reader(Generic[T]):
         self._items.clear()
         return items
 
-    def skip(self, items: int) -> None:
-        """Count `items` that the consumer took and skipped for a newer one."""
-        self._source.skipped += items
-
-    def drop(self, items: int) -> None:
-        """Count `items` that the consumer took and could not use."""
-        self._source.dropped += items
-
     def resync(self) -> None:
         """Drop all items before the next keyframe, because the consumer could not use the item that it took."""
         self._awaiting_keyframe = True
         self._skip_to_keyframe()
         if self._awaiting_keyframe:
-            self._source.request_keyframe()
+            self.source.request_keyframe()
 
     def _put(self, item: T) -> bool:
         """Queue `item`. Returns whether this reader still waits for a keyframe."""
-        is_keyframe = self._source.is_keyframe(item)
+        is_keyframe = self.source.is_keyframe(item)
         if self._awaiting_keyframe and not is_keyframe:
-            self._source.dropped += 1
+            self.source.dropped += 1
             return True
         self._awaiting_keyframe = False
         if self.latest and is_keyframe:
-            self._source.skipped += len(self._items)
+            self.source.skipped += len(self._items)
             self._items.clear()
         self._items.append(item)
         if len(self._items) > self._limit:
             self._items.popleft()
-            self._source.dropped += 1
+            self.source.dropped += 1
             self._awaiting_keyframe = True
             self._skip_to_keyframe()
         if self._items:
@@ -167,16 +144,11 @@ class Reader(Generic[T]):
     def _skip_to_keyframe(self) -> None:
         """Drop the items that depend on a lost one. The first keyframe ends the wait for one."""
         while self._items:
-            if self._source.is_keyframe(self._items[0]):
+            if self.source.is_keyframe(self._items[0]):
                 self._awaiting_keyframe = False
                 return
             self._items.popleft()
-            self._source.dropped += 1
-
-    def _hand_over(self, reader: Reader[T]) -> None:
-        for item in self._items:
-            reader._put(item)
-        reader._awaiting_keyframe = self._awaiting_keyframe
+            self.source.dropped += 1
 
     def _end(self, error: Callable[[], Exception]) -> None:
         self._error = error

@@ -1,12 +1,12 @@
 """The client of one session over any Transport, on asyncio and on trio.
 
-The Client is the public face of four objects, each with one task:
+The Client is the public face of two objects:
 
-* `outbox.py` numbers the commands and keeps them until the server answers them.
-* `receiver.py` takes answers, frames and messages from the server. It outlives connections.
-* `line.py` runs the connection. It knows how a connection ended. When the link is lost and the server keeps the session, it
+* The Receiver (`receiver.py`) is the session's state and outlives connections. It takes answers, frames and messages from
+  the server. It owns what waits to be sent: the commands, kept until the server answers them (`outbox.py`), the feedback
+  (`telling.py`), and the input tracks with their encoders (`push.py`).
+* The PersistentConnection (`line.py`) receives and sends. When the link is lost and the server keeps the session, it
   reconnects, so callers that wait simply wait longer.
-* `push.py` encodes pictures and sound for the model's input tracks.
 """
 
 from __future__ import annotations
@@ -18,23 +18,21 @@ from typing import Any, ClassVar, TypeVar
 
 import anyio
 import anyio.to_thread
-import msgspec
 from numpy.typing import ArrayLike
 
-from reactor_trio.client.client_transport import NO_CLOSE, Transport
+from reactor_trio.client.client_transport import Transport
 from reactor_trio.client.decoders import wanted
-from reactor_trio.client.feedback_sender import FeedbackSender
-from reactor_trio.client.outbox import Outbox
 from reactor_trio.client.persistent_connection import Follow, PersistentConnection
-from reactor_trio.client.push import Payload, PushTrack, PushTracks, check_codec, checked_picture, encode_sound
-from reactor_trio.client.receiver import Receiver, ReplyFuture
+from reactor_trio.client.push import Payload, PushTrack, check_codec, checked_picture, encode_sound
+from reactor_trio.client.receiver import Callbacks, Receiver, ReplyFuture, ignore
 from reactor_trio.client.reconnecting import Reopen
-from reactor_trio.client.session_protocol import Commanded, Ending, SessionProtocol
+from reactor_trio.client.session_protocol import Commanded, Ending
 from reactor_trio.client.statistics import Statistics
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.uploads import Post, Source, Upload, upload
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import TrackInfo, Welcome
+from reactor_trio.protocol.websocket import ABNORMAL
 
 FRAMES_QUEUED = 64
 
@@ -77,18 +75,12 @@ class Client:
         on_resumed: Callable[[float], object] | None = None,
     ) -> None:
         self._post = post
-        self._protocol = SessionProtocol()
-        self._outbox = Outbox()
-        self._push_tracks = PushTracks()
-        feedback_sender = FeedbackSender()
-        self._receiver = Receiver(
-            self._protocol, self._outbox, feedback_sender, on_queued, self.frames_queued, feedback,
-            self._push_tracks.request_keyframe, on_ending, on_waiting,
-        )  # fmt: skip
-        self._connection = PersistentConnection(
-            transport, self._receiver, self._outbox, feedback_sender,
-            follow=follow, reopen=reopen, on_lost=on_lost, on_resumed=on_resumed, returned=self._push_tracks.restart,
-        )  # fmt: skip
+        callbacks = Callbacks(
+            on_queued or ignore, on_waiting or ignore, on_ending or ignore, on_lost or ignore, on_resumed or ignore
+        )
+        self._receiver = Receiver(callbacks, self.frames_queued, feedback)
+        self._protocol = self._receiver.protocol
+        self._connection = PersistentConnection(transport, self._receiver, callbacks, follow, reopen)
 
     @property
     def ended(self) -> str | None:
@@ -182,13 +174,13 @@ class Client:
 
         Cancellation stops the waiting, not the command, and leaves the connection usable.
         """
-        await self._outbox.wait_room()
+        await self._receiver.outbox.wait_room()
         self._receiver.check_alive()
         number, text = self._protocol.command(name, arguments, anyio.current_time())
         if self._receiver.tap is not None:
             self._receiver.tap(Commanded(number, name, arguments))
         answer = self._receiver.answers[number] = ReplyFuture()
-        self._outbox.put(number, text)
+        self._receiver.outbox.put(number, text)
         try:
             await answer.done.wait()
         except BaseException:
@@ -250,10 +242,8 @@ class Client:
         The server changes the codec at its next frame. Raises ValueError if none of the codecs can be decoded here, and
         SessionEnded.
         """
-        text = self._protocol.request_video(wanted(codecs))
-        self._receiver.check_alive()
-        await self._connection.send(text)  # if the connection breaks, the next one asks for them
-        self._receiver.check_alive()
+        # If the connection breaks, the next one asks for these codecs.
+        await self._connection.send(self._protocol.request_video(wanted(codecs)))
 
     def messages(self) -> MessageStream:
         """Return an async iterator over the model's messages. It ends as the iterator of `frames()` does.
@@ -266,9 +256,10 @@ class Client:
     def statistics(self) -> Statistics:
         """Return rates, jitter, latency and losses of the session until now."""
         lost = {index: (frames.dropped, frames.skipped) for index, frames in self._receiver.frames.items()}
-        figures = self._protocol.statistics(anyio.current_time(), lost, self._receiver.messages.dropped)
-        connection = self._connection
-        return msgspec.structs.replace(figures, comebacks=connection.comebacks, seconds_lost=connection.seconds_lost)
+        dropped, connection = self._receiver.messages.dropped, self._connection
+        return self._protocol.statistics(
+            anyio.current_time(), lost, dropped, connection.comebacks, connection.seconds_lost
+        )
 
     async def push_video(
         self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85
@@ -295,14 +286,14 @@ class Client:
         self._receiver.check_alive()
         push_track, picture = self._find_input(track, "video"), checked_picture(frame)
         check_codec(codec)
-        captured = self._push_tracks.capture_time(pts)
+        captured = self._receiver.push_tracks.capture_time(pts)
 
         async def encode() -> Payload:
             await self._connection.wait_available()
             work = partial(push_track.encode, picture, captured, codec, quality)
             return work() if codec == "raw" else await self._run_in_thread(work)
 
-        return await push_track.push_newest(captured, encode, self._send_bytes)
+        return await push_track.push_newest(captured, encode, self._connection.send_bytes)
 
     async def push_audio(self, track: str | None, samples: ArrayLike, pts: float | None = None) -> None:
         """Send sound to the model; returns when it is sent.
@@ -317,14 +308,12 @@ class Client:
         Raises as `push_video` does.
         """
         self._receiver.check_alive()
-        push_track = self._find_input(track, "audio")
-        await push_track.push(self._push_tracks.capture_time(pts), encode_sound(samples), self._send_bytes)
+        push_track, captured = self._find_input(track, "audio"), self._receiver.push_tracks.capture_time(pts)
+        await push_track.push(captured, encode_sound(samples), self._connection.send_bytes)
 
     async def feedback(self, track: str | None, seq: int) -> None:
         """Acknowledge frame `seq`, the newest shown, of `track` (a name; None as in `frames()`). Raises SessionEnded."""
-        self._receiver.check_alive()
         await self._connection.send(self._protocol.feedback(self._find_track(track).index, seq))
-        self._receiver.check_alive()
 
     async def aclose(self) -> None:
         """Leave the session politely, within 1 s and also under cancellation. A second call does nothing.
@@ -339,7 +328,7 @@ class Client:
 
         This is for tests of a server.
         """
-        await self._connection.aclose(NO_CLOSE)
+        await self._connection.aclose(ABNORMAL)
 
     @property
     def _transport(self) -> Transport:
@@ -351,22 +340,19 @@ class Client:
         assert welcome is not None, "running() has not been entered"
         return welcome
 
-    def _find_track(self, name: str | None) -> TrackInfo:
-        outputs = [track for track in self.tracks if track.direction == "out"]
-        for track in outputs:
-            if track.name == name or (name is None and track.kind == "video"):
+    def _find_track(self, name: str | None, direction: str = "out", kind: str | None = None) -> TrackInfo:
+        """Return the track of that name; for None the first of `kind`, by default video. Raises ValueError."""
+        kind = "video" if name is None and kind is None else kind
+        tracks = [track for track in self.tracks if track.direction == direction]
+        for track in tracks:
+            if name in (None, track.name) and kind in (None, track.kind):
                 return track
-        wanted = "video output track" if name is None else f"output track {name!r}"
-        raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in outputs) or 'none'}")
+        wanted = " ".join(filter(None, (kind, f"{direction}put track", name and repr(name))))
+        raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in tracks) or 'none'}")
 
     def _find_input(self, name: str | None, kind: str) -> PushTrack:
-        return self._push_tracks.find((track for track in self.tracks if track.direction == "in"), name, kind)
+        return self._receiver.push_tracks.of(self._find_track(name, "in", kind))
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` on a worker thread and return its result."""
         return await anyio.to_thread.run_sync(work)
-
-    async def _send_bytes(self, data: bytes) -> bool:
-        sent = await self._connection.send_bytes(data)
-        self._receiver.check_alive()
-        return sent

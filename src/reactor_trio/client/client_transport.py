@@ -28,18 +28,13 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, Tex
 from wsproto.utilities import LocalProtocolError
 
 from reactor_trio.errors import ReactorError
+from reactor_trio.protocol.websocket import ABNORMAL, CLOSE_WAIT, MAX_FRAGMENTS, NORMAL, TOO_BIG
 
 READ_SIZE = 256 * 1024
 MAX_MESSAGE_SIZE = 64 * 1024 * 1024
-#: Most fragments of a message, because the size limit does not see empty ones.
-MAX_FRAGMENTS = 16_384
 CHUNK = 64 * 1024
 #: Seconds in which the peer must take one chunk.
 WRITE_PATIENCE = 5.0
-#: Seconds that a close waits for the peer's close.
-CLOSE_PATIENCE = 1.0
-
-NO_CLOSE = 1006
 
 
 class TransportClosed(ReactorError):
@@ -70,10 +65,10 @@ class Transport(Protocol):
         """Send one binary message; otherwise as `send`."""
         ...
 
-    async def aclose(self, code: int = 1000, reason: str = "") -> None:
+    async def aclose(self, code: int = NORMAL, reason: str = "") -> None:
         """Close politely and release everything, within 1 s and also under cancellation. May be called again.
 
-        With `NO_CLOSE`, 1006, a code that no close frame can carry, it breaks the link without a close frame.
+        With `ABNORMAL`, 1006, a code that no close frame can carry, it breaks the link without a close frame.
         """
         ...
 
@@ -129,17 +124,17 @@ class WebSocketTransport:
         """As `Transport.send_bytes`."""
         await self._send(BytesMessage(data=data))
 
-    async def aclose(self, code: int = 1000, reason: str = "") -> None:
+    async def aclose(self, code: int = NORMAL, reason: str = "") -> None:
         """Send `code`, wait up to 1 s for the peer's close, then drop the stream."""
-        if code == NO_CLOSE:
+        if code == ABNORMAL:
             self._finish(code, reason or "broken on this side")
-        with anyio.move_on_after(CLOSE_PATIENCE, shield=True), suppress(TransportClosed):
-            await self._send(CloseConnection(code=code, reason=reason), CLOSE_PATIENCE)
+        with anyio.move_on_after(CLOSE_WAIT, shield=True), suppress(TransportClosed):
+            await self._send(CloseConnection(code=code, reason=reason), CLOSE_WAIT)
             while self._end is None:
                 async with self._reading:
                     if self._end is None:
                         await self._read()
-        self._finish(NO_CLOSE, "the peer did not answer the close")
+        self._finish(ABNORMAL, "the peer did not answer the close")
         await anyio.aclose_forcefully(self._stream)
 
     def _finish(self, code: int, reason: str = "") -> None:
@@ -154,10 +149,10 @@ class WebSocketTransport:
             with anyio.CancelScope(deadline=anyio.current_time() + self._silence) as self._patience:
                 data = await self._stream.receive(READ_SIZE)
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self._finish(NO_CLOSE, "the connection broke")
+            self._finish(ABNORMAL, "the connection broke")
             return
         if not data:
-            self._finish(NO_CLOSE, f"the peer was silent for {self._silence:g} s")
+            self._finish(ABNORMAL, f"the peer was silent for {self._silence:g} s")
             return
         self._websocket.receive_data(data)
         self._take_events()
@@ -183,8 +178,8 @@ class WebSocketTransport:
         self._size += len(event.data)
         if self._size > self._max_message_size or len(self._pieces) >= MAX_FRAGMENTS:
             reason = f"a message is larger than {self._max_message_size} bytes or {MAX_FRAGMENTS} fragments"
-            self._reply(CloseConnection(code=1009, reason=reason))
-            self._finish(1009, reason)
+            self._reply(CloseConnection(code=TOO_BIG, reason=reason))
+            self._finish(TOO_BIG, reason)
             return
         self._pieces.append(event.data)
         if event.message_finished:
@@ -201,12 +196,12 @@ class WebSocketTransport:
     async def _send(self, event: Event, patience: float = WRITE_PATIENCE) -> None:
         async with self._writing:
             if self._end is not None or not self._writable:
-                raise TransportClosed(*(self._end or (NO_CLOSE, "the connection broke")))
+                raise TransportClosed(*(self._end or (ABNORMAL, "the connection broke")))
             await self._write_replies(patience)
             try:
                 data = self._websocket.send(event)
             except LocalProtocolError:
-                raise TransportClosed(NO_CLOSE, "closed on this side") from None
+                raise TransportClosed(ABNORMAL, "closed on this side") from None
             await self._write(data, patience)
             await self._write_replies(patience)
 
@@ -223,11 +218,11 @@ class WebSocketTransport:
                     await self._stream.send(data[start : start + CHUNK])
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._writable = False
-            raise TransportClosed(NO_CLOSE, "the connection broke") from None
+            raise TransportClosed(ABNORMAL, "the connection broke") from None
         except TimeoutError:
             self._writable = False
             await anyio.aclose_forcefully(self._stream)
-            raise TransportClosed(NO_CLOSE, f"the peer took nothing for {patience:g} s") from None
+            raise TransportClosed(ABNORMAL, f"the peer took nothing for {patience:g} s") from None
         except BaseException:
             self._writable = False
             await anyio.aclose_forcefully(self._stream)

@@ -8,9 +8,10 @@ out. The exact codecs (83 MB/s of raw 720p) are used only if the caller names th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,82 +24,73 @@ from reactor_trio.protocol import Packet, TrackInfo
 MAX_SIDE = 8192
 
 
-class Decoder(Protocol):
-    """Decodes one track's payloads in order, one at a time."""
+class Decoder(ABC):
+    """Decodes the payloads of one track in order, one at a time."""
 
+    def __init__(self, track: TrackInfo) -> None:
+        self._track = track
+
+    @abstractmethod
     def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """Return the frames that `packet` completes. With `give` False decode, but return no frames, which costs less.
 
         Raises ProtocolError if the payload does not belong to this codec. Raises DecodeError if the next keyframe may repair
         the stream; that keyframe needs a new decoder.
         """
-        ...
+
+    def _broken(self, why: str) -> ProtocolError:
+        return ProtocolError(f"track {self._track.name}: {why}")
 
 
-class RawDecoder:
+class RawDecoder(Decoder):
     """RGB24 to `(H, W, 3)` uint8: a read-only view of the message, no copy."""
-
-    def __init__(self, track: TrackInfo) -> None:
-        self._track = track
 
     def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """As `Decoder.decode`."""
         payload, height, width = packet.payload, self._track.height, self._track.width
         if height is None or width is None:
-            raise ProtocolError(f"track {self._track.name}: a raw frame came before the track's size")
+            raise self._broken("a raw frame came before the track's size")
         if payload.nbytes != height * width * 3:
-            raise ProtocolError(
-                f"track {self._track.name}: a raw frame of {width}x{height} has {height * width * 3} bytes, "
-                f"got {payload.nbytes}"
-            )
+            raise self._broken(f"a raw frame of {width}x{height} has {height * width * 3} bytes, got {payload.nbytes}")
         frame = np.frombuffer(payload, np.uint8).reshape(height, width, 3)
         frame.flags.writeable = False
         return [frame]
 
 
-class JpegDecoder:
+class JpegDecoder(Decoder):
     """A JPEG file to `(H, W, 3)` uint8."""
 
-    def __init__(self, track: TrackInfo) -> None:
+    def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
+        """As `Decoder.decode`."""
         import simplejpeg
 
-        self._track = track
-        self._decode = simplejpeg.decode_jpeg
-        self._header = simplejpeg.decode_jpeg_header
-
-    def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
-        """As `Decoder.decode`."""
         try:
-            height, width, *_ = self._header(packet.payload)
+            height, width, *_ = simplejpeg.decode_jpeg_header(packet.payload)
             if max(height, width) > MAX_SIDE:  # a few bytes may announce 12 GB
                 raise ValueError(f"{width}x{height}, expected at most {MAX_SIDE}x{MAX_SIDE}")
-            return [self._decode(packet.payload, colorspace="RGB")]
+            return [simplejpeg.decode_jpeg(packet.payload, colorspace="RGB")]
         except ValueError as error:
-            raise ProtocolError(f"track {self._track.name}: not a JPEG picture: {error}") from None
+            raise self._broken(f"not a JPEG picture: {error}") from None
 
 
-class PcmDecoder:
+class PcmDecoder(Decoder):
     """Little-endian 16-bit samples to `(1, M)` int16: a read-only view of the message, no copy."""
-
-    def __init__(self, track: TrackInfo) -> None:
-        self._track = track
 
     def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """As `Decoder.decode`."""
-        payload = packet.payload
-        if payload.nbytes % 2:
-            raise ProtocolError(f"track {self._track.name}: half a 16-bit sample in {payload.nbytes} bytes")
-        samples = np.frombuffer(payload, "<i2").reshape(1, -1)
+        if packet.payload.nbytes % 2:
+            raise self._broken(f"half a 16-bit sample in {packet.payload.nbytes} bytes")
+        samples = np.frombuffer(packet.payload, "<i2").reshape(1, -1)
         samples.flags.writeable = False
         return [samples]
 
 
-class StreamDecoder:
+class StreamDecoder(Decoder):
     """An inter-frame codec to `(H, W, 3)` uint8; a picture larger than the track's size is cropped to its top left."""
 
     def __init__(self, track: TrackInfo) -> None:
         assert track.codec is not None
-        self._track = track
+        super().__init__(track)
         colour = track.color
         self._decoder = VideoDecoder(
             track.codec,
@@ -120,22 +112,20 @@ class StreamDecoder:
         return np.ascontiguousarray(picture[:height, :width])
 
 
-class OpusStreamDecoder:
+class OpusStreamDecoder(Decoder):
     """The Opus packets of one block to `(1, M)` int16 at 48 kHz. `meta["sizes"]` has the size of each packet."""
 
     def __init__(self, track: TrackInfo) -> None:
-        self._track = track
+        super().__init__(track)
         self._decoder = OpusDecoder()
 
     def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """As `Decoder.decode`; no frame if no Opus packet ended in the block."""
         sizes = packet.meta.get("sizes")
         if not isinstance(sizes, list) or not all(type(size) is int and size > 0 for size in sizes):
-            raise ProtocolError(f"track {self._track.name}: an Opus block without the sizes of its packets")
+            raise self._broken("an Opus block without the sizes of its packets")
         if sum(sizes) != packet.payload.nbytes:
-            raise ProtocolError(
-                f"track {self._track.name}: Opus packets of {sum(sizes)} bytes in a payload of {packet.payload.nbytes}"
-            )
+            raise self._broken(f"Opus packets of {sum(sizes)} bytes in a payload of {packet.payload.nbytes}")
         blocks, begin = [], 0
         for size in sizes:
             blocks.append(self._decoder.decode(packet.payload[begin : begin + size]))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.client import responses
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import anyio
 from anyio.abc import ByteStream
@@ -61,37 +62,48 @@ async def open_websocket(
         )
     if token is not None and not all("!" <= character <= "~" for character in token):
         raise ValueError("token: it may have visible ASCII characters only, without spaces")
-    secure = parts.scheme == "wss"
-    port = parts.port or (443 if secure else 80)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     shown = [] if token is None else [(b"authorization", b"Bearer " + token.encode())]
     request = Request(
         host=parts.netloc.rpartition("@")[2], target=target, subprotocols=[SUBPROTOCOL], extra_headers=shown
     )
-    try:
-        with anyio.fail_after(timeout):
-            if stream is None:
-                stream = await connect_stream(parts.hostname, port, secure, ssl_context)
-            try:
-                websocket = await _upgrade(stream, request)
-            except BaseException:
-                await anyio.aclose_forcefully(stream)
-                raise
-    except TimeoutError:
-        raise TimeoutError(f"no answer from {parts.hostname}:{port} within {timeout:g} s") from None
+    with answer_within(timeout, parts):
+        if stream is None:
+            stream = await connect_stream(parts, ssl_context)
+        try:
+            websocket = await _upgrade(stream, request)
+        except BaseException:
+            await anyio.aclose_forcefully(stream)
+            raise
     return WebSocketTransport(stream, websocket, max_message_size=max_message_size)
 
 
-async def connect_stream(host: str, port: int, secure: bool, ssl_context: ssl.SSLContext | None) -> ByteStream:
-    """Connect by TCP, and TLS if `secure`. Raises OSError."""
+async def connect_stream(url: SplitResult, ssl_context: ssl.SSLContext | None) -> ByteStream:
+    """Connect to the server of a `ws` or `wss` URL, by TCP, and TLS for `wss`. Raises OSError."""
+    assert url.hostname is not None, url
     try:
-        if secure:
+        if url.scheme == "wss":
             return await anyio.connect_tcp(
-                host, port, tls=True, ssl_context=ssl_context, tls_standard_compatible=False
+                url.hostname, url.port or 443, tls=True, ssl_context=ssl_context, tls_standard_compatible=False
             )
-        return await anyio.connect_tcp(host, port)
+        return await anyio.connect_tcp(url.hostname, url.port or 80)
     except (OSError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
-        raise ConnectionError(f"cannot connect to {host}:{port}: {error.__cause__ or error}") from error
+        raise ConnectionError(f"cannot connect to {address(url)}: {error.__cause__ or error}") from error
+
+
+def address(url: SplitResult) -> str:
+    """Return host and port of a `ws` or `wss` URL, for messages."""
+    return f"{url.hostname}:{url.port or (443 if url.scheme == 'wss' else 80)}"
+
+
+@contextmanager
+def answer_within(timeout: float, url: SplitResult) -> Iterator[None]:
+    """Raise a TimeoutError that names the server if the block takes longer than `timeout` seconds."""
+    try:
+        with anyio.fail_after(timeout):
+            yield
+    except TimeoutError:
+        raise TimeoutError(f"no answer from {address(url)} within {timeout:g} s") from None
 
 
 async def _upgrade(stream: ByteStream, request: Request) -> WSConnection:

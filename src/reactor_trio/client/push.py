@@ -11,7 +11,8 @@ the link is lost nothing is encoded.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any, NamedTuple
 
 import anyio
@@ -34,22 +35,15 @@ class Payload(NamedTuple):
     keyframe: bool = True
 
 
-class _Turn:
-    """A picture that waits until the picture before it is sent."""
-
-    def __init__(self) -> None:
-        self.come = anyio.Event()
-        self.replaced = False
-
-
 class PushTrack:
     """One input track of a session. It numbers the packets and lets one picture through at a time."""
 
     def __init__(self, info: TrackInfo) -> None:
         self.info = info
-        self._seq = 0
-        self._busy = False
-        self._next: _Turn | None = None
+        self._seqs = count()
+        # The turn of the picture that is under way, and of the newest picture that waits for it to end.
+        self._turn: anyio.Event | None = None
+        self._next: anyio.Event | None = None
         self._encoder: PushEncoder | None = None
         self._keyframe = False
 
@@ -73,7 +67,7 @@ class PushTrack:
         """Encode and send when it is this picture's turn. Returns False if a newer picture replaced it, or the link did not
         take it.
         """
-        seq = self._number()
+        seq = next(self._seqs)
         if not await self._wait_turn():
             return False
         sent = False
@@ -82,40 +76,36 @@ class PushTrack:
         finally:
             if not sent:
                 self.request_keyframe()  # the decoder will miss the encoded picture
-            self._pass_on()
+            self._end_turn()
         return sent
 
     async def push(self, pts: float, payload: Payload, send: Send) -> None:
         """Send `payload`."""
-        await send(self._packet(self._number(), pts, payload))
-
-    def _number(self) -> int:
-        self._seq += 1
-        return self._seq - 1
+        await send(self._packet(next(self._seqs), pts, payload))
 
     async def _wait_turn(self) -> bool:
-        if not self._busy:
-            self._busy = True
+        """Wait until no picture is under way. Returns False at once if a newer picture replaces this one."""
+        turn = anyio.Event()
+        if self._turn is None:
+            self._turn = turn
             return True
         if self._next is not None:
-            self._next.replaced = True
-            self._next.come.set()
-        turn = self._next = _Turn()
+            self._next.set()
+        self._next = turn
         try:
-            await turn.come.wait()
+            await turn.wait()
         except BaseException:
             if self._next is turn:
                 self._next = None
-            elif not turn.replaced:  # its turn had come
-                self._pass_on()
+            elif self._turn is turn:
+                self._end_turn()
             raise
-        return not turn.replaced
+        return self._turn is turn
 
-    def _pass_on(self) -> None:
-        turn, self._next = self._next, None
-        self._busy = turn is not None
-        if turn is not None:
-            turn.come.set()
+    def _end_turn(self) -> None:
+        self._turn, self._next = self._next, None
+        if self._turn is not None:
+            self._turn.set()
 
     def _packet(self, seq: int, pts: float, payload: Payload) -> bytes:
         data, meta, keyframe = payload
@@ -130,14 +120,9 @@ class PushTracks:
         self._tracks: dict[int, PushTrack] = {}
         self._began: float | None = None
 
-    def find(self, inputs: Iterable[TrackInfo], name: str | None, kind: str) -> PushTrack:
-        """Return the track of this name, or the first of this kind. Raises ValueError."""
-        inputs = list(inputs)
-        for track in inputs:
-            if track.kind == kind and name in (None, track.name):
-                return self._tracks.setdefault(track.index, PushTrack(track))
-        wanted = f"{kind} input track" + ("" if name is None else f" {name!r}")
-        raise ValueError(f"no {wanted}; this session has {', '.join(track.name for track in inputs) or 'none'}")
+    def of(self, track: TrackInfo) -> PushTrack:
+        """Return the PushTrack of an input track."""
+        return self._tracks.setdefault(track.index, PushTrack(track))
 
     def capture_time(self, pts: float | None) -> float:
         """Return `pts`; for None, the seconds since the first call with None. Raises ValueError."""

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
 from reactor_trio.client.broadcast import Broadcast
 from reactor_trio.client.feedback_sender import FeedbackSender
 from reactor_trio.client.outbox import Outbox
+from reactor_trio.client.push import PushTracks
 from reactor_trio.client.session_protocol import (
     Bye,
     CommandAnswered,
@@ -62,44 +63,39 @@ class ReplyFuture:
             self.done.set()
 
 
+def ignore(*_: object) -> None:
+    """Do nothing: the callback of a program that gives none."""
+
+
+class Callbacks(NamedTuple):
+    """The program's functions that a session calls. Their arguments are described at `Client`."""
+
+    on_queued: Callable[[int, int], object]
+    on_waiting: Callable[[str], object]
+    on_ending: Callable[[str, float | None], object]
+    on_lost: Callable[[str], object]
+    on_resumed: Callable[[float], object]
+
+
 class Receiver:
-    """Takes the server's messages until the session ends.
+    """The state of one session: it takes the server's messages, and owns the outgoing ones until they are sent.
 
     Args:
-        protocol: parses the messages. The sending side uses the same object.
-        outbox: drops a command when its answer comes, and all commands at the end.
-        feedback_sender: sends feedback and keyframe requests.
-        on_queued: called with `(position, total)` while there is no room.
-        on_ending: called with `(reason, seconds)` when the server announces an end; `seconds` is None when it cancels it.
-        on_waiting: called with the reason why there is no room, before `on_queued`, and again when the reason changes.
+        callbacks: the program's functions.
         frames_queued: length of each frame iterator's queue.
         feedback: whether to acknowledge each video frame.
-        on_keyframe: called with the index of the input track of which the server needs a keyframe.
     """
 
-    def __init__(
-        self,
-        protocol: SessionProtocol,
-        outbox: Outbox,
-        feedback_sender: FeedbackSender,
-        on_queued: Callable[[int, int], object] | None,
-        frames_queued: int,
-        feedback: bool = False,
-        on_keyframe: Callable[[int], object] = lambda _: None,
-        on_ending: Callable[[str, float | None], object] | None = None,
-        on_waiting: Callable[[str], object] | None = None,
-    ) -> None:
-        self._outbox = outbox
-        self._feedback_sender = feedback_sender
-        self._on_queued = on_queued
+    def __init__(self, callbacks: Callbacks, frames_queued: int, feedback: bool) -> None:
+        self._callbacks = callbacks
         self._frames_queued = frames_queued
         self._feedback = feedback
-        self._on_keyframe = on_keyframe
-        self._on_ending = on_ending
-        self._on_waiting = on_waiting
         self._waits_for: str | None = None
         self._end_message = ""
-        self.protocol = protocol
+        self.protocol = SessionProtocol()
+        self.outbox = Outbox()
+        self.feedback_sender = FeedbackSender()
+        self.push_tracks = PushTracks()
         #: place in the server's queue, from 1; None when this client does not wait
         self.position: int | None = None
         #: the replica to which a gate sends this client, until the line has connected to it
@@ -123,11 +119,6 @@ class Receiver:
         self.tap: Callable[[TextEvent | Received | Commanded], None] | None = None
 
     @property
-    def begun(self) -> bool:
-        """Whether the session has begun."""
-        return self.protocol.welcome is not None
-
-    @property
     def resumable(self) -> bool:
         """Whether the server keeps the session for a while when its link is lost."""
         welcome = self.protocol.welcome
@@ -140,14 +131,17 @@ class Receiver:
         else:
             self._take_packet(data)
 
-    def resume(self, returned: SessionResumed) -> None:
-        """Continue the session over another connection."""
-        if returned.missed:
-            self._fail_lost_answers(returned)
-        for track in returned.changed:
+    def resume(self, resumed: SessionResumed) -> None:
+        """Continue the session over another connection, on which nothing is sent or received yet. Raises ProtocolError."""
+        self.outbox.resume(resumed.received)
+        self.feedback_sender.clear()
+        if resumed.missed:
+            self._fail_lost_answers(resumed)
+        for track in resumed.changed:
             self._open_track(track)
             if self.tap is not None:
                 self.tap(TrackChanged(track))
+        self.push_tracks.restart()
 
     def finish(self, reason: str, message: str = "") -> None:
         """End the session. Only the first reason counts."""
@@ -160,19 +154,19 @@ class Receiver:
         for frames in self.frames.values():
             frames.end(self._iteration_end)
         self.messages.end(self._iteration_end)
-        self._outbox.clear()
+        self.outbox.clear()
 
     def check_alive(self) -> None:
         """Raise SessionEnded if the session is over."""
         if self.ended is not None:
             raise self._session_ended()
 
-    def _fail_lost_answers(self, returned: SessionResumed) -> None:
+    def _fail_lost_answers(self, resumed: SessionResumed) -> None:
         """Fail the commands whose answers may be among the forgotten messages."""
-        lost = f"whether it was applied is not known: {returned.missed} messages were lost while the link was away"
+        lost = f"whether it was applied is not known: {resumed.missed} messages were lost while the link was away"
         for number, answer in self.answers.items():
-            if number <= returned.received:
-                self._outbox.answered(number)
+            if number <= resumed.received:
+                self.outbox.answered(number)
                 answer.set(error=CommandError("answer_lost", lost))
 
     def _take_text(self, text: str) -> None:
@@ -191,37 +185,28 @@ class Receiver:
             case TrackChanged(track):
                 self._open_track(track)
             case KeyframeWanted(index):
-                self._on_keyframe(index)
+                self.push_tracks.request_keyframe(index)
             case CommandAnswered(number, reply, error):
                 self.last_command = number if error is None else self.last_command
-                self._outbox.answered(number)
+                self.outbox.answered(number)
                 # None if its caller was cancelled.
                 if (answer := self.answers.get(number)) is not None:
                     answer.set(reply, error)
             case Message() as message:
                 self.messages.put(message)
             case Ending(reason, seconds):
-                self._take_ending(reason, seconds)
-            case Bye(reason, message):
-                self._take_bye(reason, message)
+                self.ending = None if seconds is None else (reason, anyio.current_time() + seconds)
+                self._callbacks.on_ending(reason, seconds)
+            # If only the connection ends, its close frame follows and the client reconnects.
+            case Bye(reason, text) if not (self.resumable and reason in _CONNECTIONS):
+                self.finish(reason, text)
 
     def _take_place(self, queued: Queued) -> None:
         self.position = queued.position
         before, self._waits_for = self._waits_for, queued.reason or TAKEN
-        if self._on_waiting is not None and self._waits_for != before:
-            self._on_waiting(self._waits_for)
-        if self._on_queued is not None:
-            self._on_queued(queued.position, queued.total)
-
-    def _take_bye(self, reason: str, message: str) -> None:
-        # If only the connection ends, its close frame follows and the line reconnects.
-        if not (self.resumable and reason in _CONNECTIONS):
-            self.finish(reason, message)
-
-    def _take_ending(self, reason: str, seconds: float | None) -> None:
-        self.ending = None if seconds is None else (reason, anyio.current_time() + seconds)
-        if self._on_ending is not None:
-            self._on_ending(reason, seconds)
+        if self._waits_for != before:
+            self._callbacks.on_waiting(self._waits_for)
+        self._callbacks.on_queued(queued.position, queued.total)
 
     def _take_packet(self, data: bytes | bytearray | memoryview) -> None:
         received = self.protocol.receive_packet(data, anyio.current_time())
@@ -232,11 +217,11 @@ class Receiver:
         index = received.track.index
         self.frames[index].put(received)
         if self._feedback and received.track.kind == "video":
-            self._feedback_sender.acknowledge(index, received.packet.seq)
+            self.feedback_sender.acknowledge(index, received.packet.seq)
 
     def _open_track(self, track: TrackInfo) -> None:
         if track.index not in self.frames:
-            ask = partial(self._feedback_sender.request_keyframe, track.index)
+            ask = partial(self.feedback_sender.request_keyframe, track.index)
             self.frames[track.index] = Broadcast(self._frames_queued, lambda received: received.packet.keyframe, ask)
 
     def _session_ended(self) -> SessionEnded:

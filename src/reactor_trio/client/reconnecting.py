@@ -39,9 +39,7 @@ class SessionLost(ReactorError):
         self.reason = reason
 
 
-async def reconnect(
-    reopen: Reopen, protocol: SessionProtocol, share: Callable[[], float] = random.random
-) -> tuple[Transport, SessionResumed]:
+async def reconnect(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, SessionResumed]:
     """Return a connection on which the session continues, and its `reactor.welcome`, already received.
 
     Raises SessionLost. Cancelled, it leaves nothing open.
@@ -52,7 +50,7 @@ async def reconnect(
     deadline = anyio.current_time() + window
     why = "no answer"
     tries = 0
-    wait = FIRST_WAIT * share()
+    wait = FIRST_WAIT * random.random()
     while True:
         left = deadline - anyio.current_time()
         if wait >= left:
@@ -61,7 +59,7 @@ async def reconnect(
         await anyio.sleep(wait)
         patience = min(FIRST_PATIENCE * 2**tries, LONGEST_PATIENCE, deadline - anyio.current_time())
         tries += 1
-        wait = min(FIRST_WAIT * 2**tries, LONGEST_WAIT) * share()
+        wait = min(FIRST_WAIT * 2**tries, LONGEST_WAIT) * random.random()
         try:
             with anyio.fail_after(patience):
                 return await _try(reopen, protocol)
@@ -77,9 +75,8 @@ async def reconnect(
 
 async def _try(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, SessionResumed]:
     assert protocol.welcome is not None
-    token = protocol.welcome.resume_token
-    assert token is not None
-    transport = await reopen(token, protocol.newest, protocol.video)
+    assert protocol.welcome.resume_token is not None
+    transport = await reopen(protocol.welcome.resume_token, protocol.newest, protocol.video)
     # Close an abandoned link with another code than 1000, which would end the session.
     code = 1001
     try:

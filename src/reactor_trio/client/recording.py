@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 
 from reactor_trio.client.client import Client
+from reactor_trio.client.running import beside
 from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Message, Received, TextEvent, TrackChanged
 from reactor_trio.recording import Recorder, command_line, message_line, session_line, track_line
 
@@ -33,21 +34,13 @@ async def record(client: Client, path: str | os.PathLike[str]) -> AsyncIterator[
     PyAV is missing. An exception of the block leaves it unchanged.
     """
     recording = _Recording(client, Path(path))
-    failure: BaseException | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(recording.run)
+    async with beside(recording.run):
         client._receiver.tap = recording.take
         try:
             yield recording.recorder
-        except anyio.get_cancelled_exc_class():
-            raise
-        except BaseException as error:
-            failure = error  # raised outside the task group, which would wrap it in a group
         finally:
             client._receiver.tap = None
             await recording.end()
-    if failure is not None:
-        raise failure
 
 
 class _Recording:
@@ -94,7 +87,7 @@ class _Recording:
                 self._changed = anyio.Event()
                 await anyio.to_thread.run_sync(self.recorder.write, abandon_on_cancel=True)
                 for index in self.recorder.keyframes_wanted():
-                    self._client._connection.request_keyframe(index)
+                    self._client._receiver.feedback_sender.request_keyframe(index)
             t = anyio.current_time() - self._began
             await anyio.to_thread.run_sync(partial(self.recorder.close, t, self._reason), abandon_on_cancel=True)
         self._ended.set()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 
@@ -25,20 +25,30 @@ async def running(client: C) -> AsyncIterator[C]:
     except BaseException:
         await client.aclose()
         raise
+    async with beside(client._connection.run) as scope:
+        try:
+            yield client
+        finally:
+            await client.aclose()
+            scope.cancel()
+
+
+@asynccontextmanager
+async def beside(task: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[anyio.CancelScope]:
+    """Run `task` during the block, then wait for it. Yields the scope that cancels it.
+
+    An exception of the block leaves it unchanged: it is raised outside the task group, which would wrap it in a group.
+    """
     failure: BaseException | None = None
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client._connection.run)
+            tasks.start_soon(task)
             try:
-                yield client
+                yield tasks.cancel_scope
             except anyio.get_cancelled_exc_class():
                 raise
             except BaseException as error:
-                # Raised outside the task group, which would wrap it in a group.
                 failure = error
-            finally:
-                await client.aclose()
-            tasks.cancel_scope.cancel()
     finally:
         if failure is not None:
             raise failure

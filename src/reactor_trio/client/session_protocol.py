@@ -6,13 +6,14 @@ the waiting callers and hands frames to their consumers.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
-from reactor_trio.client.json_arguments import json_arguments
-from reactor_trio.client.statistics import CommandMeter, LatencyMeter, Statistics, TrackMeter, spread
+from reactor_trio.client.statistics import SAMPLES, CommandMeter, LatencyMeter, Statistics, TrackMeter, spread
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.protocol import (
     PROTOCOL,
@@ -24,7 +25,9 @@ from reactor_trio.protocol import (
     decode_packet,
     decode_server_text,
     encode_client_text,
+    readable,
 )
+from reactor_trio.protocol.text import non_finite_path
 
 #: most tracks that a server may describe, because each needs memory here
 MOST_TRACKS = 256
@@ -185,7 +188,9 @@ class SessionProtocol:
         self._last_id = 0
         #: by command id: the field and value that an unanswered `set_` command sets
         self._sets: dict[int, tuple[str, Any]] = {}
-        self._commands = CommandMeter()
+        self._to_ack: deque[float] = deque(maxlen=SAMPLES)
+        self._to_picture: deque[float] = deque(maxlen=SAMPLES)
+        self._commands = CommandMeter(self._to_ack.append, self._to_picture.append)
         self._latency = LatencyMeter()
         self._meters: dict[int, TrackMeter] = {}
 
@@ -195,7 +200,9 @@ class SessionProtocol:
         Raises CommandError for NaN and infinities, which JSON does not have, and TypeError for other values without a JSON
         form.
         """
-        data = json_arguments(arguments)
+        data: dict[str, Any] = msgspec.to_builtins(dict(arguments), str_keys=True, enc_hook=_from_numpy)
+        if (path := non_finite_path(data, depth=200)) is not None:
+            raise CommandError("invalid_command", f"Expected a finite number - at {path}")
         text = encode_client_text(name, data, self._last_id + 1)
         self._last_id += 1
         self._commands.sent(self._last_id, now)
@@ -297,9 +304,7 @@ class SessionProtocol:
                 return Welcomed()
             case "reactor.welcome":
                 raise ProtocolError("a second reactor.welcome")
-            case "reactor.error":
-                return Message(message.type, message.data, message.n)
-            case runtime if runtime.startswith("reactor."):
+            case unknown if unknown.startswith("reactor.") and unknown != "reactor.error":
                 return None
             case _:
                 return Message(message.type, message.data, message.n)
@@ -328,20 +333,22 @@ class SessionProtocol:
         self._latency.taken(received.track.index, received.packet.seq, now)
 
     def statistics(
-        self, now: float, lost: Mapping[int, tuple[int, int]] | None = None, messages_dropped: int = 0
-    ) -> Statistics:
+        self, now: float, lost: Mapping[int, tuple[int, int]] = {}, messages_dropped: int = 0, comebacks: int = 0,
+        seconds_lost: float = 0.0,
+    ) -> Statistics:  # fmt: skip
         """Return the figures at `now`; `lost` has (dropped, skipped) of the client's own queues by track index."""
-        lost = lost or {}
         return Statistics(
             {
                 track.name: self._meters[index].statistics(now, *lost.get(index, ()))
                 for index, track in self.tracks.items()
                 if track.direction == "out"
             },
-            spread(self._commands.to_ack),
-            spread(self._commands.to_picture),
+            spread(self._to_ack),
+            spread(self._to_picture),
             messages_dropped,
             self._latency.statistics(),
+            comebacks,
+            seconds_lost,
         )
 
     def _welcomed(self, welcome: Welcome) -> Welcome:
@@ -369,6 +376,13 @@ class SessionProtocol:
         return track
 
 
+def _from_numpy(value: Any) -> Any:
+    """Convert a numpy scalar or array, which msgspec does not know."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"an argument of type {type(value).__name__} has no JSON form")
+
+
 def _id(message: ServerText) -> int:
     if message.id is None:
         raise ProtocolError(f"{message.type} without an id")
@@ -379,4 +393,4 @@ def _data(message: ServerText, type_: type[T]) -> T:
     try:
         return msgspec.convert(message.data, type_)
     except msgspec.ValidationError as error:
-        raise ProtocolError(f"{message.type}: {str(error).replace('`', '')}") from None
+        raise ProtocolError(f"{message.type}: {readable(error)}") from None

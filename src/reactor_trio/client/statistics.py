@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -190,13 +189,17 @@ class TrackMeter:
 
 
 class CommandMeter:
-    """Measures the time from sending a command to its ack, and to the first picture made with it."""
+    """Measures the time from sending a command to its ack, and to the first picture made with it.
 
-    def __init__(self) -> None:
+    Args:
+        to_ack, to_picture: called with each time, in seconds.
+    """
+
+    def __init__(self, to_ack: Callable[[float], None], to_picture: Callable[[float], None]) -> None:
+        self._to_ack = to_ack
+        self._to_picture = to_picture
         self._unanswered: dict[int, float] = {}
         self._unseen: dict[int, float] = {}
-        self.to_ack: deque[float] = deque(maxlen=SAMPLES)
-        self.to_picture: deque[float] = deque(maxlen=SAMPLES)
 
     def sent(self, id: int, now: float) -> None:  # noqa: A002 - the wire's word
         """Start measuring command `id`."""
@@ -211,13 +214,14 @@ class CommandMeter:
         self._unanswered.pop(id, None)
         self._unseen.pop(id, None)
 
-    def answered(self, id: int, now: float, applied: bool) -> None:  # noqa: A002 - the wire's word
-        """Measure the answer of command `id`. A refused command shows in no picture."""
+    def answered(self, id: int, now: float, applied: bool) -> bool:  # noqa: A002 - the wire's word
+        """Measure the answer of command `id`; a refused command shows in no picture. Returns whether `id` was measured."""
         sent_at = self._unanswered.pop(id, None)
         if not applied:
             self._unseen.pop(id, None)
         elif sent_at is not None:
-            self.to_ack.append(now - sent_at)
+            self._to_ack(now - sent_at)
+        return sent_at is not None
 
     def pictured(self, newest: int, now: float) -> float | None:
         """Measure the arrival of a frame made with the commands up to `newest`.
@@ -227,22 +231,10 @@ class CommandMeter:
         sent_at = None
         while self._unseen and (id_ := next(iter(self._unseen))) <= newest:
             sent_at = self._unseen.pop(id_)
-            self.to_picture.append(now - sent_at)
+            self._to_picture(now - sent_at)
             if id_ != newest:
                 sent_at = None
         return sent_at
-
-
-class _Shares(NamedTuple):
-    """How one command's seconds divide."""
-
-    wait: float
-    step: float
-    queue: float
-    encode: float
-    network: float
-    decode: float
-    total: float
 
 
 class LatencyMeter:
@@ -250,7 +242,7 @@ class LatencyMeter:
 
     def __init__(self) -> None:
         self._arrived: deque[tuple[int, int, tuple[float, float, float, float], float, float]] = deque(maxlen=_TO_DECODE)
-        self._samples: deque[_Shares] = deque(maxlen=SAMPLES)
+        self._samples: deque[tuple[float, ...]] = deque(maxlen=SAMPLES)
 
     def arrived(self, track: int, seq: int, timing: object, sent_at: float, now: float) -> None:
         """Start a sample for the first frame made with a command. Ignored if `timing` is not four times."""
@@ -265,10 +257,8 @@ class LatencyMeter:
             self._arrived.remove(sample)
             _, _, shares, sent_at, arrived_at = sample
             network = max(0.0, arrived_at - sent_at - sum(shares))
-            self._samples.append(_Shares(*shares, network, now - arrived_at, now - sent_at))
+            self._samples.append((*shares, network, now - arrived_at, now - sent_at))
 
     def statistics(self) -> Latency | None:
         """Return the distributions; None without samples."""
-        if not self._samples:
-            return None
-        return Latency(*(spread(shares) for shares in zip(*self._samples, strict=True)))
+        return Latency(*map(spread, zip(*self._samples, strict=True))) if self._samples else None

@@ -86,8 +86,7 @@ class FrameStream:
                     self._taken(outcome.received)
                     return frame
             if not work.waiting:
-                await reader.wait()
-                work.waiting.append(reader.pop())
+                work.waiting.append(await reader.get())
             if reader.latest:
                 work.waiting.extend(reader.take())
             if blocking(work.waiting[0].track):
@@ -110,14 +109,18 @@ class FrameStream:
         received, error = outcome.received, outcome.error
         if error is None:
             self._failures = 0
-            self._reader.skip(outcome.passed)
+            self._reader.source.skipped += outcome.passed
             if outcome.data is None or received.packet.seq <= self._newest:
                 return None  # a repeat after a reconnect, which only starts the decoder
             self._newest = received.packet.seq
-            return _frame(received, outcome.data)
+            packet, track = received.packet, received.track.name
+            return Frame(
+                outcome.data, packet.seq, packet.pts_us / 1e6, packet.command, packet.step, packet.keyframe, track,
+                packet.meta, received.received_at,
+            )  # fmt: skip
         if isinstance(error, ProtocolError):
             raise error
-        self._reader.drop(1)
+        self._reader.source.dropped += 1
         if received.packet.keyframe:
             self._failures += 1
             if self._failures == PATIENCE:
@@ -168,21 +171,6 @@ class _DecodeQueue:
         except ProtocolError as error:
             return _Outcome(received, error=error)
         return _Outcome(received, blocks[-1] if blocks else None, passed=not give)
-
-
-def _frame(received: Received, data: NDArray[Any]) -> Frame:
-    packet = received.packet
-    return Frame(
-        data,
-        packet.seq,
-        packet.pts_us / 1e6,
-        packet.command,
-        packet.step,
-        packet.keyframe,
-        received.track.name,
-        packet.meta,
-        received.received_at,
-    )
 
 
 class MessageStream:

@@ -7,6 +7,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from http.client import responses
 from pathlib import PurePath
 from typing import Protocol
@@ -17,7 +18,7 @@ import h11
 import msgspec
 from anyio.abc import ByteStream
 
-from reactor_trio.client.handshake import connect_stream
+from reactor_trio.client.handshake import address, answer_within, connect_stream
 from reactor_trio.errors import ProtocolError, UploadRefused
 
 _PIECE = 256 * 1024
@@ -125,25 +126,16 @@ class HttpPost:
         timeout: float = 10.0,
         stream: Callable[[], Awaitable[ByteStream]] | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        assert parts.hostname is not None, url
-        self._authority = parts.netloc.rpartition("@")[2]
-        self._prefix = parts.path.removesuffix("/ws").rstrip("/")
-        secure = parts.scheme == "wss"
-        host, port = parts.hostname, parts.port or (443 if secure else 80)
+        self._url = urlsplit(url)
         self._timeout = timeout
-        self._where = f"{host}:{port}"
-        self._connect = stream or (lambda: connect_stream(host, port, secure, ssl_context))
+        self._connect = stream or partial(connect_stream, self._url, ssl_context)
 
     async def __call__(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
         """See `Post`. Cancelled, it leaves nothing open."""
+        with answer_within(self._timeout, self._url):
+            stream = await self._connect()
         try:
-            with anyio.fail_after(self._timeout):
-                stream = await self._connect()
-        except TimeoutError:
-            raise TimeoutError(f"no answer from {self._where} within {self._timeout:g} s") from None
-        try:
-            return await self._exchange(stream, self._prefix + target, headers, body)
+            return await self._exchange(stream, target, headers, body)
         finally:
             await anyio.aclose_forcefully(stream)
 
@@ -153,8 +145,9 @@ class HttpPost:
         """Send and receive at the same time: a server that refuses does not wait for the whole body."""
         http = h11.Connection(h11.CLIENT)
         head = h11.Request(
-            method="POST", target=target, headers=[("host", self._authority), ("connection", "close"), *headers.items()]
-        )
+            method="POST", target=self._url.path.removesuffix("/ws").rstrip("/") + target,
+            headers=[("host", self._url.netloc.rpartition("@")[2]), ("connection", "close"), *headers.items()],
+        )  # fmt: skip
         answer: tuple[int, bytes] | None = None
         failure: Exception | None = None
 
@@ -176,7 +169,8 @@ class HttpPost:
             try:
                 answer = await _receive_answer(http, stream)
             except (h11.RemoteProtocolError, anyio.BrokenResourceError, OSError) as error:
-                failure = failure or ConnectionError(f"{self._where} closed the connection without an answer: {error}")
+                why = f"{address(self._url)} closed the connection without an answer: {error}"
+                failure = failure or ConnectionError(why)
             tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure

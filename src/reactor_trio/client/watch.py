@@ -72,22 +72,15 @@ async def watch(
     def queued(at: int, total: int) -> None:
         (on_queued or report)(f"queued: {at} of {total}: {waits_for}")
 
-    def admitted(address: str) -> None:
-        report(f"admitted: {address}")
-
     def ending(reason: str, left: float | None) -> None:
         report(f"ending ({reason}): not any more" if left is None else f"ending ({reason}) in {left:.0f} s")
 
-    def lost(why: str) -> None:
-        report(f"lost: {why}; coming back")
-
-    def resumed(seconds: float) -> None:
-        report(f"resumed after {seconds:.1f} s")
-
     with admission:
         async with connect(
-            url, video=video, token=token, on_queued=queued, on_waiting=waiting, on_admitted=admitted, on_ending=ending,
-            on_lost=lost, on_resumed=resumed,
+            url, video=video, token=token, on_queued=queued, on_waiting=waiting, on_ending=ending,
+            on_admitted=lambda address: report(f"admitted: {address}"),
+            on_lost=lambda why: report(f"lost: {why}; coming back"),
+            on_resumed=lambda away: report(f"resumed after {away:.1f} s"),
         ) as client:
             admission.deadline = math.inf  # from here on only `_drive` is cut off, so that a recording is completed
             report(f"session {client.session_id}: {client.name} as {client.role}")

@@ -113,15 +113,14 @@ class Load:
 
     def _refused(self, record: VisitRecord, refused: ConnectionRefused | SessionEnded, until: float) -> float | None:
         record.refused(refused)
-        again_in = RETRY_AFTER
+        wait = None
         if isinstance(refused, ConnectionRefused):
             if refused.status not in RETRY_STATUSES:
                 record.end("refused", f"HTTP {refused.status}")
                 self.ledger.fail(f"HTTP {refused.status}")
                 return None
-            if refused.retry_after is not None:
-                again_in = refused.retry_after
-        again_at = anyio.current_time() + again_in
+            wait = refused.retry_after
+        again_at = anyio.current_time() + (RETRY_AFTER if wait is None else wait)
         if again_at < until:
             return again_at
         record.end("gave_up")
@@ -187,7 +186,7 @@ class Load:
     async def _run_viewer(self, share_token: str | None) -> None:
         """Watch the session as a viewer until it ends."""
         ledger = self.ledger
-        pictures = PictureMeter(ledger.viewers_intervals, ledger.counts, "viewers' ")
+        pictures = PictureMeter(ledger.figures["viewers' between pictures"], ledger.counts, "viewers' ")
         try:
             async with self._connect(role="viewer", token=share_token) as client:
                 ledger.counts["viewers"] += 1
@@ -201,7 +200,7 @@ class Load:
             ledger.fail(f"viewer: {_kind(error)}")
         finally:
             if pictures.fps is not None:
-                ledger.viewers_fps.add(pictures.fps)
+                ledger.figures["viewers' fps"].add(pictures.fps)
 
 
 def _see_pictures(event: TextEvent | Received | Commanded, pictures: PictureMeter) -> None:

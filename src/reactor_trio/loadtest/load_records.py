@@ -13,6 +13,7 @@ from typing import Literal
 import anyio
 
 from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Received, TextEvent
+from reactor_trio.client.statistics import CommandMeter
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.loadtest.plan import Visit
 from reactor_trio.loadtest.samples import Samples
@@ -24,8 +25,14 @@ Outcome = Literal["asking", "watching", "left", "vanished", "gave_up", "refused"
 POLITE = ("done", "client_left", "expired", "idle", "draining")
 #: a picture is late after this many intervals
 LATE = 2
-#: most commands of a client that wait for their first picture
-UNSEEN = 1024
+#: The figures, each with its samples, in seconds except `fps`. "last picture to end" is that of a session: only this figure
+#: shows a picture that freezes until the end. "arrival delay" is how much later than planned a client arrived, because of
+#: `at_once` or of a busy processor.
+FIGURES = (
+    "admission", "first picture", "fps", "between pictures", "last picture to end", "command to ack", "command to picture",
+    "arrival delay",
+)  # fmt: skip
+VIEWERS_FIGURES = ("viewers' fps", "viewers' between pictures")
 
 
 class Ledger:
@@ -34,18 +41,7 @@ class Ledger:
     def __init__(self) -> None:
         #: one for each client in the order of arrival, without viewers
         self.records: list[VisitRecord] = []
-        self.admission = Samples()
-        self.first_picture = Samples()
-        self.fps = Samples()
-        self.intervals = Samples()
-        self.command_to_ack = Samples()
-        self.command_to_picture = Samples()
-        #: from a session's last picture to its end; only this figure shows a picture that freezes until the end
-        self.silence = Samples()
-        self.viewers_fps = Samples()
-        self.viewers_intervals = Samples()
-        #: how much later than planned a client arrived, because of `at_once` or of a busy processor
-        self.arrival_delays = Samples()
+        self.figures = {name: Samples() for name in (*FIGURES, *VIEWERS_FIGURES)}
         #: errors by kind
         self.errors: Counter[str] = Counter()
         #: refusals by HTTP status or WebSocket close code, and the server's text
@@ -63,7 +59,7 @@ class Ledger:
 
     def begin(self, visit: Visit, delay: float) -> VisitRecord:
         """Add a client that arrived `delay` seconds later than planned."""
-        self.arrival_delays.add(delay)
+        self.figures["arrival delay"].add(delay)
         record = VisitRecord(self, visit, anyio.current_time())
         self.records.append(record)
         return record
@@ -142,8 +138,8 @@ class VisitRecord:
 
     def __init__(self, ledger: Ledger, visit: Visit, now: float) -> None:
         self._ledger = ledger
-        self._sent: dict[int, float] = {}
-        self._unseen: dict[int, float] = {}
+        self._figures = ledger.figures
+        self._commands = CommandMeter(self._figures["command to ack"].add, self._figures["command to picture"].add)
         self.visit = visit
         self.asked_at = now
         self.admitted_at: float | None = None
@@ -153,7 +149,7 @@ class VisitRecord:
         self.reason = ""
         self.position = 0
         self.refusals = 0
-        self.pictures = PictureMeter(ledger.intervals, ledger.counts)
+        self.pictures = PictureMeter(self._figures["between pictures"], ledger.counts)
 
     def queued(self, position: int, _total: int) -> None:
         """The client waits in the server's queue."""
@@ -168,7 +164,7 @@ class VisitRecord:
     def admitted(self) -> None:
         """The client's session has begun."""
         self.admitted_at, self.outcome = anyio.current_time(), "watching"
-        self._ledger.admission.add(self.admitted_at - self.asked_at)
+        self._figures["admission"].add(self.admitted_at - self.asked_at)
 
     def see(self, event: TextEvent | Received | Commanded) -> None:
         """Measure an event of the client."""
@@ -176,19 +172,11 @@ class VisitRecord:
             case Received(packet):
                 self._see_packet(event, packet.command)
             case Commanded(number):
-                self._sent[number] = self._unseen[number] = anyio.current_time()
+                self._commands.sent(number, anyio.current_time())
                 self._ledger.commands["sent"] += 1
-                if len(self._unseen) > UNSEEN:  # no pictures arrive, or they name no commands
-                    del self._unseen[next(iter(self._unseen))]
-            case CommandAnswered(number, _, error):
-                if (sent_at := self._sent.pop(number, None)) is None:
-                    return
-                if error is None:
-                    self._ledger.commands["applied"] += 1
-                    self._ledger.command_to_ack.add(anyio.current_time() - sent_at)
-                else:
-                    self._unseen.pop(number, None)
-                    self._ledger.commands["refused"] += 1
+            case CommandAnswered(number, _, error) if self._commands.answered(number, anyio.current_time(), error is None):
+                self._ledger.commands["applied" if error is None else "refused"] += 1
+                if error is not None:
                     self._ledger.fail(f"command {error.code}")
 
     def end(self, outcome: Outcome, reason: str = "") -> None:
@@ -197,13 +185,13 @@ class VisitRecord:
             return
         self.outcome, self.reason, self.ended_at = outcome, reason, anyio.current_time()
         if (fps := self.pictures.fps) is not None:
-            self._ledger.fps.add(fps)
+            self._figures["fps"].add(fps)
         if self.admitted_at is not None:
             self._ledger.counts["sessions"] += 1
             if self.pictures.last_at is None:
                 self._ledger.counts["without a picture"] += 1
             else:
-                self._ledger.silence.add(self.ended_at - self.pictures.last_at)
+                self._figures["last picture to end"].add(self.ended_at - self.pictures.last_at)
         if outcome == "failed" or (outcome == "ended" and reason not in POLITE):
             self._ledger.fail(reason)
 
@@ -214,6 +202,6 @@ class VisitRecord:
             return
         if first:
             assert self.admitted_at is not None, "packets come after the welcome"
-            self._ledger.first_picture.add(received.received_at - self.admitted_at)
-        while command is not None and self._unseen and (number := next(iter(self._unseen))) <= command:
-            self._ledger.command_to_picture.add(received.received_at - self._unseen.pop(number))
+            self._figures["first picture"].add(received.received_at - self.admitted_at)
+        if command is not None:
+            self._commands.pictured(command, received.received_at)

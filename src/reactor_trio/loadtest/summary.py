@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from reactor_trio.loadtest.load_records import Ledger, VisitRecord
+from reactor_trio.loadtest.load_records import FIGURES, VIEWERS_FIGURES, Ledger, VisitRecord
 from reactor_trio.loadtest.plan import Shape
 from reactor_trio.loadtest.samples import Distribution
 
@@ -118,18 +118,11 @@ class Summary(msgspec.Struct, frozen=True):
 
 def summarise(ledger: Ledger, shape: Shape, seconds: float) -> Summary:
     """Return the figures until now, `seconds` after the start."""
-    figures = {
-        "admission": ledger.admission, "first picture": ledger.first_picture, "fps": ledger.fps,
-        "between pictures": ledger.intervals, "last picture to end": ledger.silence,
-        "command to ack": ledger.command_to_ack, "command to picture": ledger.command_to_picture,
-        "arrival delay": ledger.arrival_delays,
-    }  # fmt: skip
-    if shape.viewers:
-        figures |= {"viewers' fps": ledger.viewers_fps, "viewers' between pictures": ledger.viewers_intervals}
+    names = FIGURES + (VIEWERS_FIGURES if shape.viewers else ())
     return Summary(
         shape, seconds, len(ledger.records), dict(ledger.outcomes()),
         dict(Counter(record.reason for record in ledger.records if record.outcome == "ended")),
-        {name: samples.distribution() for name, samples in figures.items()},
+        {name: ledger.figures[name].distribution() for name in names},
         dict(ledger.counts), dict(ledger.commands), dict(ledger.left_out), ledger.last_position, dict(ledger.errors),
         [Refusal(status, words, times, LIMITS.get(words)) for (status, words), times in ledger.refusals.most_common()],
         [_visit(record) for record in ledger.records],

@@ -196,18 +196,19 @@ def _refuse_non_finite(text: str) -> None:
         message = json.loads(text)
     except (ValueError, RecursionError):
         return
-    if not isinstance(message, dict) or (path := _non_finite_path(message.get("data"), "$", 32)) is None:
+    if not isinstance(message, dict) or (path := non_finite_path(message.get("data"))) is None:
         return
     given = message.get("id")
     raise NotFiniteError(given if type(given) is int and abs(given) <= _MAX_ID else None, path)
 
 
-def _non_finite_path(value: object, path: str, depth: int) -> str | None:
+def non_finite_path(value: object, path: str = "$", depth: int = 32) -> str | None:
+    """Return the path of the first NaN or infinity in `value`, down to `depth` levels; None if there is none."""
     if isinstance(value, float) and not math.isfinite(value):
         return path
     if depth == 0 or not isinstance(value, (dict, list)):
         return None
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    inside = (_non_finite_path(item, f"{path}.{key}" if isinstance(key, str) else f"{path}[{key}]", depth - 1)
+    inside = (non_finite_path(item, f"{path}.{key}" if isinstance(key, str) else f"{path}[{key}]", depth - 1)
               for key, item in items)  # fmt: skip
     return next((found for found in inside if found is not None), None)
