@@ -236,7 +236,7 @@ def test_latency_to_the_ack_and_to_the_picture():
 def test_a_command_given_up_is_in_no_figure():
     conversation = begun()
     number, _ = conversation.command("set_x", {}, 0.0)
-    conversation.forget(number)
+    conversation.commands.forget(number)
     conversation.receive_text(said("reactor.ack", {"step": 1}, id=number), 5.0)
     conversation.receive_packet(packet(0, command=number), 5.0)
     statistics = conversation.statistics(5.0)

@@ -177,14 +177,13 @@ class Client:
         await self._receiver.outbox.wait_room()
         self._receiver.check_alive()
         number, text = self._protocol.command(name, arguments, anyio.current_time())
-        if self._receiver.tap is not None:
-            self._receiver.tap(Commanded(number, name, arguments))
+        self._receiver.tap(Commanded(number, name, arguments))
         answer = self._receiver.answers[number] = ReplyFuture()
         self._receiver.outbox.put(number, text)
         try:
             await answer.done.wait()
         except BaseException:
-            self._protocol.forget(number)
+            self._protocol.commands.forget(number)
             raise
         finally:
             del self._receiver.answers[number]
@@ -232,9 +231,7 @@ class Client:
         Cancellation loses no frame.
         """
         reader = self._receiver.frames[self._find_track(track).index].subscribe(latest=latest)
-        return FrameStream(
-            reader, self._run_in_thread, lambda received: self._protocol.frame_taken(received, anyio.current_time())
-        )
+        return FrameStream(reader, self._run_in_thread, self._protocol.latency)
 
     async def request_video(self, codecs: Iterable[str]) -> None:
         """Ask for other video codecs from now on, best first; `[]` for no video until the next call.

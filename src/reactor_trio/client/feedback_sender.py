@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from reactor_trio.client.session_protocol import SessionProtocol
+from reactor_trio.protocol import encode_client_text
 
 #: least seconds between two requests for a keyframe of a track
 KEYFRAME_FLOOR = 0.5
@@ -32,7 +33,7 @@ class FeedbackSender:
         now = anyio.current_time()
         if now - self._asked.get(track, -KEYFRAME_FLOOR) >= KEYFRAME_FLOOR:
             self._asked[track] = now
-            self._put("keyframe", track, SessionProtocol.request_keyframe(track))
+            self._put("keyframe", track, encode_client_text("reactor.keyframe", {"track": track}))
 
     def clear(self) -> None:
         """Drop the unsent texts, which mean nothing on another connection."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from reactor_trio.client.client import Client
+from reactor_trio.client.receiver import ignore
 from reactor_trio.client.session_protocol import Commanded, Received, TextEvent
 
 
@@ -23,4 +24,4 @@ def observe(client: Client, see: Callable[[TextEvent | Received | Commanded], No
     try:
         yield
     finally:
-        client._receiver.tap = None
+        client._receiver.tap = ignore

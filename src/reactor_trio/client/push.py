@@ -134,15 +134,11 @@ class PushTracks:
             raise ValueError(f"pts: expected seconds, 0 or more, got {pts!r}")
         return pts
 
-    def request_keyframe(self, track: int) -> None:
-        """Make the next picture of this track a keyframe, because the server asked for one."""
-        if (push_track := self._tracks.get(track)) is not None:
-            push_track.request_keyframe()
-
-    def restart(self) -> None:
-        """Make the next picture of each track a keyframe, because a new connection has a new decoder."""
+    def request_keyframe(self, track: int | None = None) -> None:
+        """Make the next picture of this track, or for None of each track, a keyframe."""
         for push_track in self._tracks.values():
-            push_track.request_keyframe()
+            if track in (None, push_track.info.index):
+                push_track.request_keyframe()
 
 
 def check_codec(codec: str) -> None:

@@ -116,7 +116,7 @@ class Receiver:
         #: whether a SessionEnded has been raised to the program
         self.end_raised = False
         #: called with each incoming event and each outgoing command; must neither wait nor raise
-        self.tap: Callable[[TextEvent | Received | Commanded], None] | None = None
+        self.tap: Callable[[TextEvent | Received | Commanded], None] = ignore
 
     @property
     def resumable(self) -> bool:
@@ -139,9 +139,8 @@ class Receiver:
             self._fail_lost_answers(resumed)
         for track in resumed.changed:
             self._open_track(track)
-            if self.tap is not None:
-                self.tap(TrackChanged(track))
-        self.push_tracks.restart()
+            self.tap(TrackChanged(track))
+        self.push_tracks.request_keyframe()
 
     def finish(self, reason: str, message: str = "") -> None:
         """End the session. Only the first reason counts."""
@@ -171,7 +170,7 @@ class Receiver:
 
     def _take_text(self, text: str) -> None:
         event = self.protocol.receive_text(text, anyio.current_time())
-        if self.tap is not None and event is not None:
+        if event is not None:
             self.tap(event)
         match event:
             case Queued() as queued:
@@ -212,8 +211,7 @@ class Receiver:
         received = self.protocol.receive_packet(data, anyio.current_time())
         if received.track.direction != "out":
             raise ProtocolError(f"a packet of the input track {received.track.name}")
-        if self.tap is not None:
-            self.tap(received)
+        self.tap(received)
         index = received.track.index
         self.frames[index].put(received)
         if self._feedback and received.track.kind == "video":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
 
 import anyio
 
@@ -47,30 +48,24 @@ async def reconnect(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transpor
     welcome = protocol.welcome
     assert welcome is not None, "no session has begun"
     window = WINDOW if welcome.resume_window is None else welcome.resume_window
-    deadline = anyio.current_time() + window
     why = "no answer"
-    tries = 0
     wait = FIRST_WAIT * random.random()
-    while True:
-        left = deadline - anyio.current_time()
-        if wait >= left:
-            await anyio.sleep(left)
-            raise SessionLost("lost", f"the link did not come back within {window:g} s: {why}")
-        await anyio.sleep(wait)
-        patience = min(FIRST_PATIENCE * 2**tries, LONGEST_PATIENCE, deadline - anyio.current_time())
-        tries += 1
-        wait = min(FIRST_WAIT * 2**tries, LONGEST_WAIT) * random.random()
-        try:
-            with anyio.fail_after(patience):
-                return await _try(reopen, protocol)
-        except ConnectionRefused as refused:
-            if refused.status not in _RETRY_STATUSES:
-                raise SessionLost("lost", f"the server no longer knows this session: {refused}") from None
-            why, wait = str(refused), max(wait, refused.retry_after or 0.0)
-        except TimeoutError:
-            why = "no answer"
-        except (OSError, TransportClosed) as error:
-            why = str(error)
+    with anyio.move_on_after(window):
+        for tries in count():
+            await anyio.sleep(wait)
+            wait = min(FIRST_WAIT * 2 ** (tries + 1), LONGEST_WAIT) * random.random()
+            try:
+                with anyio.fail_after(min(FIRST_PATIENCE * 2**tries, LONGEST_PATIENCE)):
+                    return await _try(reopen, protocol)
+            except ConnectionRefused as refused:
+                if refused.status not in _RETRY_STATUSES:
+                    raise SessionLost("lost", f"the server no longer knows this session: {refused}") from None
+                why, wait = str(refused), max(wait, refused.retry_after or 0.0)
+            except TimeoutError:
+                why = "no answer"
+            except (OSError, TransportClosed) as error:
+                why = str(error)
+    raise SessionLost("lost", f"the link did not come back within {window:g} s: {why}")
 
 
 async def _try(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transport, SessionResumed]:

@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 
 from reactor_trio.client.client import Client
+from reactor_trio.client.receiver import ignore
 from reactor_trio.client.running import beside
 from reactor_trio.client.session_protocol import CommandAnswered, Commanded, Message, Received, TextEvent, TrackChanged
 from reactor_trio.recording import Recorder, command_line, message_line, session_line, track_line
@@ -39,7 +40,7 @@ async def record(client: Client, path: str | os.PathLike[str]) -> AsyncIterator[
         try:
             yield recording.recorder
         finally:
-            client._receiver.tap = None
+            client._receiver.tap = ignore
             await recording.end()
 
 

@@ -84,7 +84,8 @@ class Route:
         except ValueError as error:
             raise ProtocolError(f"reactor.admitted: {error}") from None
         except (ConnectionRefused, OSError) as error:
-            if self._retries == GATE_RETRIES or not _may_retry(error):
+            final = isinstance(error, ConnectionRefused) and error.status not in _RETRY_STATUSES
+            if final or self._retries == GATE_RETRIES:
                 raise
             self._retries += 1
             await anyio.sleep(RETRY_PAUSE * self._retries)
@@ -117,7 +118,3 @@ class Route:
         transport.expect_byte_every(self._silence)
         self._newest = transport
         return transport
-
-
-def _may_retry(error: ConnectionRefused | OSError) -> bool:
-    return isinstance(error, OSError) or error.status in _RETRY_STATUSES

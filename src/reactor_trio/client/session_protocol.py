@@ -177,6 +177,7 @@ class SessionProtocol:
             dict.
         newest: the highest number of a server message so far.
         video: the codecs of the newest `request_video`; None before the first.
+        commands, latency: measure the commands and their pictures.
     """
 
     def __init__(self) -> None:
@@ -190,8 +191,8 @@ class SessionProtocol:
         self._sets: dict[int, tuple[str, Any]] = {}
         self._to_ack: deque[float] = deque(maxlen=SAMPLES)
         self._to_picture: deque[float] = deque(maxlen=SAMPLES)
-        self._commands = CommandMeter(self._to_ack.append, self._to_picture.append)
-        self._latency = LatencyMeter()
+        self.commands = CommandMeter(self._to_ack.append, self._to_picture.append)
+        self.latency = LatencyMeter()
         self._meters: dict[int, TrackMeter] = {}
 
     def command(self, name: str, arguments: Mapping[str, Any], now: float) -> tuple[int, str]:
@@ -205,7 +206,7 @@ class SessionProtocol:
             raise CommandError("invalid_command", f"Expected a finite number - at {path}")
         text = encode_client_text(name, data, self._last_id + 1)
         self._last_id += 1
-        self._commands.sent(self._last_id, now)
+        self.commands.sent(self._last_id, now)
         field = name.removeprefix("set_")
         if field != name and field in data:
             self._sets[self._last_id] = (field, data[field])
@@ -213,19 +214,10 @@ class SessionProtocol:
                 del self._sets[next(iter(self._sets))]
         return self._last_id, text
 
-    def forget(self, id: int) -> None:  # noqa: A002 - the wire's word
-        """Leave command `id` out of the figures: its caller no longer waits."""
-        self._commands.forget(id)
-
     @staticmethod
     def feedback(track: int, seq: int) -> str:
         """Return the text that acknowledges frame `seq` of a track, and all frames before it."""
         return encode_client_text("reactor.feedback", {"track": track, "seq": seq})
-
-    @staticmethod
-    def request_keyframe(track: int) -> str:
-        """Return the text that asks for a keyframe of an output track."""
-        return encode_client_text("reactor.keyframe", {"track": track})
 
     def request_video(self, codecs: Sequence[str]) -> str:
         """Return the text that asks for these video codecs from now on, best first; none for no video."""
@@ -282,12 +274,12 @@ class SessionProtocol:
             case "reactor.ack":
                 ack = _data(message, _Ack)
                 answer = CommandAnswered(_id(message), ack.reply, step=ack.step)
-                self._commands.answered(answer.id, now, applied=True)
+                self.commands.answered(answer.id, now, applied=True)
                 self._take_applied(answer.id)
                 return answer
             case "reactor.error" if message.id is not None:
                 error = _data(message, _Error)
-                self._commands.answered(message.id, now, applied=False)
+                self.commands.answered(message.id, now, applied=False)
                 self._sets.pop(message.id, None)
                 return CommandAnswered(message.id, error=CommandError(error.code, error.message))
             case "reactor.state":
@@ -323,14 +315,10 @@ class SessionProtocol:
             raise ProtocolError(f"a packet of track {packet.track}, which was never described")
         self._meters[track.index].add(packet, len(data), now)
         if track.kind == "video" and packet.command is not None:
-            sent_at = self._commands.pictured(packet.command, now)
+            sent_at = self.commands.pictured(packet.command, now)
             if sent_at is not None:
-                self._latency.arrived(track.index, packet.seq, packet.meta.get("timing"), sent_at, now)
+                self.latency.arrived(track.index, packet.seq, packet.meta.get("timing"), sent_at, now)
         return Received(packet, track, now)
-
-    def frame_taken(self, received: Received, now: float) -> None:
-        """Count the frame in `received` as decoded and given to its consumer."""
-        self._latency.taken(received.track.index, received.packet.seq, now)
 
     def statistics(
         self, now: float, lost: Mapping[int, tuple[int, int]] = {}, messages_dropped: int = 0, comebacks: int = 0,
@@ -346,7 +334,7 @@ class SessionProtocol:
             spread(self._to_ack),
             spread(self._to_picture),
             messages_dropped,
-            self._latency.statistics(),
+            self.latency.statistics(),
             comebacks,
             seconds_lost,
         )

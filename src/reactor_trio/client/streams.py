@@ -12,11 +12,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import anyio
 from numpy.typing import NDArray
 
 from reactor_trio.client.broadcast import Reader
 from reactor_trio.client.decoders import Decoder, blocking, make_decoder
 from reactor_trio.client.session_protocol import Message, Received
+from reactor_trio.client.statistics import LatencyMeter
 from reactor_trio.decoding import DecodeError
 from reactor_trio.errors import ProtocolError, SessionEnded
 from reactor_trio.protocol import TrackInfo
@@ -58,18 +60,18 @@ class FrameStream:
     Args:
         reader: the track's packets.
         run_in_thread: runs a function on a worker thread.
-        taken: called with the packet of each frame that the consumer takes.
+        latency: measures when the consumer takes a frame.
     """
 
     def __init__(
         self,
         reader: Reader[Received],
         run_in_thread: Callable[[Callable[[], None]], Awaitable[None]],
-        taken: Callable[[Received], object],
+        latency: LatencyMeter,
     ) -> None:
         self._reader = reader
         self._run_in_thread = run_in_thread
-        self._taken = taken
+        self._latency = latency
         self._work = _DecodeQueue(reader.latest)
         self._failures = 0
         self._newest = -1
@@ -83,7 +85,7 @@ class FrameStream:
             while work.outcomes:
                 outcome = work.outcomes.popleft()
                 if (frame := self._settle(outcome)) is not None:
-                    self._taken(outcome.received)
+                    self._latency.taken(outcome.received.track.index, frame.seq, anyio.current_time())
                     return frame
             if not work.waiting:
                 work.waiting.append(await reader.get())

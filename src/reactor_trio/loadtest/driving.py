@@ -17,7 +17,6 @@ import anyio
 import anyio.abc
 
 from reactor_trio.client import Client, MessageStream, observe
-from reactor_trio.client.session_protocol import Commanded, Received, TextEvent
 from reactor_trio.errors import CommandError, ConnectionRefused, ProtocolError, SessionEnded
 from reactor_trio.loadtest.load_records import Ledger, PictureMeter, VisitRecord
 from reactor_trio.loadtest.plan import Shape, Visit, choices, moments, visits
@@ -117,7 +116,7 @@ class Load:
         if isinstance(refused, ConnectionRefused):
             if refused.status not in RETRY_STATUSES:
                 record.end("refused", f"HTTP {refused.status}")
-                self.ledger.fail(f"HTTP {refused.status}")
+                self.ledger.errors[f"HTTP {refused.status}"] += 1
                 return None
             wait = refused.retry_after
         again_at = anyio.current_time() + (RETRY_AFTER if wait is None else wait)
@@ -179,7 +178,7 @@ class Load:
             async for _ in client.frames(track):
                 pass
         except ProtocolError:
-            self.ledger.fail("a frame that cannot be decoded")
+            self.ledger.errors["a frame that cannot be decoded"] += 1
         except SessionEnded:  # `_watch` records the reason
             return
 
@@ -190,22 +189,17 @@ class Load:
         try:
             async with self._connect(role="viewer", token=share_token) as client:
                 ledger.counts["viewers"] += 1
-                with observe(client, lambda event: _see_pictures(event, pictures)):
+                with observe(client, pictures.take):
                     await _wait_end(client.messages())
         except ConnectionRefused as refused:
             ledger.refuse(refused)
         except SessionEnded:  # the session's own record has the reason
             pass
         except (OSError, ProtocolError) as error:
-            ledger.fail(f"viewer: {_kind(error)}")
+            ledger.errors[f"viewer: {_kind(error)}"] += 1
         finally:
             if pictures.fps is not None:
                 ledger.figures["viewers' fps"].add(pictures.fps)
-
-
-def _see_pictures(event: TextEvent | Received | Commanded, pictures: PictureMeter) -> None:
-    if isinstance(event, Received):
-        pictures.take(event)
 
 
 async def _wait_end(messages: MessageStream) -> None:

@@ -71,15 +71,10 @@ class Ledger:
         else:
             self.refusals[close_code("no_room"), refused.reason] += 1
 
-    def fail(self, kind: str) -> None:
-        """Count an error."""
-        self.errors[kind] += 1
-
     def interrupt(self) -> None:
         """The load test ends early: mark the clients that have not finished as interrupted."""
         for record in self.records:
-            if record.outcome in ("asking", "watching"):
-                record.end("interrupted")
+            record.end("interrupted")
 
 
 class PictureMeter:
@@ -101,8 +96,10 @@ class PictureMeter:
         self.first_at: float | None = None
         self.last_at: float | None = None
 
-    def take(self, received: Received) -> None:
-        """Measure a packet of any track."""
+    def take(self, received: TextEvent | Received | Commanded) -> None:
+        """Measure a packet of any track. Other events are ignored."""
+        if not isinstance(received, Received):
+            return
         packet = received.packet
         self._counts[f"{self._prefix}bytes"] += packet.payload.nbytes
         if received.track.kind != "video" or self._track not in (None, packet.track):
@@ -177,7 +174,7 @@ class VisitRecord:
             case CommandAnswered(number, _, error) if self._commands.answered(number, anyio.current_time(), error is None):
                 self._ledger.commands["applied" if error is None else "refused"] += 1
                 if error is not None:
-                    self._ledger.fail(f"command {error.code}")
+                    self._ledger.errors[f"command {error.code}"] += 1
 
     def end(self, outcome: Outcome, reason: str = "") -> None:
         """Record how the visit ended. Only the first outcome counts."""
@@ -193,7 +190,7 @@ class VisitRecord:
             else:
                 self._figures["last picture to end"].add(self.ended_at - self.pictures.last_at)
         if outcome == "failed" or (outcome == "ended" and reason not in POLITE):
-            self._ledger.fail(reason)
+            self._ledger.errors[reason] += 1
 
     def _see_packet(self, received: Received, command: int | None) -> None:
         first = self.pictures.first_at is None
