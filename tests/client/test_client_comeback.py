@@ -456,7 +456,7 @@ def test_a_packet_under_which_the_link_breaks_is_not_sent(backend):
 
         link.send_bytes = broken
         assert not await client.push_video("camera", picture, codec="raw")
-        assert client._receiver.push_tracks._tracks[2]._keyframe
+        assert client._receiver.push_tracks._tracks[2].keyframe_wanted
         assert await client.push_video("camera", picture, codec="raw")
         assert session.link is not link
 

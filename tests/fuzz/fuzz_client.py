@@ -7,7 +7,7 @@ import random
 import struct
 import tempfile
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -145,7 +145,9 @@ class ConnectedClients(Target):
             client = _Client(_Scripted(messages), feedback=True)  # type: ignore[arg-type]
             try:
                 async with running(client):
-                    await client._receiver.over.wait()
+                    with suppress(SessionEnded):
+                        async for _ in client.messages():  # until the session has ended
+                            pass
                     for track in client.tracks:
                         if track.direction == "in":
                             continue

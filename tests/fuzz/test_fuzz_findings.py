@@ -11,7 +11,7 @@ import pytest
 import simplejpeg
 import trio
 
-from reactor_trio.client.client_transport import MAX_FRAGMENTS, TransportClosed
+from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.client.decoders import make_decoder
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.session_protocol import MOST_TRACKS, SessionProtocol
@@ -25,6 +25,7 @@ from reactor_trio.media.input_decoder import _shown
 from reactor_trio.pacing import CongestionWindow
 from reactor_trio.protocol import Packet, ServerText, TrackInfo, encode_server_text
 from reactor_trio.protocol.text import MAX_LINE
+from reactor_trio.protocol.websocket import MAX_FRAGMENTS
 from reactor_trio.testing import open_server, open_session
 from tests.fuzz.fuzz_client import ACCEPTED, _Stream
 from tests.fuzz.fuzz_server import GET, OPENING, Fuzzed, _Desk, exchange, frame, said

@@ -34,8 +34,6 @@ from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import TrackInfo, Welcome
 from reactor_trio.protocol.websocket import ABNORMAL
 
-FRAMES_QUEUED = 64
-
 T = TypeVar("T")
 
 
@@ -58,7 +56,7 @@ class Client:
     """
 
     #: length of each frame iterator's queue
-    frames_queued: ClassVar[int] = FRAMES_QUEUED
+    frames_queued: ClassVar[int] = 64
 
     def __init__(
         self,

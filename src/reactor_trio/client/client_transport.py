@@ -55,22 +55,18 @@ class Transport(Protocol):
         Raises:
             TransportClosed: after the last message, also when `send` has raised it before.
         """
-        ...
 
     async def send(self, text: str) -> None:
         """Send one text message. Raises TransportClosed. Cancelled within the message, it closes the transport."""
-        ...
 
     async def send_bytes(self, data: bytes) -> None:
         """Send one binary message; otherwise as `send`."""
-        ...
 
     async def aclose(self, code: int = NORMAL, reason: str = "") -> None:
         """Close politely and release everything, within 1 s and also under cancellation. May be called again.
 
         With `ABNORMAL`, 1006, a code that no close frame can carry, it breaks the link without a close frame.
         """
-        ...
 
 
 class WebSocketTransport:

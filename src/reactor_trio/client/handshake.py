@@ -114,7 +114,9 @@ async def _upgrade(stream: ByteStream, request: Request) -> WSConnection:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # reading the answer shows why
             await stream.send(websocket.send(request))
         while True:
-            data = await _receive_or_end(stream)
+            data: bytes | None = None
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                data = await stream.receive(READ_SIZE)
             if data is None and refusal is None:
                 raise ConnectionError(f"{request.host} closed the connection without an answer")
             websocket.receive_data(data)
@@ -134,13 +136,6 @@ async def _upgrade(stream: ByteStream, request: Request) -> WSConnection:
         if refusal is not None:
             raise _refused(refusal, body) from None
         raise ConnectionError(f"{request.host} does not answer as a WebSocket server does: {error}") from None
-
-
-async def _receive_or_end(stream: ByteStream) -> bytes | None:
-    try:
-        return await stream.receive(READ_SIZE)
-    except (anyio.EndOfStream, anyio.BrokenResourceError):
-        return None
 
 
 def _refused(refusal: RejectConnection, body: bytearray) -> ConnectionRefused:

@@ -45,11 +45,8 @@ class PushTrack:
         self._turn: anyio.Event | None = None
         self._next: anyio.Event | None = None
         self._encoder: PushEncoder | None = None
-        self._keyframe = False
-
-    def request_keyframe(self) -> None:
-        """Make the next picture a keyframe."""
-        self._keyframe = True
+        #: whether the next picture must be a keyframe
+        self.keyframe_wanted = False
 
     def encode(self, picture: NDArray[np.uint8], pts: float, codec: str, quality: int) -> Payload:
         """Encode `picture`; 1 ms for a JPEG of 640x480, 2 ms for H.264, on the calling thread. Raises ValueError."""
@@ -59,8 +56,8 @@ class PushTrack:
         height, width = picture.shape[:2]
         if self._encoder is None or (self._encoder.codec, self._encoder.size) != (codec, (width, height)):
             self._encoder = PushEncoder(codec, width, height)
-        wanted, self._keyframe = self._keyframe, False
-        data, keyframe = self._encoder.encode(picture, pts, wanted)
+        keyframe, self.keyframe_wanted = self.keyframe_wanted, False
+        data, keyframe = self._encoder.encode(picture, pts, keyframe)
         return Payload(data, {"codec": codec, "width": width, "height": height}, keyframe)
 
     async def push_newest(self, pts: float, encode: Callable[[], Awaitable[Payload]], send: Send) -> bool:
@@ -75,7 +72,7 @@ class PushTrack:
             sent = await send(self._packet(seq, pts, await encode()))
         finally:
             if not sent:
-                self.request_keyframe()  # the decoder will miss the encoded picture
+                self.keyframe_wanted = True  # the decoder will miss the encoded picture
             self._end_turn()
         return sent
 
@@ -138,7 +135,7 @@ class PushTracks:
         """Make the next picture of this track, or for None of each track, a keyframe."""
         for push_track in self._tracks.values():
             if track in (None, push_track.info.index):
-                push_track.request_keyframe()
+                push_track.keyframe_wanted = True
 
 
 def check_codec(codec: str) -> None:

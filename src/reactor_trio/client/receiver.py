@@ -111,8 +111,6 @@ class Receiver:
         self.last_command: int | None = None
         #: why the session ended, None while it goes on
         self.ended: str | None = None
-        #: set when the session has ended
-        self.over = anyio.Event()
         #: whether a SessionEnded has been raised to the program
         self.end_raised = False
         #: called with each incoming event and each outgoing command; must neither wait nor raise
@@ -147,7 +145,6 @@ class Receiver:
         if self.ended is not None:
             return
         self.ended, self._end_message = reason, message
-        self.over.set()
         for answer in self.answers.values():
             answer.set(error=self._session_ended())
         for frames in self.frames.values():

@@ -325,19 +325,10 @@ class SessionProtocol:
         seconds_lost: float = 0.0,
     ) -> Statistics:  # fmt: skip
         """Return the figures at `now`; `lost` has (dropped, skipped) of the client's own queues by track index."""
-        return Statistics(
-            {
-                track.name: self._meters[index].statistics(now, *lost.get(index, ()))
-                for index, track in self.tracks.items()
-                if track.direction == "out"
-            },
-            spread(self._to_ack),
-            spread(self._to_picture),
-            messages_dropped,
-            self.latency.statistics(),
-            comebacks,
-            seconds_lost,
-        )
+        outputs = [track for track in self.tracks.values() if track.direction == "out"]
+        tracks = {track.name: self._meters[track.index].statistics(now, *lost.get(track.index, ())) for track in outputs}
+        to_ack, to_picture, latency = spread(self._to_ack), spread(self._to_picture), self.latency.statistics()
+        return Statistics(tracks, to_ack, to_picture, messages_dropped, latency, comebacks, seconds_lost)
 
     def _welcomed(self, welcome: Welcome) -> Welcome:
         if welcome.protocol != PROTOCOL:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import islice
 
 import msgspec
 import numpy as np
@@ -172,16 +171,9 @@ class TrackMeter:
         watched = min(WINDOW, now - self._first_at) if self._frames else 0.0
         # The first frame of the window ends the interval before it.
         counted = len(self._arrivals) - (self._first_at > now - WINDOW)
-        return TrackStatistics(
-            self._frames,
-            self._missing,
-            self._bytes,
-            counted / watched if watched > 0 else 0.0,
-            spread(self._intervals),
-            dropped,
-            skipped,
-            tuple(islice(self._intervals, max(0, len(self._intervals) - RECENT), None)),
-        )
+        fps = counted / watched if watched > 0 else 0.0
+        interval, recent = spread(self._intervals), tuple(self._intervals)[-RECENT:]
+        return TrackStatistics(self._frames, self._missing, self._bytes, fps, interval, dropped, skipped, recent)
 
     def _forget(self, now: float) -> None:
         while self._arrivals and self._arrivals[0] <= now - WINDOW:
