@@ -91,7 +91,7 @@ async def test_after_a_fault_nothing_until_a_keyframe_which_is_asked_for(autojum
     async with open_server(Model, step_cost=0.01) as server, server.connect() as client:
         made = packets(codec, range(60, 180, 10), keys=(0, 8))
         asked = []
-        client._receiver._on_keyframe = lambda track: asked.append((track, trio.current_time()))
+        client._receiver.push_tracks.request_keyframe = lambda track: asked.append((track, trio.current_time()))
         start = trio.current_time()
         await send(client, *made[:2], message(b"no picture", False, codec=codec, width=64, height=48), *made[3:5])
         assert asked == [(CAMERA, start)]
@@ -132,7 +132,8 @@ async def test_what_was_encoded_and_not_sent_is_followed_by_a_keyframe(autojump_
         async def stuck(data):
             await trio.sleep_forever()
 
-        send_bytes, client._send_bytes = client._send_bytes, stuck
+        connection = client._connection
+        send_bytes, connection.send_bytes = connection.send_bytes, stuck
         with trio.move_on_after(0.1):
             await client.push_video("camera", picture(70), codec="h264")
         sent = []
@@ -141,7 +142,7 @@ async def test_what_was_encoded_and_not_sent_is_followed_by_a_keyframe(autojump_
             sent.append(decode_packet(data).keyframe)
             return await send_bytes(data)
 
-        client._send_bytes = seen
+        connection.send_bytes = seen
         await client.push("camera", picture(80), codec="h264")
         await client.push("camera", picture(90), codec="h264")
         assert sent == [True, False]
