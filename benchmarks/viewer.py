@@ -20,15 +20,15 @@ class Packets(dict[int, tuple[int, float]]):
     """Each packet's size and the time of its arrival, by its number."""
 
     def __init__(self, client: Client) -> None:
-        conversation = client._conversation
-        receive = conversation.receive_packet
+        protocol = client._protocol
+        receive = protocol.receive_packet
 
         def noting(data: Any, now: float) -> Any:
             received = receive(data, now)
             self[received.packet.seq] = (len(data), time.monotonic())
             return received
 
-        conversation.receive_packet = noting  # type: ignore[method-assign]
+        protocol.receive_packet = noting  # type: ignore[method-assign]
 
 
 async def count(url: str, codec: str, viewers: int, ask: str | None) -> dict[str, Any]:

@@ -104,7 +104,7 @@ async def _late_viewers(port: int, nagging: bool, count: int) -> list[float]:
 
 async def _nag(client: Client) -> None:
     while True:
-        await client._send(json.dumps({"type": "reactor.keyframe", "data": {"track": 0}}))
+        await client._connection.send(json.dumps({"type": "reactor.keyframe", "data": {"track": 0}}))
         await trio.sleep(0.1)
 
 
