@@ -1,4 +1,4 @@
-"""A client whose link is lost goes on with the same session: nothing given or said is lost, and nothing is done twice."""
+"""A client whose link is lost continues the same session: no command or message is lost, and none is applied twice."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def lose_and_return(client, session):
 
 
 def in_session(story, session=None, backend="trio", **options):
-    """Run `story(client, session)`; in virtual time on Trio. Every connection is let go of at the end."""
+    """Run `story(client, session)`; on Trio in virtual time. Every connection must be released at the end."""
     session = session or KeptSession()
 
     async def main():
@@ -57,8 +57,8 @@ def in_session(story, session=None, backend="trio", **options):
 
 
 @every_backend
-def test_the_same_client_goes_on(backend):
-    """A command before the server read it and one after, frames, messages: all as if the link had held."""
+def test_the_client_continues_after_a_lost_link(backend):
+    """Commands that the server has or has not read, frames and messages are as if the link had never broken."""
     heard = []
 
     async def story(client, session):
@@ -79,7 +79,7 @@ def test_the_same_client_goes_on(backend):
             tasks.start_soon(command, 2)  # read, and not answered
             await anyio.wait_all_tasks_blocked()
             session.link.cut(noticed=False)
-            tasks.start_soon(command, 3)  # sent into a link that is no more
+            tasks.start_soon(command, 3)  # sent into a dead link
             await anyio.wait_all_tasks_blocked()
             session.say("progress", {"done": 1})
             session.answers = True
@@ -102,14 +102,14 @@ def test_the_same_client_goes_on(backend):
     session = in_session(story, backend=backend, on_lost=heard.append, on_resumed=heard.append)
     assert session.applied == [{"x": x} for x in (1, 2, 3, 4)]
     assert session.tries == [("resume-me", 2, None)]
-    # A link that is given up is not left: that would end the session.
+    # An abandoned link is not closed with 1000, which would end the session.
     assert [connection.closed_with for connection in session.connections] == [1001, 1000]
 
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_two_hundred_commands_over_a_link_that_breaks_anywhere(seed):
-    """Each is applied once and in order, and each caller and reader gets what is theirs."""
+    """Each command is applied once and in order, and each caller gets its own answer."""
     dice = random.Random(seed)
 
     async def story(client, session):
@@ -157,7 +157,7 @@ def test_two_hundred_commands_over_a_link_that_breaks_anywhere(seed):
     in_session(story)
 
 
-def test_what_waited_goes_without_haste():
+def test_waiting_commands_are_sent_slowly_after_a_reconnect():
     """A server refuses more than 200 commands a second."""
 
     async def story(client, session):
@@ -179,7 +179,7 @@ def test_what_waited_goes_without_haste():
 
 @every_backend
 def test_a_link_that_breaks_again_and_again(backend):
-    """Also while it comes back, before and after the welcome."""
+    """The link also breaks while the client reconnects, before and after the welcome."""
 
     def meets(number):
         if number == 1:
@@ -271,8 +271,8 @@ def test_a_server_that_does_not_know_the_session_is_not_asked_again(status):
 
 
 @pytest.mark.parametrize("window", [5.0, None])
-def test_the_window_bounds_it(window):
-    """A server that is not there, one that says nothing, and one that asks for more patience than there is."""
+def test_the_resume_window_bounds_reconnecting(window):
+    """The server is down, is silent, or asks for a longer wait than the window."""
     waits = window or WINDOW
 
     def meet(number):
@@ -298,7 +298,7 @@ def test_the_window_bounds_it(window):
 
 @every_backend
 @pytest.mark.parametrize("case", ["no token", "not wanted", "said goodbye", "closed", "too big"])
-def test_what_is_not_lost_is_not_come_back_to(backend, case):
+def test_the_client_does_not_reconnect_when_the_link_is_not_lost(backend, case):
     session = KeptSession(token=None) if case == "no token" else KeptSession()
 
     async def main():
@@ -319,8 +319,8 @@ def test_what_is_not_lost_is_not_come_back_to(backend, case):
     session.assert_let_go()
 
 
-def test_leaving_while_the_link_is_lost():
-    """By the block's end, by `aclose`, by cancellation; in a wait, in a try, and just as it succeeds."""
+def test_leaving_while_the_link_is_lost_ends_the_session():
+    """The client leaves by the block's end, by `aclose` or by cancellation; in a wait, in a try, as a try succeeds."""
     for way in ("block", "aclose", "cancel"):
         for tenths in range(60):
 
@@ -363,7 +363,7 @@ class CancelAtStep(trio.abc.Instrument):
             self.scope.cancel()
 
 
-def test_cancelled_anywhere_nothing_is_left():
+def test_cancellation_anywhere_leaves_nothing_open():
     step, finished = 0, False
     while not finished:
         step += 1
@@ -391,8 +391,8 @@ def test_cancelled_anywhere_nothing_is_left():
 
 
 @pytest.mark.parametrize("begins", ["alone", "in the middle"])
-def test_a_picture_of_a_codec_between_frames_begins_anew(begins):
-    """What stands alone begins the new connection, and is asked for if it does not; the same picture is not given twice."""
+def test_an_inter_frame_codec_restarts_at_a_keyframe_after_a_reconnect(begins):
+    """The new connection starts at a keyframe, for which the client asks if need be; no picture is given twice."""
     asked = [] if begins == "alone" else ["reactor.keyframe"]
     pictures = numbered(4, 64, 48)
     stream = encoded("h264", pictures[:2]) + encoded("h264", pictures[1:])
@@ -416,7 +416,7 @@ def test_a_picture_of_a_codec_between_frames_begins_anew(begins):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch)
             if asked:
-                deliver(session, 7, 1)  # of no use without what came before
+                deliver(session, 7, 1)  # useless without the packet before it
             await anyio.wait_all_tasks_blocked()
             assert [message["type"] for message in session.told] == asked
             for seq, number in ((1, 2), (8, 3), (9, 4)):
@@ -429,7 +429,7 @@ def test_a_picture_of_a_codec_between_frames_begins_anew(begins):
 
 
 @every_backend
-def test_pictures_pushed_wait_for_the_link(backend):
+def test_pushed_pictures_wait_for_the_link(backend):
     picture = np.zeros((16, 16, 3), np.uint8)
 
     async def story(client, session):
@@ -444,7 +444,7 @@ def test_pictures_pushed_wait_for_the_link(backend):
 
 
 @every_backend
-def test_a_packet_under_which_the_link_breaks_is_not_sent(backend):
+def test_a_packet_is_not_repeated_if_the_link_breaks_under_it(backend):
     picture = np.zeros((16, 16, 3), np.uint8)
 
     async def story(client, session):
@@ -463,7 +463,7 @@ def test_a_packet_under_which_the_link_breaks_is_not_sent(backend):
     in_session(story, KeptSession(VIDEO, CAMERA), backend=backend)
 
 
-def test_other_codecs_are_asked_for_again():
+def test_a_reconnect_asks_for_the_newest_codecs():
     async def story(client, session):
         await client.request_video(["raw"])
         session.link.cut()
@@ -475,7 +475,7 @@ def test_other_codecs_are_asked_for_again():
     assert "video=none&" in resuming_url(address, "t", 0, ())
 
 
-def test_feedback_of_before_is_not_told_to_the_new_connection():
+def test_old_feedback_is_not_sent_on_a_new_connection():
     async def story(client, session):
         session.frame(0)
         await anyio.wait_all_tasks_blocked()
@@ -489,7 +489,7 @@ def test_feedback_of_before_is_not_told_to_the_new_connection():
     in_session(story, feedback=True)
 
 
-def test_a_server_that_found_it_too_slow_keeps_the_session():
+def test_the_client_reconnects_after_too_slow():
     async def story(client, session):
         session.link.deliver('{"type": "reactor.bye", "data": {"reason": "too_slow"}}')
         session.link.cut_off = True
@@ -499,7 +499,7 @@ def test_a_server_that_found_it_too_slow_keeps_the_session():
     in_session(story)
 
 
-def test_a_command_whose_answer_is_forgotten_says_so():
+def test_a_command_fails_with_answer_lost_if_the_server_forgot_its_answer():
     async def story(client, session):
         caught = []
 
@@ -523,7 +523,7 @@ def test_a_command_whose_answer_is_forgotten_says_so():
     assert in_session(story).applied == [{"x": 1}, {"x": 2}]
 
 
-def test_more_commands_than_are_kept_wait_for_answers():
+def test_commands_beyond_the_limit_wait_for_answers():
     async def main():
         outbox = Outbox(most=2, most_characters=100)
         entered = []
@@ -545,14 +545,14 @@ def test_more_commands_than_are_kept_wait_for_answers():
             outbox.answered(1)
             tasks.start_soon(put, 4, "d")
             await anyio.wait_all_tasks_blocked()
-            assert entered == [1, 2, 3]  # there is place for one, but not for its characters
+            assert entered == [1, 2, 3]  # room for one command, but not for its characters
             outbox.clear()
         assert entered == [1, 2, 3, 4]
 
     trio.run(main)
 
 
-def test_a_server_cannot_have_read_what_was_not_given_nor_lose_what_it_answered():
+def test_an_impossible_number_of_read_commands_is_a_protocol_error():
     outbox = Outbox()
     for number in (1, 2, 3):
         outbox.put(number, "x")
@@ -563,7 +563,7 @@ def test_a_server_cannot_have_read_what_was_not_given_nor_lose_what_it_answered(
             outbox.resume(impossible)
 
 
-def test_a_server_that_answers_what_it_was_not_sent_breaks_nothing():
+def test_an_answer_to_an_unsent_command_breaks_nothing():
     async def main():
         outbox, sent = Outbox(), []
 

@@ -12,7 +12,7 @@ from reactor_trio.testing import open_server
 
 @pytest.mark.parametrize("websocket", [False, True])
 async def test_a_link_that_drops_for_5_s_a_hundred_times(autojump_clock, websocket):
-    """The same world, no command lost or doubled, no message lost."""
+    """The session stays the same; no command is lost or doubled, and no message is lost."""
     replies, counts, seqs = [], [], []
 
     async with open_server(Adder, step_cost=0.05, resume_window=30, websocket=websocket) as server:
@@ -65,7 +65,7 @@ async def test_a_link_that_drops_for_5_s_a_hundred_times(autojump_clock, websock
     assert seqs == sorted(set(seqs))
 
 
-async def test_a_window_that_is_over(autojump_clock):
+async def test_a_session_ends_when_its_resume_window_is_over(autojump_clock):
     async with open_server(Adder, step_cost=0.05, resume_window=3) as server, server.connect(comes_back=True) as client:
         true_reopen, begin = client._connection._reopen, trio.current_time()
 
@@ -82,8 +82,8 @@ async def test_a_window_that_is_over(autojump_clock):
         assert trio.current_time() == begin + 3
 
 
-async def test_a_world_that_is_gone_is_not_taken_for_another(autojump_clock):
-    """The server noticed the loss long before this side did, and has ended the session."""
+async def test_the_client_does_not_continue_with_another_session(autojump_clock):
+    """The server noticed the loss long before the client and has ended the session."""
     async with open_server(Adder, step_cost=0.05, resume_window=1) as server, server.connect(comes_back=True) as client:
         client._protocol.welcome.resume_window = 9
         true_reopen, begin = client._connection._reopen, trio.current_time()

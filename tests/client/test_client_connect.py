@@ -172,7 +172,7 @@ def test_a_refused_handshake(backend, status, headers, retry_after):
 
 
 @every_backend
-def test_nobody_there(backend):
+def test_a_port_without_a_server(backend):
     async def main():
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

@@ -35,7 +35,7 @@ def begun(*tracks) -> SessionProtocol:
     return conversation
 
 
-def test_a_conversation_from_queue_to_bye():
+def test_a_session_from_queue_to_bye():
     conversation = SessionProtocol()
     assert conversation.receive_text(said("reactor.queued", {"position": 2, "total": 3}), 0.0) == Queued(2, 3)
     assert conversation.welcome is None
@@ -59,7 +59,7 @@ def test_a_conversation_from_queue_to_bye():
     assert conversation.receive_text(said("reactor.bye", {"reason": "draining"}, n=7), 3.0) == Bye("draining")
 
 
-def test_the_values_are_those_that_were_told_and_those_that_this_client_has_set_since():
+def test_state_follows_the_servers_values_and_the_clients_applied_sets():
     conversation = SessionProtocol()
     state = conversation.state
     values = {"x": 0, "y": 1, "words": []}
@@ -87,11 +87,11 @@ def test_the_values_are_those_that_were_told_and_those_that_this_client_has_set_
     assert conversation.state is state
 
 
-def test_an_older_server_tells_no_values():
+def test_an_older_server_sends_no_values():
     assert begun().state == {}
 
 
-def test_values_that_are_none_are_refused():
+def test_malformed_values_are_refused():
     with pytest.raises(ProtocolError, match=r"reactor.state: Expected object, got array"):
         begun().receive_text(said("reactor.state", [1], n=2), 0.0)
     conversation = begun()
@@ -101,7 +101,7 @@ def test_values_that_are_none_are_refused():
         conversation.receive_text(said("reactor.state", {"another": 1}, n=4), 0.0)
 
 
-def test_of_sets_whose_answers_are_lost_a_bounded_number_is_kept():
+def test_the_number_of_unanswered_sets_is_bounded():
     conversation = begun()
     for value in range(MOST_SETS + 10):
         conversation.command("set_x", {"x": value}, 0.0)
@@ -130,7 +130,7 @@ def test_a_track_is_described_again_before_its_new_size():
         (said("reactor.bye", {}), "missing required field reason"),
     ],
 )
-def test_what_a_server_must_not_say(text, says):
+def test_malformed_server_messages_are_protocol_errors(text, says):
     with pytest.raises(ProtocolError, match=says):
         begun().receive_text(text, 0.0)
 
@@ -154,7 +154,7 @@ def test_before_the_welcome_only_the_queue_and_the_end_may_come():
         ({"x": np.array([0.0, math.inf])}, "$.x[1]"),
     ],
 )
-def test_numbers_that_json_lacks_are_refused_here(arguments, path):
+def test_nan_and_infinities_are_refused(arguments, path):
     conversation = begun()
     with pytest.raises(CommandError, match="Expected a finite number") as caught:
         conversation.command("set_x", arguments, 0.0)
@@ -163,7 +163,7 @@ def test_numbers_that_json_lacks_are_refused_here(arguments, path):
     assert conversation.command("set_x", {"x": 1.0}, 0.0)[0] == 1
 
 
-def test_arguments_may_be_numpys_but_must_have_a_json_form():
+def test_numpy_arguments_are_converted_and_others_need_a_json_form():
     conversation = begun()
     _, text = conversation.command("set_x", {"x": np.float32(0.5), "y": np.arange(3), "name": "n"}, 0.0)
     assert json.loads(text)["data"] == {"x": 0.5, "y": [0, 1, 2], "name": "n"}
@@ -233,7 +233,7 @@ def test_latency_to_the_ack_and_to_the_picture():
     assert (statistics.command_to_picture.count, statistics.command_to_picture.p50) == (2, 2.0)
 
 
-def test_a_command_given_up_is_in_no_figure():
+def test_a_forgotten_command_is_in_no_figure():
     conversation = begun()
     number, _ = conversation.command("set_x", {}, 0.0)
     conversation.commands.forget(number)
@@ -243,7 +243,7 @@ def test_a_command_given_up_is_in_no_figure():
     assert statistics.command_to_ack.count == statistics.command_to_picture.count == 0
 
 
-def test_what_is_said_again_after_a_comeback_is_taken_once():
+def test_a_repeated_message_is_taken_once():
     conversation = begun()
     text = said("progress", {"done": 1}, n=2)
     assert conversation.receive_text(text, 0.0) == Message("progress", {"done": 1}, 2)

@@ -47,7 +47,7 @@ def test_jpeg_keeps_the_order_of_colours():
     assert np.abs(frame.astype(int) - picture).max() <= 3
 
 
-def test_what_is_no_jpeg_is_refused():
+def test_a_payload_that_is_not_a_jpeg_is_refused():
     with pytest.raises(ProtocolError, match="track picture: not a JPEG picture"):
         decoders.make_decoder(track("jpeg")).decode(packet(b"no picture"))
 
@@ -66,7 +66,7 @@ def test_a_codec_of_the_other_kind_is_the_servers_mistake(codec, kind):
         decoders.make_decoder(TrackInfo(0, "odd", kind, "out", codec))
 
 
-def test_what_is_asked_for():
+def test_the_default_codecs():
     assert decoders.available() == ("jpeg", "h264", "vp8", "vp9", "av1", "lossless", "raw")
     assert decoders.available("audio") == ("opus", "pcm_s16le")
     assert decoders.wanted(None) == ("jpeg", "h264", "vp8", "vp9", "av1")
@@ -93,13 +93,13 @@ def test_a_codec_without_its_decoder_is_left_out(monkeypatch):
     assert decoders.wanted(None) == ("raw",)
 
 
-def test_a_codec_that_nobody_asked_for():
+def test_an_unknown_codec_is_a_protocol_error():
     with pytest.raises(ProtocolError, match="track picture: codec h266 cannot be decoded here"):
         decoders.make_decoder(track("h266"))
 
 
 @pytest.mark.parametrize("codec", ["h264", "vp8", "vp9", "av1", "lossless"])
-def test_every_picture_of_a_codec_between_frames(codec):
+def test_an_inter_frame_codec_gives_every_picture(codec):
     """One out for each in, cropped to what the track says, in the colours that went in."""
     pictures = numbered(6, 66, 50)
     decoder = decoders.make_decoder(track(codec, 65, 49))
@@ -133,7 +133,7 @@ def test_colours_without_opencv_are_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize("codec", ["h264", "vp8", "vp9", "av1", "lossless"])
-def test_what_needs_another_packet_or_is_damaged_is_refused(codec):
+def test_damaged_packets_and_packets_without_their_keyframe_are_refused(codec):
     (key, _), (delta, _) = encoded(codec, numbered(2, 64, 48))
     # A truncated picture of VP8 or VP9 is one that is all there, for all that their decoders can say.
     truncated = [] if codec in ("vp8", "vp9") else [key[: len(key) // 2]]
@@ -144,7 +144,7 @@ def test_what_needs_another_packet_or_is_damaged_is_refused(codec):
         decoders.make_decoder(track(codec, 80, 60)).decode(packet(key))
 
 
-def test_a_picture_that_is_not_wanted_is_decoded_all_the_same():
+def test_a_skipped_picture_is_decoded_but_not_returned():
     pictures = numbered(3, 64, 48)
     decoder = decoders.make_decoder(track("h264", 64, 48))
     packets = [packet(data) for data, _ in encoded("h264", pictures)]

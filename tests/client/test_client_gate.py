@@ -1,4 +1,4 @@
-"""A gate in front of servers that want tickets: the client goes where it is sent, and its user need not know."""
+"""A gate in front of servers that need tickets: the client follows it, and the program need not know."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Adder(ReactorPipeline):
 
 
 class Network:
-    """What the client reaches by name, in memory and in virtual time.
+    """The network of the client: hosts by name, in memory and in virtual time.
 
     Attributes:
         called: each connection that was made, by host.
-        dead: hosts that nobody reaches; with True they swallow what is sent instead of refusing it.
+        dead: hosts that are down; with True they swallow data instead of refusing the connection.
     """
 
     def __init__(self, gate: StandInGate, **servers) -> None:
@@ -89,7 +89,7 @@ class Network:
 
 @asynccontextmanager
 async def network(monkeypatch, *places: Place, **runtime):
-    """A gate that gives these places, and two replicas with `runtime` settings."""
+    """Run a gate that gives these places, and two replicas with `runtime` settings."""
     gate = StandInGate(list(places))
     settings = {"auth": AUTH, "hosts": HOSTS, "resume_window": 20, **runtime}
     async with trio.open_nursery() as nursery:
@@ -105,7 +105,7 @@ async def network(monkeypatch, *places: Place, **runtime):
         nursery.cancel_scope.cancel()
 
 
-async def test_the_session_is_at_the_replica_and_so_is_all_that_belongs_to_it(autojump_clock, monkeypatch):
+async def test_the_replica_has_the_session_its_uploads_and_its_reconnects(autojump_clock, monkeypatch):
     queued, admitted, resumed = [], [], []
     async with network(monkeypatch, Place(ONE, positions=(2, 1))) as net:
         options = {"on_queued": lambda *at: queued.append(at), "on_admitted": admitted.append}
@@ -132,7 +132,7 @@ async def test_the_session_is_at_the_replica_and_so_is_all_that_belongs_to_it(au
         assert net.servers["two"].sessions == []
 
 
-async def test_a_replica_that_cannot_be_reached_and_the_gate_that_knows_another(autojump_clock, monkeypatch):
+async def test_the_gate_is_asked_again_if_its_replica_cannot_be_reached(autojump_clock, monkeypatch):
     admitted = []
     places = [Place(ONE), Place(ONE, ticket="stale-ticket"), Place(ONE, claim_within=3), Place(TWO)]
     async with network(monkeypatch, *places) as net:
@@ -154,7 +154,7 @@ async def test_a_replica_that_cannot_be_reached_and_the_gate_that_knows_another(
         assert net.called == ["gate.test", "one.test"] * 3 + ["gate.test", "two.test"]
 
 
-async def test_what_the_last_try_said_is_told_after_three_more(autojump_clock, monkeypatch):
+async def test_after_three_more_tries_the_last_error_is_raised(autojump_clock, monkeypatch):
     async with network(monkeypatch, Place(ONE, ticket="stale-ticket")) as net:
         with pytest.raises(ConnectionRefused, match="this token or ticket is not one that this server knows") as caught:
             async with connect(GATE):
@@ -169,7 +169,7 @@ async def test_what_the_last_try_said_is_told_after_three_more(autojump_clock, m
         assert len(net.gate.came) == 4
 
 
-async def test_a_refusal_that_every_replica_would_give_is_told_at_once(autojump_clock, monkeypatch):
+async def test_a_refusal_that_holds_for_every_replica_is_raised_at_once(autojump_clock, monkeypatch):
     async with network(monkeypatch, Place(ONE)) as net:
         with pytest.raises(ConnectionRefused, match="this server serves Adder, not other") as caught:
             async with connect(GATE, model="other"):
@@ -178,7 +178,7 @@ async def test_a_refusal_that_every_replica_would_give_is_told_at_once(autojump_
         assert net.called == ["gate.test", "one.test"]
 
 
-async def test_a_gate_that_says_goodbye(autojump_clock, monkeypatch):
+async def test_a_bye_of_the_gate_ends_the_session(autojump_clock, monkeypatch):
     async with network(monkeypatch, Place(positions=(1,), bye="draining")) as net:
         with pytest.raises(SessionEnded, match="draining"):
             async with connect(GATE):
@@ -186,7 +186,7 @@ async def test_a_gate_that_says_goodbye(autojump_clock, monkeypatch):
         assert net.called == ["gate.test"]
 
 
-async def test_a_gate_behind_a_gate_is_one_too_many(autojump_clock, monkeypatch):
+async def test_a_replica_must_not_redirect_its_clients(autojump_clock, monkeypatch):
     async with network(monkeypatch, Place("ws://other-gate.test/ws")) as net:
         net.gate.whoever = True
         with pytest.raises(SessionEnded, match="a replica redirects its clients, which only a gate may do") as caught:
@@ -199,7 +199,7 @@ async def test_a_gate_behind_a_gate_is_one_too_many(autojump_clock, monkeypatch)
 @pytest.mark.parametrize(
     "place", [*map(Place, ("ftp://one.test/ws", "ws://", "ws://one.test\n/ws", "ws://[/ws")), Place(ONE, ticket="a b")]
 )
-async def test_a_place_that_is_none_breaks_the_protocol(autojump_clock, monkeypatch, place):
+async def test_a_malformed_place_is_a_protocol_error(autojump_clock, monkeypatch, place):
     async with network(monkeypatch, place) as net:
         with pytest.raises(SessionEnded, match=r"the server broke the protocol: reactor\.admitted: ") as caught:
             async with connect(GATE):
@@ -208,7 +208,7 @@ async def test_a_place_that_is_none_breaks_the_protocol(autojump_clock, monkeypa
         assert net.called == ["gate.test"]
 
 
-async def test_a_replica_that_is_gone_ends_the_session_and_no_other_is_taken(autojump_clock, monkeypatch):
+async def test_a_dead_replica_ends_the_session(autojump_clock, monkeypatch):
     async with network(monkeypatch, Place(ONE), resume_window=2) as net, connect(GATE) as client:
         net.dead["one.test"] = False
         await anyio.aclose_forcefully(client._transport._stream)
@@ -228,7 +228,7 @@ async def test_leaving_while_the_gate_is_asked_again_leaves_nothing_open(autojum
         assert len(net.gate.came) == 2
 
 
-async def test_a_client_that_asked_no_gate_is_sent_nowhere(autojump_clock):
+async def test_a_client_that_does_not_follow_refuses_a_redirect(autojump_clock):
     for before in (False, True):
         server = ScriptedTransport()
         if before:
@@ -240,7 +240,7 @@ async def test_a_client_that_asked_no_gate_is_sent_nowhere(autojump_clock):
         server.let_go()
 
 
-def test_the_query_of_the_session_goes_along_without_what_is_for_the_gate():
+def test_the_replicas_url_has_the_sessions_query_without_follow():
     called = session_url("wss://gate/some/ws?x=1", video=["raw"], model="my model", follow=True)
     assert parse_qs(urlsplit(called).query)["follow"] == ["1"]
     url = replica_url("https://edge/r/10.0.0.7/20003/ws", called)

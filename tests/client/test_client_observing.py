@@ -1,4 +1,4 @@
-"""A client that is watched and decodes nothing, and one that is gone without a word."""
+"""An observed client that decodes nothing, and a client that breaks its connection without a close frame."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Model(ReactorPipeline):
             yield np.zeros((4, 4, 3), np.uint8)
 
 
-async def test_an_observer_sees_what_comes_and_goes_and_nothing_is_kept(autojump_clock):
+async def test_an_observer_sees_all_messages_and_keeps_none(autojump_clock):
     seen = []
     async with open_server(Model, step_cost=0.25) as server, server.connect() as client:
         await trio.sleep(0.6)
@@ -44,13 +44,13 @@ async def test_an_observer_sees_what_comes_and_goes_and_nothing_is_kept(autojump
         assert [event.received_at for event in seen if isinstance(event, Received)] == pytest.approx([0.75, 1.0])
         await trio.sleep(1.0)
         assert len(seen) == 4
-        # what came before the iterator was made is gone, and was not lost by a slow one
+        # earlier frames were not kept, and do not count as dropped
         assert (await client.take(1))[0].seq == 8  # at 2.25
         assert client.statistics().tracks["main_video"].dropped == 0
 
 
 @pytest.mark.parametrize("websocket", [True, False])
-async def test_who_vanishes_says_no_word_and_the_server_keeps_the_session(autojump_clock, websocket):
+async def test_vanish_sends_no_close_frame_and_the_server_keeps_the_session(autojump_clock, websocket):
     async with open_server(Model, step_cost=0.25, resume_window=5.0, websocket=websocket) as server:
         async with server.connect() as client:
             await Client.vanish(client)

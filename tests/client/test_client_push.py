@@ -88,7 +88,7 @@ def test_the_clock_begins_with_the_first_push_of_any_track(backend):
 
 
 @every_backend
-def test_of_pictures_pushed_while_one_is_under_way_the_newest_is_kept(backend):
+def test_only_the_newest_picture_waits_while_one_is_under_way(backend):
     async def story(client, server):
         server.room = anyio.Semaphore(0)
         results = {}
@@ -133,7 +133,7 @@ def test_a_push_that_is_cancelled_lets_the_next_one_through(backend):
 
 
 @every_backend
-def test_what_cannot_be_pushed(backend):
+def test_invalid_pushes_raise(backend):
     async def story(client, server):
         for wrong in (GREY[..., 0], GREY.astype(float), np.zeros((0, 4, 3), np.uint8)):
             with pytest.raises(ValueError, match=r"expected a picture, uint8 \(H, W, 3\)"):
@@ -156,7 +156,7 @@ def test_what_cannot_be_pushed(backend):
 
 
 @every_backend
-def test_a_session_that_is_over_takes_nothing(backend):
+def test_a_push_after_the_end_raises(backend):
     async def story(client, server):
         server.say("reactor.bye", {"reason": "draining"})
         await anyio.wait_all_tasks_blocked()

@@ -72,7 +72,7 @@ def test_the_values_of_settings_follow_the_model_and_are_read_only(backend):
 
 
 @every_backend
-def test_waiting_in_the_queue_is_told(backend):
+def test_the_queue_position_is_reported(backend):
     async def main():
         server = ScriptedTransport()
         heard = []
@@ -156,7 +156,7 @@ def test_commands_return_their_own_answers(backend):
 
 
 @every_backend
-def test_a_number_that_json_lacks_is_not_sent(backend):
+def test_nan_is_not_sent(backend):
     async def story(client, server):
         with pytest.raises(CommandError, match=r"at \$\.brightness"):
             await client.command("set_brightness", brightness=math.nan)
@@ -277,7 +277,7 @@ def test_a_2_7_megabyte_frame_is_not_copied(backend):
 
 @every_backend
 @pytest.mark.parametrize("began", [True, False])
-def test_of_70_frames_a_lazy_consumer_gets_the_newest_64(backend, began):
+def test_a_lazy_consumer_gets_the_newest_64_of_70_frames(backend, began):
     async def story(client, server):
         frames = client.frames() if began else None
         for seq in range(70):
@@ -334,7 +334,7 @@ def test_each_iterator_gets_every_frame_and_its_own_end(backend):
 
 
 @every_backend
-def test_an_iterator_that_was_left_takes_no_more(backend):
+def test_an_abandoned_iterator_takes_no_more_frames(backend):
     async def story(client, server):
         server.frame(0)
         async for _ in client.frames():
@@ -423,7 +423,7 @@ def test_messages_of_the_model(backend):
 
 
 @every_backend
-def test_of_1030_messages_the_newest_1024_wait(backend):
+def test_the_newest_1024_of_1030_messages_wait(backend):
     async def story(client, server):
         for number in range(1030):
             server.say("progress", {"done": number})
@@ -482,7 +482,7 @@ def test_only_the_first_reason_counts(backend):
 
 
 @every_backend
-def test_ones_own_close_ends_iterators_and_commands(backend):
+def test_the_clients_close_ends_iterators_and_commands(backend):
     async def story(client, server):
         async def send():
             with pytest.raises(SessionEnded) as caught:

@@ -1,4 +1,4 @@
-"""Codecs between frames at the consumer: what is given out is right, whatever was lost, and what was lost is counted."""
+"""Inter-frame codecs at the consumer: every frame it gets is right, and every lost frame is counted."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def test_every_frame_in_order(backend, codec):
 
 
 @every_backend
-def test_a_full_queue_loses_the_chain_and_asks_for_a_keyframe(backend):
+def test_a_full_queue_drops_dependent_frames_and_asks_for_a_keyframe(backend):
     async def story(client, server):
         frames = client.frames()
         packets = stream(count=60)
-        for seq in range(66):  # of these the queue holds 64; without the first the others are of no use
+        for seq in range(66):  # the queue holds 64; the others depend on the first
             server.send_frame(seq, packets[seq % 60] if seq < 60 else packets[59])
         await anyio.wait_all_tasks_blocked()
         assert losses(client) == (66, 0)
@@ -94,7 +94,7 @@ def test_a_full_queue_loses_the_chain_and_asks_for_a_keyframe(backend):
 
 
 @every_backend
-def test_a_full_queue_goes_on_at_its_next_keyframe_by_itself(backend):
+def test_a_full_queue_continues_at_a_keyframe_that_it_holds(backend):
     async def story(client, server):
         frames = client.frames()
         packets = stream(count=60, keys=(0, 20))
@@ -120,7 +120,7 @@ def test_latest_decodes_all_and_gives_the_newest(backend):
         assert await take(frames, 1) == [9]
         assert losses(client) == (0, 9)
         server.send_stream(packets[10:13], 10)
-        server.send_stream(packets[:4], 60)  # after a keyframe what was before it need not be decoded
+        server.send_stream(packets[:4], 60)  # frames before a keyframe need not be decoded
         await anyio.wait_all_tasks_blocked()
         assert await take(frames, 1) == [63]
         assert losses(client) == (0, 9 + 6)
@@ -175,7 +175,7 @@ def test_a_damaged_packet_is_followed_by_nothing_until_a_keyframe(backend):
 
 
 @every_backend
-def test_latest_gives_nothing_that_follows_a_damaged_packet(backend):
+def test_latest_gives_no_frame_that_depends_on_a_damaged_packet(backend):
     async def story(client, server):
         frames = client.frames(latest=True)
         packets = stream()
@@ -308,7 +308,7 @@ def test_other_codecs_are_asked_for_in_mid_session(backend):
 
 
 @every_backend
-def test_the_way_from_a_command_to_its_picture_is_split(backend):
+def test_the_latency_of_a_command_is_divided(backend):
     async def story(client, server):
         frames = client.frames()
         assert client.statistics().latency is None

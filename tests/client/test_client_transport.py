@@ -54,7 +54,7 @@ def test_messages_in_both_directions(backend):
 
 
 @every_backend
-def test_what_came_with_the_acceptance_is_not_lost(backend):
+def test_messages_in_the_same_piece_as_the_acceptance_are_not_lost(backend):
     async def main():
         transport, server, ours, theirs = await opened(TextMessage(data="first"), Ping(payload=b"p"))
         assert await transport.receive() == "first"
@@ -262,7 +262,7 @@ async def test_closing_is_bounded_also_when_a_sender_is_stuck(autojump_clock):
     await theirs.aclose()
 
 
-async def test_a_peer_that_takes_nothing_is_given_up(autojump_clock):
+async def test_a_peer_that_takes_nothing_is_dropped(autojump_clock):
     transport, _server, ours, theirs = await opened(unread=1)
     await transport.send("fills the pipe")
     with pytest.raises(TransportClosed, match="the peer took nothing for 5 s"):
@@ -314,7 +314,7 @@ async def test_a_small_message_goes_out_whole_although_its_sender_is_cancelled(a
     await let_go(ours, theirs)
 
 
-async def test_a_message_cut_short_is_followed_by_nothing(autojump_clock):
+async def test_nothing_follows_an_incomplete_message(autojump_clock):
     transport, _server, ours, theirs = await opened(unread=1)
     with trio.move_on_after(1) as scope:
         async with trio.open_nursery() as nursery:
@@ -409,7 +409,7 @@ def test_a_refusal_without_words_or_without_a_length(backend):
 
 
 @every_backend
-def test_of_an_endless_refusal_4_kib_are_read(backend):
+def test_at_most_4_kib_of_a_refusal_are_read(backend):
     error = refused(
         backend,
         RejectConnection(status_code=500, headers=[(b"Connection", b"close")], has_body=True),
@@ -426,7 +426,7 @@ def test_of_an_endless_refusal_4_kib_are_read(backend):
         (b"", "example.org:8080 closed the connection without an answer"),
     ],
 )
-def test_what_is_no_websocket_server(backend, answer, says):
+def test_an_answer_that_is_not_http_is_a_connection_error(backend, answer, says):
     async def main():
         ours, theirs = memory_pipe()
         if answer:
@@ -451,19 +451,19 @@ async def test_a_handshake_without_an_answer_ends_in_time(autojump_clock):
 
 @every_backend
 @pytest.mark.parametrize("url", ["127.0.0.1:8080/ws", "http://127.0.0.1/ws", "ws:///ws"])
-def test_what_is_no_websocket_url(backend, url):
+def test_an_invalid_websocket_url(backend, url):
     with pytest.raises(ValueError, match="expected a URL like ws://"):
         anyio.run(open_websocket, url, backend=backend)
 
 
 @every_backend
 @pytest.mark.parametrize("url", ["ws://h/a b", "ws://h/ä", "ws://hä/", "ws://h/?q=a b", "ws://h/a\x00b", "ws://h h/"])
-def test_a_character_that_no_url_has_is_named_as_the_fault(backend, url):
+def test_an_invalid_character_in_a_url_is_named(backend, url):
     with pytest.raises(ValueError, match="visible ASCII characters only; write a space as %20"):
         anyio.run(open_websocket, url, backend=backend)
 
 
-def test_the_virtual_clock_is_really_the_one_in_use():
+def test_anyio_uses_the_virtual_clock():
     async def main():
         return anyio.current_time()
 

@@ -1,4 +1,4 @@
-"""The base install: no PyAV, no OpenCV. What worked works, and what does not says what to install."""
+"""The base install has no PyAV and no OpenCV: its codecs work, and the errors of others name the package to install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients of a load against a server in virtual time: what they see is known to the instant."""
+"""A load test against a server in virtual time, so that its figures are exact."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_commands_beyond_the_unanswered_are_counted_not_sent(autojump_cloc
     assert found.commands == {"sent": 32, "not sent": planned - 32}
 
 
-async def test_the_handshakes_of_an_address_come_again_when_the_server_says(autojump_clock):
+async def test_a_client_over_the_handshake_limit_asks_again_when_the_server_says(autojump_clock):
     limits = {"handshakes_per_minute": 2}
     async with open_server(Model, step_cost=0.25, max_sessions=3, limits=limits) as server:
         found = await figures_of(server, shape(), address="192.0.2.7:1")
@@ -137,14 +137,14 @@ async def test_the_handshakes_of_an_address_come_again_when_the_server_says(auto
     assert [refusal.limit for refusal in found.refusals] == ["runtime.limits.handshakes_per_minute"]
 
 
-async def test_who_vanishes_holds_the_slot_until_the_server_sees_it(autojump_clock):
+async def test_a_vanished_client_holds_its_slot_until_the_server_notices(autojump_clock):
     async with open_server(Model, step_cost=0.25, queue=8, resume_window=3.0) as server:
         found = await figures_of(server, shape(sessions=2, vanish=1.0))
     assert found.outcomes == {"vanished": 2}
     assert [visit["admitted"] for visit in found.visits] == pytest.approx([0.0, 5.1])
 
 
-async def test_who_is_refused_comes_again_when_told_to(autojump_clock):
+async def test_a_refused_client_asks_again_after_retry_after(autojump_clock):
     async with open_server(Model, step_cost=0.25, queue=0) as server:
         found = await figures_of(server, shape(sessions=2, length=1.5))
     assert [visit["admitted"] for visit in found.visits] == pytest.approx([0.0, 2.0])
@@ -189,7 +189,7 @@ async def test_viewers_watch_each_session(autojump_clock):
     assert found.outcomes == {"left": 2}
 
 
-async def test_who_decodes_sees_the_same(autojump_clock):
+async def test_decoding_clients_have_the_same_figures(autojump_clock):
     async with open_server(Model, step_cost=0.25, queue=8) as server:
         found = await figures_of(server, shape(), decode=True)
     assert found.counts["pictures"] == 3 * 8
@@ -219,7 +219,7 @@ async def test_interrupted_it_has_the_figures_so_far(autojump_clock):
 
 
 async def test_a_picture_that_comes_late_is_a_gap(autojump_clock):
-    """The client's machine reads nothing for 2 s: one interval is that long, and what was made meanwhile is missing."""
+    """The client reads nothing for 2 s: one interval is that long, and the pictures made meanwhile are missing."""
     asked, clients = shape(sessions=1, length=6.05), []
 
     @asynccontextmanager
@@ -242,7 +242,7 @@ async def test_a_picture_that_comes_late_is_a_gap(autojump_clock):
     assert found.counts["missing"] + found.counts["pictures"] == 24
 
 
-async def test_nobody_there_is_an_error_of_its_kind(autojump_clock):
+async def test_a_missing_server_is_a_connection_error(autojump_clock):
     def connect(**_):
         raise ConnectionRefusedError("nobody listens")
 

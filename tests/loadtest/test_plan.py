@@ -1,4 +1,4 @@
-"""The plan of a load, and commands made up of a schema."""
+"""The plan of a load test, and commands made up from a schema."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_seed_is_a_plan():
     assert choices(shape, visit).random() == choices(shape, visit).random()
 
 
-def test_more_clients_leave_the_others_as_they_are():
+def test_more_clients_do_not_change_the_earlier_ones():
     few, many = (list(visits(Shape(sessions=count))) for count in (5, 50))
     assert many[:5] == few
 
@@ -118,7 +118,7 @@ class Model(ReactorPipeline):
             yield np.zeros((2, 2, 3), np.uint8)
 
 
-async def test_a_server_takes_whatever_is_made_up_of_its_schema(autojump_clock):
+async def test_a_server_accepts_every_command_made_up_from_its_schema(autojump_clock):
     async with open_server(Model, limits={"commands_per_second": 100_000}) as server, server.connect(video=[]) as client:
         repertoire = Repertoire(client.schema)
         assert repertoire.left_out == {"coded": "$.code names no value", "look": "$.file is a file"}
@@ -131,7 +131,7 @@ async def test_a_server_takes_whatever_is_made_up_of_its_schema(autojump_clock):
     assert len(sent) == 12
 
 
-def test_the_same_dice_choose_the_same_commands():
+def test_the_same_seed_chooses_the_same_commands():
     schema = {"commands": [{"name": name, "schema": {"type": "object", "properties": {"x": {"type": "number"}},
                                                      "required": ["x"]}} for name in "abc"]}  # fmt: skip
     repertoire = Repertoire(schema, only=["a", "c", "z"])
@@ -152,7 +152,7 @@ def test_the_same_dice_choose_the_same_commands():
         ({}, "$.x names no value"),
     ],
 )
-def test_what_cannot_be_made_up_is_left_out(schema, why):
+def test_commands_that_cannot_be_made_up_are_left_out(schema, why):
     command = {"name": "a", "schema": {"type": "object", "properties": {"x": schema}, "required": ["x"]}}
     assert Repertoire({"commands": [command]}).left_out == {"a": why}
     command["schema"]["required"] = []

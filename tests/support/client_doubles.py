@@ -1,4 +1,4 @@
-"""The other end, played by the test: a scripted Transport, and a WebSocket server on in-memory bytes."""
+"""Test doubles of the server: a scripted Transport, and a WebSocket server on in-memory bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def packet(seq: int, payload: bytes = b"\0" * 6, *, track: int = 0, command: int
 
 
 class ScriptedTransport:
-    """A Transport whose other end is the test: `say` and `frame` are received by the client, `sent` is what it sent."""
+    """A Transport whose other end is the test. The client receives `say` and `frame`; `sent` has its texts."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
@@ -93,7 +93,7 @@ class ScriptedTransport:
 
 
 class MemoryStream(ByteStream):
-    """One end of an in-memory pipe; `unread` bounds the chunks that the other end may leave unread."""
+    """One end of an in-memory pipe."""
 
     def __init__(self, outgoing: ObjectSendStream[bytes], incoming: ObjectReceiveStream[bytes], most: int) -> None:
         self._outgoing = outgoing
@@ -122,7 +122,7 @@ class MemoryStream(ByteStream):
 
 
 def memory_pipe(*, most: int = 2**20, unread: float = math.inf) -> tuple[MemoryStream, MemoryStream]:
-    """The client's and the server's end; the client reads at most `most` bytes at once."""
+    """Return the client's and the server's end. The client reads `most` bytes at once; `unread` bounds its unread chunks."""
     to_server, from_client = anyio.create_memory_object_stream[bytes](unread)
     to_client, from_server = anyio.create_memory_object_stream[bytes](math.inf)
     return MemoryStream(to_server, from_server, most), MemoryStream(to_client, from_client, 2**20)

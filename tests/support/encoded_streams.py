@@ -1,4 +1,4 @@
-"""Streams of codecs between frames, made by PyAV, and pictures that carry their number."""
+"""Inter-frame streams, made by PyAV, and pictures that show their number."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def striped(colours):
 
 
 def encoded(codec, pictures, keys=(0,), matrix="smpte170m", full_range=False):
-    """A list of (packet, whether it is a keyframe), one for each picture; those of the numbers `keys` are."""
+    """Return (packet, is keyframe) for each picture; the pictures of the numbers `keys` are keyframes."""
     name, options = _ENCODERS[codec]
     height, width = pictures[0].shape[:2]
     context = av.CodecContext.create(name, "w")

@@ -35,14 +35,14 @@ class KeptTransport:
             self._put(message)
 
     def cut(self, noticed: bool = True) -> None:
-        """Nothing goes through any more; what is under way to the client is lost."""
+        """Break the link: nothing passes any more, and messages under way to the client are lost."""
         self.cut_off = True
         self._inbox.clear()
         if noticed:
             self.notice()
 
     def notice(self, code: int = 1006) -> None:
-        """The client learns that the connection is over."""
+        """Let the client see that the connection is over."""
         self._put(TransportClosed(code))
 
     async def receive(self) -> str | bytes:
@@ -84,7 +84,7 @@ class KeptTransport:
 
 
 class KeptSession:
-    """The session, and every connection that there was to it.
+    """The session, and all its connections.
 
     Attributes:
         applied: the commands' data, in the order in which they were read.
@@ -132,7 +132,7 @@ class KeptSession:
             self.others.append(other)
             return other
         for before in self.connections:
-            before.cut_off = True  # whoever comes back takes the place of what it was
+            before.cut_off = True  # a new connection replaces the old one
         transport = KeptTransport(self, f"try {len(self.tries)}")
         self.connections.append(transport)
         missed = self.said[max(after, self.forgotten) :]
@@ -157,7 +157,7 @@ class KeptSession:
                 self.answer()
 
     def answer(self) -> None:
-        """Answer what is not answered."""
+        """Answer the unanswered commands."""
         for number in self._unanswered:
             self.say("reactor.ack", {"step": len(self.applied), "reply": number}, id=number)
         self._unanswered.clear()
@@ -180,7 +180,7 @@ class KeptSession:
 
 
 def other_transport(*messages: dict[str, Any] | TransportClosed) -> KeptTransport:
-    """A connection on which a server says this."""
+    """Return a connection on which a server sends these messages."""
     transport = KeptTransport(KeptSession(), "other")
     for message in messages:
         transport._put(message if isinstance(message, TransportClosed) else json.dumps(message))

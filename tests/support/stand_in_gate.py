@@ -1,4 +1,4 @@
-"""A gate as `docs/protocol.md` has it, played by the test: each client that follows is told what the test says, in turn."""
+"""A test double of a gate (`docs/protocol.md`): the test decides what it sends to each client that follows."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class StandInGate:
 
 @asynccontextmanager
 async def gate_on_a_port(gate: StandInGate) -> AsyncIterator[int]:
-    """Its port on the loopback, over TCP."""
+    """Serve over TCP on the loopback; yield the port."""
     async with trio.open_nursery() as nursery:
         serve = partial(serve_http, site=gate, limits=Limits(), closing=trio.Event())
         listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
@@ -113,7 +113,7 @@ async def gate_on_a_port(gate: StandInGate) -> AsyncIterator[int]:
 
 @contextmanager
 def gate_in_a_thread(gate: StandInGate) -> Iterator[int]:
-    """The same for tests that block, or run on another loop."""
+    """As `listening`, in a thread, for tests that block or run on another loop."""
     ready: queue.SimpleQueue[tuple[int, trio.lowlevel.TrioToken, trio.CancelScope]] = queue.SimpleQueue()
 
     async def main() -> None:
