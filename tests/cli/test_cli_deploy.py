@@ -76,38 +76,41 @@ def test_min_and_max_let_sessions_decide(project):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ([], "deploy only prints, for you to read and to apply: reactor deploy --print | kubectl apply -f -"),
+        ([], "deploy only prints; read its output, then apply it: reactor deploy --print | kubectl apply -f -"),
         (["--print"], "--image: name the container image with the project in it, and Ray (docs/guide/cluster.md)"),
         (
             ["--print", "kuberay", "--image", "i"],
             "--redis: name a Redis, HOST:PORT, where Ray keeps its head's state; without it all sessions end 60 s after "
             "the head is lost",
         ),
-        (["--print", "edge"], "--domain: name the edge, such as play.example.org; clients reach gate and replicas by it"),
+        (
+            ["--print", "edge"],
+            "--domain: give the edge's host name, e.g. play.example.org; clients reach gate and replicas by it",
+        ),
         (
             ["--print", "edge", "--domain", "play.example.org"],
-            "--pods: give the network of the cluster's pods, e.g. 10.244.0.0/16; only there the edge connects",
+            "--pods: give the network of the cluster's pods, e.g. 10.244.0.0/16; the edge connects to no other",
         ),
-        (["--print", "serve", "--pods", "fd00::/8"], "--pods: 'fd00::/8' is no network of IPv4, such as 10.244.0.0/16"),
-        (["--print", "serve", "--pods", "10.0.0.1/8"], "--pods: '10.0.0.1/8' is no network of IPv4, such as 10.244.0.0/16"),
+        (["--print", "serve", "--pods", "fd00::/8"], "--pods: 'fd00::/8' is not an IPv4 network such as 10.244.0.0/16"),
+        (["--print", "serve", "--pods", "10.0.0.1/8"], "--pods: '10.0.0.1/8' is not an IPv4 network such as 10.244.0.0/16"),
         (["--print", "serve", "--max", "2"], "--min and --max: give both, --min not above --max"),
         (["--print", "serve", "--min", "3", "--max", "2"], "--min and --max: give both, --min not above --max"),
         (["--print", "serve", "--replicas", "1", "--min", "1"], "--replicas: give their number, or --min and --max"),
         (
             ["--print", "serve", "--gpus-per-replica", "1.5"],
-            "--gpus-per-replica: 1.5 is no number of GPUs; give a whole one, or less than 1 to share one",
+            "--gpus-per-replica: 1.5 is not a number of GPUs; give a whole one, or less than 1 to share",
         ),
         (
             ["--print", "serve", "--redis", "redis://:secret@redis:6379"],
-            "--redis: 'redis://:secret@redis:6379' is no HOST:PORT; the password belongs into a Secret (--redis-secret)",
+            "--redis: 'redis://:secret@redis:6379' is not HOST:PORT; put the password into a Secret (--redis-secret)",
         ),
         (
             ["--print", "serve", "--secret", "a\nb"],
-            r"--secret: 'a\nb' is no name: small letters, digits, dots and hyphens",
+            r"--secret: 'a\nb' is not a name of small letters, digits, dots and hyphens",
         ),
         (
             ["--print", "serve", "--domain", "play.example.org", "--advertise", "ws://{ip}:{port}"],
-            "--advertise: with --domain the edge says how clients reach replicas; give one of the two",
+            "--advertise: with --domain, clients reach replicas through the edge; give one of the two",
         ),
         (
             ["--print", "serve", "--advertise", "play.example.org"],
@@ -127,6 +130,6 @@ def test_a_manifest_that_does_not_fit_is_told(project):
     done = reactor("deploy", "--print", *NEEDED, "--path", project)
     assert done.returncode == 2
     assert done.stderr == (
-        f"reactor: {project}/reactor.yaml: runtime.tls: leave it out; TLS ends at the edge, which speaks HTTP with gate and "
+        f"reactor: {project}/reactor.yaml: runtime.tls: remove it; TLS ends at the edge, which speaks HTTP to gate and "
         "replicas\n"
     )

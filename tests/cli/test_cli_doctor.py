@@ -300,8 +300,8 @@ def test_what_a_nested_manifest_asks_in_vain_is_a_warning(project):
     (project / "reactor.yaml").write_text(nested % ", step_results: {enabled: true}" + "recording: {enabled: true}\n")
     manifest, found = check_manifest(project)
     assert manifest is not None
-    assert (found.verdict, found.text.rpartition(": ")[2], found.remedy) == (
-        "warning", "nothing here acts upon runtime.step_results, recording", "see docs/guide/migration.md",
+    assert (found.verdict, found.text.partition(": ")[2], found.remedy) == (
+        "warning", "without effect here: runtime.step_results, recording", "see docs/guide/migration.md",
     )  # fmt: skip
 
 

@@ -331,7 +331,7 @@ def test_plain_on_a_terminal_is_what_a_pipe_gets(server):
 def test_a_picture_without_a_terminal_is_a_mistake(server):
     done = reactor("client", server, "--picture")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "reactor: --picture: needs a terminal that shows UTF-8, and no --plain\n"
+    assert done.stderr == "reactor: --picture: needs a terminal that shows UTF-8; it does not work with --plain\n"
 
 
 def test_a_client_on_a_pipe_does_not_import_rich(server):

@@ -73,7 +73,7 @@ def test_a_nested_manifest_is_served_and_what_it_asks_in_vain_is_said_once(proje
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("loading nested ...\n")
     (line,) = done.stderr.splitlines()
-    assert json.loads(line)["message"].startswith("reactor.yaml: recording: nothing here acts upon it; docs/guide/migr")
+    assert json.loads(line)["message"].startswith("reactor.yaml: recording has no effect here; docs/guide/migr")
 
 
 def test_a_load_that_raises_is_one_line_with_the_authors_line_and_exit_code_1(project):
@@ -99,8 +99,8 @@ def test_a_taken_port_is_exit_code_2_and_says_what_to_do(project):
     done = run(project, "taken")
     assert done.returncode == 2
     assert done.stderr == (
-        "reactor: cannot listen on 127.0.0.1:8080: Address already in use; stop what uses it or choose another with "
-        "--host and --port (0 picks a free port)\n"
+        "reactor: cannot listen on 127.0.0.1:8080: Address already in use; stop the program that uses it, or choose "
+        "another with --host and --port (0 picks a free port)\n"
     )
 
 
@@ -125,7 +125,7 @@ def test_a_bug_of_the_runtime_is_exit_code_70(project):
         (["client", "ftp://a"], "reactor: 'ftp://a' is not a URL such as http://127.0.0.1:8080/"),
         (["client", "http://a:99999"], "reactor: 'http://a:99999' is not a URL"),
         (["client", "ws://127.0.0.1:1", "--send", "a b=1"], "reactor: --send a b=1: expected set_field=value"),
-        (["client", "ws://127.0.0.1:1", "--send", "jump=1"], "reactor: --send jump=1: jump is no set_ command"),
+        (["client", "ws://127.0.0.1:1", "--send", "jump=1"], "reactor: --send jump=1: jump is not a set_ command"),
         (["client", "ws://127.0.0.1:1", "--send", "set_x=[1"], "reactor: --send set_x=[1: the value is not valid YAML"),
         (["client", "ws://127.0.0.1:1", "--seconds", "0"], "reactor: argument --seconds: '0' is not a number of"),
         (["client", "127.0.0.1:1"], "reactor: ws://127.0.0.1:1: cannot connect: "),

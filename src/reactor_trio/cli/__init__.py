@@ -1,7 +1,7 @@
 """The command line: `reactor init`, `run`, `schema`, `doctor`, `ticket`, `client` and others (`docs/cli.md`).
 
-Exit codes: 0 all went well, 1 the model failed, 2 a mistake in the command line or the manifest, 70 the runtime itself
-failed. An error is one line on stderr; `--debug` adds the traceback.
+Exit codes: 0 success, 1 the model failed, 2 a mistake in the command line or the manifest, 70 the runtime itself failed.
+An error is one line on stderr; `--debug` adds the traceback.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Carry out one command line (without the program's name; None takes it from `sys.argv`), return the exit code.
+    """Run one command line and return its exit code.
 
-    Raises SystemExit for `--help`, which an empty command line means too, and `--version` only.
+    Args:
+        argv: the arguments without the program's name; None reads `sys.argv`. An empty list means `--help`.
+
+    Raises SystemExit, and only for `--help` and `--version`.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     inherited = Inherited.take()
     terminal = Terminal(report=inherited.report)
     folder = None
-    # Known before parsing, because the parser's own errors and the import of a command can fail too.
+    # Read before parsing: the parser and the import of a command can fail, too.
     debug = "--debug" in arguments
     try:
         options = parse(arguments)

@@ -1,4 +1,4 @@
-"""`reactor client`: watch a server without a browser and print what arrives."""
+"""`reactor client`: watch a server without a browser, as a live view or as a line a second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["client", "command_of", "full_url", "until_signal"]
 
-# Ends that are nobody's fault: the server had done its work or was asked to stop.
+# Reasons of sessions that ended without an error.
 POLITE = ("done", "client_left", "expired", "idle", "draining")
 
 
@@ -37,16 +37,16 @@ def client(
     picture: bool = False,
     token: str | None = None,
 ) -> int:
-    """Watch `url` until the session ends, `seconds` have passed or Ctrl-C; returns the exit code. Raises UsageError.
+    """Watch `url` until the session ends, `seconds` have passed or Ctrl-C. Returns the exit code. Raises UsageError.
 
-    On a terminal with a live view, unless `plain`; elsewhere with a line a second.
+    A terminal gets the live view, unless `plain` is set; other outputs get a line a second.
     """
     from reactor_trio.client.urls import without_token
     from reactor_trio.client.watch import NotAdmitted, watch
 
     live = not plain and terminal.draws
     if picture and not live:
-        raise UsageError("--picture: needs a terminal that shows UTF-8, and no --plain")
+        raise UsageError("--picture: needs a terminal that shows UTF-8; it does not work with --plain")
     target, in_url = without_token(full_url(url))
     token = in_url or token or os.environ.get("REACTOR_TOKEN") or None
     commands = [command_of(text) for text in send]
@@ -86,7 +86,7 @@ def client(
 
 
 async def until_signal(function: Callable[[], Awaitable[None]]) -> None:
-    """Await it, or cancel it when a signal asks this process to go: an interrupt that is raised may be so anywhere."""
+    """Await `function()`, and cancel it on SIGINT or SIGTERM. A KeyboardInterrupt could be raised at any place instead."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as tasks:
 
@@ -106,7 +106,7 @@ def _live_view(terminal: Terminal, picture: bool) -> LiveView:
 
 
 def command_of(text: str) -> tuple[str, dict[str, Any]]:
-    """The command that `--send` means: `set_x=0.5` (a field), `jump={x: 1, y: 2}` (arguments) or `reset` (none)."""
+    """Parse a command for `--send`: `set_x=0.5` (a field), `jump={x: 1, y: 2}` (arguments) or `reset` (no arguments)."""
     name, equals, value_text = text.partition("=")
     if not name.isidentifier():
         raise UsageError(f"--send {text}: expected set_field=value, command={{argument: value}} or command")
@@ -119,12 +119,12 @@ def command_of(text: str) -> tuple[str, dict[str, Any]]:
     if isinstance(value, dict):
         return name, value
     if not name.startswith("set_"):
-        raise UsageError(f"--send {text}: {name} is no set_ command, so name its arguments: {name}={{argument: value}}")
+        raise UsageError(f"--send {text}: {name} is not a set_ command, so name its arguments: {name}={{argument: value}}")
     return name, {name.removeprefix("set_"): value}
 
 
 def full_url(url: str) -> str:
-    """What a person gives, with a scheme: the printed `http://` URL, a `ws://` one, or just `host:port`."""
+    """Check a typed URL and add a scheme if it has none. Takes `http://`, `https://`, `ws://`, `wss://` or `HOST:PORT`."""
     full = url if "://" in url else f"ws://{url}"
     try:
         parts = urlsplit(full)

@@ -1,4 +1,4 @@
-"""`reactor deploy --print`: what a cluster is told to run a project. It is printed, and nothing else is done."""
+"""`reactor deploy --print`: print the files that run a project on a cluster. The command applies nothing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ADDRESS = re.compile(r"(rediss?://)?[\w.-]+:\d{1,5}")
 
 
 def deploy(options: argparse.Namespace, terminal: Terminal) -> int:
-    """Print what `options.what` names. Raises ManifestError and UsageError."""
+    """Print the file that `options.what` names. Raises ManifestError and UsageError."""
     if options.what is None:
-        raise UsageError("deploy only prints, for you to read and to apply: reactor deploy --print | kubectl apply -f -")
+        raise UsageError("deploy only prints; read its output, then apply it: reactor deploy --print | kubectl apply -f -")
     chosen = _chosen(options)
     manifest = load_manifest(options.path, options.overrides)
     choices = choices_for(manifest, slots=_slots(manifest), max_session=options.max_session, **chosen)
@@ -43,15 +43,15 @@ def _text(what: str, choices: Choices) -> str:
 
 
 def _slots(manifest: Manifest) -> int:
-    """Sessions of one replica: the manifest's word, else the model's, which is imported for it."""
+    """Sessions of one replica, from the manifest, else from the model's class, which is then imported."""
     if manifest.settings.max_sessions is not None:
         return manifest.settings.max_sessions
-    with contextlib.redirect_stdout(sys.stderr):  # what it prints is no part of what we print
+    with contextlib.redirect_stdout(sys.stderr):  # the author's prints must not mix with ours
         return manifest.model.max_sessions
 
 
 def _chosen(options: argparse.Namespace) -> dict[str, Any]:
-    """The fields of `Choices` that the command line gives. Raises UsageError for what is missing or makes no sense."""
+    """Turn the options into fields of `Choices`. Raises UsageError for missing or contradictory options."""
     what = options.what
     kubernetes, edge = what in ("kuberay", "all"), what in ("edge", "all")
     if kubernetes and not options.image:
@@ -62,11 +62,11 @@ def _chosen(options: argparse.Namespace) -> dict[str, Any]:
             "the head is lost"
         )
     if edge and not options.domain:
-        raise UsageError("--domain: name the edge, such as play.example.org; clients reach gate and replicas by it")
+        raise UsageError("--domain: give the edge's host name, e.g. play.example.org; clients reach gate and replicas by it")
     if edge and not options.pods:
-        raise UsageError("--pods: give the network of the cluster's pods, e.g. 10.244.0.0/16; only there the edge connects")
+        raise UsageError("--pods: give the network of the cluster's pods, e.g. 10.244.0.0/16; the edge connects to no other")
     if options.domain and options.advertise:
-        raise UsageError("--advertise: with --domain the edge says how clients reach replicas; give one of the two")
+        raise UsageError("--advertise: with --domain, clients reach replicas through the edge; give one of the two")
     least, most = _number(options)
     chosen = {
         "minimum": least, "maximum": most, "gpus": _gpus(options.gpus_per_replica), "project": options.project,
@@ -95,7 +95,7 @@ def _number(options: argparse.Namespace) -> tuple[int, int]:
 
 def _gpus(gpus: float) -> float:
     if gpus < 0 or (gpus > 1 and gpus != int(gpus)) or not gpus < 1000:
-        raise UsageError(f"--gpus-per-replica: {gpus:g} is no number of GPUs; give a whole one, or less than 1 to share one")
+        raise UsageError(f"--gpus-per-replica: {gpus:g} is not a number of GPUs; give a whole one, or less than 1 to share")
     return gpus
 
 
@@ -105,18 +105,18 @@ def _network(text: str | None) -> str | None:
     try:
         return str(ipaddress.IPv4Network(text))
     except ValueError:
-        raise UsageError(f"--pods: {text!r} is no network of IPv4, such as 10.244.0.0/16") from None
+        raise UsageError(f"--pods: {text!r} is not an IPv4 network such as 10.244.0.0/16") from None
 
 
 def _redis(text: str | None) -> str | None:
     if text is not None and not _ADDRESS.fullmatch(text):
-        raise UsageError(f"--redis: {text!r} is no HOST:PORT; the password belongs into a Secret (--redis-secret)")
+        raise UsageError(f"--redis: {text!r} is not HOST:PORT; put the password into a Secret (--redis-secret)")
     return text
 
 
 def _named(options: argparse.Namespace, option: str) -> str | None:
-    """The name of a Secret or of a host: what goes into YAML as it is."""
+    """Check the name of a Secret or of a host, which goes into YAML unquoted."""
     name: str | None = getattr(options, option)
     if name is not None and (not _NAME.fullmatch(name) or len(name) > 253):
-        raise UsageError(f"--{option.replace('_', '-')}: {name!r} is no name: small letters, digits, dots and hyphens")
+        raise UsageError(f"--{option.replace('_', '-')}: {name!r} is not a name of small letters, digits, dots and hyphens")
     return name

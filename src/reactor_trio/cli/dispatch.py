@@ -44,7 +44,7 @@ def do_run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
     from reactor_trio.cli.run_replicated import run_replicated
 
     if options.reload:
-        raise UsageError("--reload: one process reloads; leave --replicas out")
+        raise UsageError("--reload: works with one process only; leave --replicas out")
     return run_replicated(
         options.path, terminal, replicas=options.replicas, gpus_per_replica=options.gpus_per_replica,
         ray_address=options.ray_address, host=options.host, port=options.port, record=options.record,

@@ -1,7 +1,7 @@
-"""What `reactor run --reload` hands to the server that it starts: sockets that listen, and a pipe to say what went wrong.
+"""What the server process inherits from `reactor run --reload`: listening sockets, and a pipe for the error that ended it.
 
-They travel as file descriptors, their numbers in a variable of the environment, as systemd does it. The variable is
-taken out at once, for a model may start programs of its own.
+The child inherits file descriptors; an environment variable carries their numbers, as in systemd's socket activation.
+The child removes the variable at once, because a model may start programs of its own.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ __all__ = ["Inherited"]
 
 VARIABLE = "REACTOR_TRIO_INHERITED"
 
-#: A pipe takes so many bytes at once, and nobody reads before the writer has ended.
+#: Bytes that a pipe takes in one write. The supervisor reads only after the server has ended, so a longer text would block.
 _MOST_BYTES = 4096
 
 
 class Inherited(msgspec.Struct, frozen=True):
-    """Descriptors: of sockets that listen already, and of the pipe, if there is one."""
+    """File descriptors: of listening sockets, and of the pipe's writing end, None without a supervisor."""
 
     sockets: Sequence[int] = ()
     pipe: int | None = None
 
     @classmethod
     def take(cls) -> Inherited:
-        """What this process was given; nothing, as a rule."""
+        """Read this process's descriptors from the environment and remove the variable. Empty without `--reload`."""
         text = os.environ.pop(VARIABLE, "")
         pipe, _, sockets = text.partition(":")
         return cls([int(number) for number in sockets.split(",")], int(pipe)) if text else cls()
 
     def environment(self) -> dict[str, str]:
-        """The environment for the process that is given this."""
+        """Return the environment for a child process that inherits these descriptors."""
         return os.environ | {VARIABLE: f"{self.pipe}:{','.join(map(str, self.sockets))}"}
 
     def report(self, line: str) -> None:
-        """Say what went wrong, if somebody asked."""
+        """Send an error line to the supervisor, if there is one."""
         if self.pipe is not None:
             with contextlib.suppress(OSError):
                 os.write(self.pipe, line.encode()[:_MOST_BYTES])

@@ -1,4 +1,4 @@
-"""`reactor init`: write a project that runs as it is."""
+"""`reactor init`: write a new project that runs without changes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PLACEHOLDER = "my-model"
 
 
 def template_names() -> list[str]:
-    """Names of the templates that the package brings."""
+    """Return the names of the templates in this package."""
     with as_file(files("reactor_trio.cli") / "templates") as folder:
         return sorted(entry.name for entry in folder.iterdir() if (entry / "reactor.yaml").is_file())
 
 
 def init(name: str, template: str, terminal: Terminal) -> int:
-    """Write `template` into the new folder `name`. Raises UsageError, having written nothing, if it cannot."""
+    """Write `template` into the new folder `name`. Raises UsageError before anything is written."""
     target = Path(name)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", target.name):
         raise UsageError(f"{name!r}: a project's name is made of letters, digits, '.', '_' and '-'")
@@ -44,5 +44,5 @@ def init(name: str, template: str, terminal: Terminal) -> int:
 
 
 def _as_yaml_text(name: str) -> str:
-    """The name as YAML reads it back as text: a project may be called `2048` or `true`."""
+    """Quote a name that YAML would not read back as text, such as `2048` or `true`."""
     return name if parse_value(name) == name else f'"{name}"'

@@ -1,4 +1,4 @@
-"""One line that a person types while the screen around it changes: keys come one by one, and are edited here."""
+"""A line editor for the live view: it reads single keys from the terminal while the screen around the line is redrawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import trio
 
 __all__ = ["KeyLine", "key_by_key", "read_keys"]
 
-#: what arrows and other keys without a letter send
+#: Escape sequences of arrows and other keys without a character.
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|)")
 _UP, _DOWN = ("\x1b[A", "\x1bOA"), ("\x1b[B", "\x1bOB")
 _LONGEST = 1000
@@ -25,9 +25,9 @@ _LOCAL_MODES, _CONTROL_CHARACTERS = 3, 6
 
 @contextmanager
 def key_by_key(stream: TextIO) -> Iterator[int | None]:
-    """Inside the block the terminal gives each key at once and does not show it; gives its descriptor, None if it is none.
+    """Switch the terminal to single keys without echo for a block. Yields its descriptor; None if `stream` is no terminal.
 
-    Ctrl-C still is a signal. Ctrl-Z is none, for a stopped program would leave the shell such a terminal.
+    Ctrl-C still sends its signal. Ctrl-Z does not: a stopped program would leave the shell with this terminal mode.
     """
     if not stream.isatty():
         yield None
@@ -45,13 +45,13 @@ def key_by_key(stream: TextIO) -> Iterator[int | None]:
 
 
 async def read_keys(fd: int, line: KeyLine) -> None:
-    """Give what is typed to `line` until the terminal is gone. Cancelling loses no key."""
+    """Pass typed characters to `line` until the terminal closes. Cancellation loses no key."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     while True:
         await trio.lowlevel.wait_readable(fd)
         try:
             data = os.read(fd, 1024)
-        except OSError:  # it was closed
+        except OSError:  # the terminal was closed
             return
         if not data:
             return
@@ -59,12 +59,12 @@ async def read_keys(fd: int, line: KeyLine) -> None:
 
 
 class KeyLine:
-    """The text typed so far; Backspace, Ctrl-U and the up and down arrows do what they do in a shell.
+    """One editable line with a history. Backspace, Ctrl-U and the up and down arrows work as in a shell.
 
     Attributes:
-        text: what stands in the line.
-        entered: called with a line that is not empty when Enter is pressed.
-        changed: called when the text changes.
+        text: the text typed so far.
+        entered: called with each non-empty line when Enter is pressed.
+        changed: called after each input.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class KeyLine:
         self._at = 0
 
     def type(self, keys: str) -> None:
-        """Take what the terminal sent."""
+        """Apply characters and escape sequences that the terminal sent."""
         position = 0
         while position < len(keys):
             if (sequence := _SEQUENCE.match(keys, position)) is not None:

@@ -1,6 +1,6 @@
-"""What the live view of `reactor client` looks like: figures in, something that rich draws out. No I/O.
+"""The layout of the live view of `reactor client`: turns statistics into something that rich can draw. No I/O.
 
-What a server says is shown as text, never interpreted: neither as the terminal's escape sequences nor as rich's markup.
+Text from a server is shown, never interpreted, neither as escape sequences of the terminal nor as rich's markup.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from reactor_trio.protocol import TrackInfo
 __all__ = ["HalfBlocks", "Look", "draw", "harmless", "sparkline", "thumbnail"]
 
 _BARS = "▁▂▃▄▅▆▇█"
-#: intervals shown
+#: Most intervals in a sparkline.
 SPARKLINE = 30
-#: characters that the table takes
+#: Columns that the table of tracks needs.
 WIDE = 80
 
 
 class Look(msgspec.Struct):
-    """All that is shown.
+    """Everything that one drawing of the screen shows.
 
     Attributes:
-        bitrates: bits per second by track, over the last seconds.
-        warnings: what the runtime said of the session, newest last.
-        commands: what was sent and what became of it, newest last; `messages` of the model likewise.
-        typed: what stands in the line for commands; None if there is none.
-        picture: the newest frame, `(H, W, 3)` uint8; None if it is not shown.
-        seconds: since the session began.
+        bitrates: bits per second of each track, averaged over the last seconds.
+        seconds: time since the view began.
+        warnings: the runtime's messages about the session, newest last.
+        commands: commands and their results, newest last.
+        messages: messages of the model, newest last.
+        typed: the text in the command line; None without a command line.
+        picture: the newest frame, `(H, W, 3)` uint8; None if no picture is shown.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Look(msgspec.Struct):
 
 
 def draw(look: Look, width: int, height: int) -> RenderableType:
-    """The screen, most important things first, since it is cut at the bottom; the picture gets what is left."""
+    """Lay out the screen, most important parts first, because it is cut at the bottom. The picture gets the rows left."""
     minutes, seconds = divmod(int(look.seconds), 60)
     title = Text.assemble(
         (harmless(look.name), "bold"), "  session ", (harmless(look.session_id), "cyan"), f"  {harmless(look.role)}",
@@ -71,7 +72,7 @@ def draw(look: Look, width: int, height: int) -> RenderableType:
     for heading, lines in (("commands", look.commands), ("messages", look.messages)):
         if lines:
             parts += [Text(heading, "dim"), *(_line(f"  {line}") for line in lines)]
-    # A table's heading is counted as the part that it is.
+    # A table is one part, which counts its heading; its rows come on top.
     rows = len(parts) + sum(part.row_count for part in tracks if isinstance(part, Table))
     if look.picture is not None and (left := height - rows) >= 2:
         parts.append(HalfBlocks(thumbnail(look.picture, width, 2 * left)))
@@ -79,12 +80,12 @@ def draw(look: Look, width: int, height: int) -> RenderableType:
 
 
 def harmless(text: str) -> str:
-    """`text` in one line, without what a terminal would obey."""
+    """Return `text` in one line, with every unprintable character replaced."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def sparkline(intervals: Sequence[float]) -> str:
-    """One bar for each of the newest intervals; the highest is the longest, or twice the median if that is more."""
+    """Draw a bar for each of the newest intervals. Full height is the longest one, or twice the median if that is more."""
     newest = intervals[-SPARKLINE:]
     if not newest:
         return ""
@@ -93,11 +94,11 @@ def sparkline(intervals: Sequence[float]) -> str:
 
 
 def thumbnail(picture: npt.NDArray[np.uint8], columns: int, rows: int) -> npt.NDArray[np.uint8]:
-    """`picture` within `columns` by `rows` pixels, at its own ratio, never enlarged: `(h, w, 3)`, h even."""
+    """Shrink `picture` into `columns` by `rows` pixels; keep its ratio, never enlarge. Returns `(h, w, 3)` uint8, h even."""
     height, width = picture.shape[:2]
     scale = min(columns / width, rows / height, 1.0)
     w, h = max(1, int(width * scale)), max(2, int(height * scale) // 2 * 2)
-    # Three samples a side of each pixel are enough, and cost the same however large the picture is.
+    # 3 by 3 samples for each pixel are enough, and cost the same for a picture of any size.
     y = (np.arange(3 * h) + 0.5) * height / (3 * h)
     x = (np.arange(3 * w) + 0.5) * width / (3 * w)
     sampled = picture[y.astype(int)[:, None], x.astype(int)[None]]
@@ -106,19 +107,19 @@ def thumbnail(picture: npt.NDArray[np.uint8], columns: int, rows: int) -> npt.ND
 
 
 class HalfBlocks:
-    """Pixels `(h, w, 3)`, h even, two in each character: its foreground the upper one, its background the lower one."""
+    """Pixels `(h, w, 3)`, h even, as half blocks: a character's foreground is the upper pixel, its background the lower."""
 
     def __init__(self, pixels: npt.NDArray[np.uint8]) -> None:
         self.pixels = pixels
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """As wide as there is room."""
+        """Take the full width."""
         return Measurement(options.max_width, options.max_width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Each row is blanks, and then, back at its begin, the pixels as a control code.
+        """Write each row as blanks, return to its start, and write the pixels as one control code.
 
-        A style for each character would take rich a tenth of a second. Of a control code it does not ask the width.
+        A rich style for each character would cost a tenth of a second. Rich does not measure control codes.
         """
         for upper, lower in zip(self.pixels[::2].tolist(), self.pixels[1::2].tolist(), strict=True):
             yield Segment(" " * options.max_width)
@@ -139,7 +140,7 @@ def _row(upper: list[list[int]], lower: list[list[int]]) -> str:
 
 
 def _tracks(look: Look) -> list[RenderableType]:
-    """Two lines for each track, the one that says most first, where a table has no room."""
+    """Two lines for each track, for a terminal too narrow for the table."""
     lines: list[RenderableType] = []
     for name, figures in look.statistics.tracks.items():
         losses = f"{figures.missing} missing, {figures.dropped} dropped"
@@ -191,7 +192,7 @@ def _prompt(typed: str, width: int) -> Text:
     shown = harmless(typed)[-(width - 4) :]
     prompt = Text.assemble(("> ", "bold"), shown, (" ", "reverse"), no_wrap=True, overflow="crop")
     if not shown:
-        prompt.append("  set_field=0.5, jump={x: 1} or reset, then Enter; Ctrl-C leaves", "dim")
+        prompt.append("  set_field=0.5, jump={x: 1} or reset, then Enter; Ctrl-C to leave", "dim")
     return prompt
 
 

@@ -1,4 +1,4 @@
-"""The live view of `reactor client`: figures, messages and a line for commands on one screen that is drawn anew."""
+"""The live view of `reactor client`: statistics, messages and a command line on one screen, redrawn a few times a second."""
 
 from __future__ import annotations
 
@@ -23,26 +23,25 @@ from reactor_trio.errors import CommandError, SessionEnded
 
 __all__ = ["LiveView"]
 
-#: seconds between two drawings
+#: Seconds between two redraws, without and with the picture.
 INTERVAL = 0.25
-#: the same with the picture
 PICTURE_INTERVAL = 0.1
-#: seconds over which bits are counted
+#: Seconds over which a bitrate is averaged.
 BITS_WINDOW = 2.0
-#: commands without an answer
+#: Most commands that wait for an answer at the same time.
 AT_ONCE = 8
-#: lines of each kind
+#: Most lines of commands, and of messages, on the screen.
 LINES = 4
 
 
 class LiveView:
-    """Draws one session until it ends, is cancelled, or the person presses Ctrl-C.
+    """A full-screen view of one session. It runs until the session ends, is cancelled, or the person presses Ctrl-C.
 
     Args:
-        terminal: where it is drawn; in the end its last figures are said there as a line.
-        command_of: what a typed line means. May raise UsageError.
-        picture: also show the first video track, as coarse as characters are.
-        keys: where a person types.
+        terminal: where the view is drawn. At the end the last statistics are printed there as one line.
+        command_of: parses a typed line into a command and its arguments. May raise UsageError.
+        picture: also show the first video track, in half blocks.
+        keys: the stream that the person types into; None means stdin.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class LiveView:
         self._bits: dict[str, deque[tuple[float, int]]] = {}
 
     def report(self, line: str) -> None:
-        """Say a line: on the screen among the warnings while that is drawn, else as the terminal does."""
+        """Show a line among the warnings while the view is on, otherwise print it."""
         if self._drawn:
             self._warnings.append(line)
             self._touch()
@@ -76,13 +75,16 @@ class LiveView:
             self._terminal.say(line)
 
     async def run(self, client: Client) -> None:
-        """Take part in the session of `client`. Raises SessionEnded, in a group, if it does not end politely."""
+        """Show the session of `client` and send typed commands.
+
+        Raises an exception group with SessionEnded if the session ends with an error.
+        """
         self._began = trio.current_time()
         console = Console(file=self._terminal.out)
         self._drawn = True
         try:
             with (
-                # First of all: once the screen is another one, only leaving this block gives it back.
+                # Signals come first: once the alternate screen is on, only leaving this block restores the terminal.
                 trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGWINCH) as signals,
                 Live(console=console, screen=True, auto_refresh=False) as live,
                 key_by_key(self._keys) as fd,
@@ -168,7 +170,7 @@ class LiveView:
             reply = await client.command(name, **arguments)
         except CommandError as error:
             told = f"refused: {error}"
-        except SessionEnded:  # whoever takes messages says so
+        except SessionEnded:  # `_take_messages` raises it, too
             return
         else:
             told = f"applied after {1000 * (trio.current_time() - began):.0f} ms" + ("" if reply is None else f": {reply}")

@@ -1,4 +1,4 @@
-"""`reactor loadtest`: many clients of one server, and what they saw as tables."""
+"""`reactor loadtest`: run many clients against one server and print what they measured as tables."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["loadtest"]
 
-#: seconds between two lines of progress: on a terminal, in one place; and elsewhere
+#: Seconds between two progress lines: on a terminal, where each replaces the last; and elsewhere.
 INTERVAL, PLAIN_INTERVAL = 1.0, 10.0
-#: descriptors that this process needs besides its connections
+#: File descriptors that this process needs besides its connections.
 DESCRIPTORS = 64
 VIEWERS_LATE = "viewers' late"
 
@@ -45,9 +45,9 @@ def loadtest(
     token: str | None,
     json: Path | None,
 ) -> int:
-    """Load the server at `url` and print the figures; Ctrl-C ends it with those so far. Returns the exit code.
+    """Load the server at `url`, print the figures and return the exit code. Ctrl-C ends the test with the figures so far.
 
-    Raises UsageError, also if nobody answers there.
+    Raises UsageError, also if no server answers at `url`.
     """
     from reactor_trio.client.connecting import connect
     from reactor_trio.client.urls import without_token
@@ -60,7 +60,7 @@ def loadtest(
     _make_room(at_once)
 
     def opening(*, token: str | None = token, **options: object) -> object:
-        # Nobody comes back to a session: a link that is lost is an error that is to be seen.
+        # No client resumes a session: a lost link must show up as an error.
         return connect(target, token=token, video=video, resume=False, **options)  # type: ignore[arg-type]
 
     try:
@@ -110,7 +110,7 @@ def _progress(load: Load) -> str:
 
 
 def _make_room(clients: int) -> None:
-    """Let this process have a descriptor for each client. Raises UsageError if the system has not that many for it."""
+    """Raise this process's descriptor limit to fit the clients. Raises UsageError if the hard limit is too low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = clients + DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -133,7 +133,7 @@ def _title(target: str, shape: Shape) -> str:
 def _print(summary: Summary, terminal: Terminal) -> None:
     if terminal.interactive:
         terminal.live("")
-    # A pipe has no width of its own: wide enough for any line here.
+    # A pipe has no width, so rich needs one that fits every line.
     console = Console(file=terminal.out, highlight=False, width=None if terminal.interactive else 100)
     console.print(_figures(summary))
     for line in _lines(summary):

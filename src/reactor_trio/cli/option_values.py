@@ -1,4 +1,4 @@
-"""What an option's text means, or one line that says what it should be."""
+"""Types of option values: each function parses an option's text, or raises ArgumentTypeError with what it should be."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import re
 
 
 def port(text: str) -> int:
-    """0 to 65535."""
+    """A TCP port, 0 to 65535."""
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
     return int(text)
 
 
 def count(text: str) -> int:
-    """1 or more."""
+    """A whole number, 1 or more."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 
 def number(text: str) -> int:
-    """0 or more."""
+    """A whole number, 0 or more."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
     return int(text)
 
 
 def amount(text: str) -> float:
-    """0 or more."""
+    """A number, 0 or more."""
     return 0.0 if text == "0" else seconds(text)
 
 
 def seconds(text: str) -> float:
-    """Above 0."""
+    """A finite number above 0."""
     value = _number(text)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
@@ -42,14 +42,14 @@ def seconds(text: str) -> float:
 
 
 def host_name(text: str) -> str:
-    """A name, or an address, of IPv6 also in brackets."""
+    """A host name or an IP address; IPv6 with or without brackets."""
     if not re.fullmatch(r"\[[0-9A-Fa-f:.%]+\]|[^\s:/?#@\[\]]+|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a host: a name or an address alone, without http:// and port")
     return text
 
 
 def origin(text: str) -> str:
-    """`scheme://host`, with a port if it is not the usual one, as browsers write it; or `*`."""
+    """A web origin as browsers write it, `scheme://host` with a port unless it is the default one; or `*`."""
     plain = text.rstrip("/").lower()
     if plain != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+", plain):
         raise argparse.ArgumentTypeError(f"{text!r} is not an origin, such as https://studio.example")
@@ -57,7 +57,7 @@ def origin(text: str) -> str:
 
 
 def share(text: str) -> float:
-    """Of cards: 0 or more."""
+    """A number of GPUs, 0 to 1024, or a fraction of one."""
     value = _number(text)
     if not 0 <= value <= 1024:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs, such as 1 or 0.5")

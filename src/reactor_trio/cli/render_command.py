@@ -1,4 +1,4 @@
-"""`reactor render` and `reactor replay`: a model without clients, to a film, pictures, or a comparison."""
+"""`reactor render` and `reactor replay`: run a model without clients, to a film, to pictures, or to compare its frames."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reactor_trio.offline import replay as replay_of
 
 __all__ = ["render", "replay"]
 
-#: What a process ends with that Ctrl-C ended before its work was done.
+#: Exit code after Ctrl-C ended the work early.
 INTERRUPTED = 130
 
 
@@ -40,7 +40,7 @@ def render(
     uploads: Path | None = None,
     debug: bool = False,
 ) -> int:
-    """Run the project in `path` to `out`; returns the exit code. Raises ManifestError, ModelFailed, UsageError."""
+    """Render the project in `path` to `out` and return the exit code. Raises ManifestError, ModelFailed, UsageError."""
     manifest = load_manifest(path, overrides)
     configure_logging(manifest.name, as_json=None, debug=debug)
     folder = uploads or (None if script is None else script.absolute().parent)
@@ -62,7 +62,7 @@ def replay(
     uploads: Path | None = None,
     debug: bool = False,
 ) -> int:
-    """Run a recorded session's commands through the project in `path`; returns the exit code, 1 if frames differ.
+    """Run a recorded session's commands through the project in `path`. Returns the exit code, 1 if a frame differs.
 
     Raises ManifestError, ModelFailed, UsageError.
     """
@@ -97,7 +97,7 @@ def replay(
 
 
 class _Work:
-    """One rendering on its way: says how far it is on a terminal, and in the end what was made."""
+    """One rendering in progress. It shows its progress on a terminal and prints a summary at the end."""
 
     def __init__(
         self, terminal: Terminal, out: Path | None, on_bundle: Callable[[RenderedBundle], object] | None = None
@@ -124,7 +124,7 @@ class _Work:
             self._terminal.fail(f"warning: the film ended before {left} of the script's commands {were} due")
 
     def what_is_there(self) -> str:
-        """For whoever is told that it failed."""
+        """Name the frames that a failed rendering has already written, as the rest of an error line."""
         return f"; {self._out} has the {self.made} frames before that" if self._out is not None and self.made else ""
 
     def _take(self, bundle: RenderedBundle) -> None:
@@ -138,14 +138,14 @@ class _Work:
             self._terminal.live(f"{self.made} frames")
 
     def _interrupt(self) -> None:
-        if self._rendering is None:  # load() cannot be interrupted, and nothing is written yet
+        if self._rendering is None:  # load() cannot be interrupted, and no file exists yet
             os._exit(INTERRUPTED)
         self.interrupted = True
         self._rendering.stop()
 
 
 def _run(work: _Work, open_rendering: Callable[[], AbstractAsyncContextManager[Rendering]]) -> bool:
-    """Whether a signal ended it. Raises what explains itself."""
+    """Do the work; return whether a signal ended it. Errors become ones that `Terminal.explain` can tell in one line."""
     try:
         trio.run(partial(work.run, open_rendering))
     except (Exception, BaseExceptionGroup) as error:

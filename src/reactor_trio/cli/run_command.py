@@ -1,4 +1,4 @@
-"""`reactor run`: load the model of a project and serve it until a signal or a failure."""
+"""`reactor run`: load a project's model and serve it until a signal or a failure."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ __all__ = ["cannot_listen", "manifest_of", "run"]
 
 log = logging.getLogger("reactor_trio.server")
 
-# The pacer must get the interpreter within about a millisecond of a frame's due time. A model that computes in Python
-# gives it up only when asked, by default after 5 ms, which a viewer sees as jitter.
+# The pacer must get the GIL within about a millisecond of a frame's due time. A model that computes in Python releases it
+# only on request, by default after 5 ms, which a viewer sees as jitter.
 SWITCH_INTERVAL = 0.001
 
 
@@ -49,20 +49,20 @@ def run(
 ) -> int:
     """Serve the project in `path` until it has drained.
 
-    `sockets` are descriptors that listen already, given by `reactor run --reload`; then SIGUSR1 means that this process
-    makes room for its successor, and clients are told that the model restarts.
+    `sockets` are listening descriptors inherited from `reactor run --reload`. With them SIGUSR1 asks this process to drain
+    for its successor; the clients' session then ends with `model_restarting`.
 
-    Raises ManifestError, ModelFailed, and UsageError if it cannot listen at the address.
+    Raises ManifestError, ModelFailed, and UsageError if the address cannot be used.
     """
     manifest = manifest_of(
         path, overrides, host, port, record, certfile=certfile, keyfile=keyfile, hosts=hosts, origins=origins
     )
     configure_logging(manifest.name, as_json=json_logs, debug=debug)
     for key in manifest.unused:
-        log.warning("%s: %s: nothing here acts upon it; docs/guide/migration.md names what does", MANIFEST_NAME, key)
+        log.warning("%s: %s has no effect here; docs/guide/migration.md names what replaces it", MANIFEST_NAME, key)
     sys.setswitchinterval(SWITCH_INTERVAL)
-    with suppress(RuntimeError, OSError, ValueError):  # there is no standard error
-        faulthandler.enable()  # model code that crashes the process leaves its stack there
+    with suppress(RuntimeError, OSError, ValueError):  # without a standard error
+        faulthandler.enable()  # if model code crashes the process, its stack is printed
     trio.run(_serve, manifest, terminal, debug, sockets)
     return OK
 
@@ -79,7 +79,7 @@ def manifest_of(
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
 ) -> Manifest:
-    """The manifest with what the command line lays over it; `hosts` and `origins` come to those that it lists.
+    """Load the manifest and override it with the options. `hosts` and `origins` are added to those of the manifest.
 
     Raises ManifestError, UsageError.
     """
@@ -115,7 +115,7 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
         drain.set()
 
     def make_room() -> None:
-        if serving is None:  # model code that loads cannot be interrupted
+        if serving is None:  # load() cannot be interrupted
             os._exit(OK)
         serving.runtime.goodbye = "model_restarting"
         drain.set()
@@ -125,7 +125,7 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
 
     def on_phase(phase: str) -> None:
         if phase == "drained" and watchdog is not None:
-            watchdog.expect_exit(settings.stuck_after, f"a step of {manifest.name} does not end; leaving it behind")
+            watchdog.expect_exit(settings.stuck_after, f"a step of {manifest.name} does not end; abandoning it")
 
     async def until_served(task_status: trio.TaskStatus[Serving]) -> None:
         await serve(
@@ -143,7 +143,7 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
         signal.signal(signal.SIGUSR1, lambda _signum, _frame: token.run_sync_soon(make_room))
     with (
         stop_on_signals(stop, signal.SIGINT, signal.SIGTERM),
-        # A closed terminal sends SIGHUP, too: a server that was started from one drains also if it has a certificate.
+        # SIGHUP renews the certificates of a service. A closed terminal sends it, too, so a server on a terminal drains.
         on_hangup(stop if settings.tls is None or os.isatty(0) else lambda _signum, _frame: token.run_sync_soon(renew)),
     ):
         async with trio.open_nursery() as nursery:
@@ -153,12 +153,12 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
                 async with terminal.loading(manifest.name):
                     serving = await nursery.start(until_served)
             except Exception as error:
-                # What load() raised comes as ModelFailed, so that a bare OSError is the listening socket's.
+                # Errors of load() arrive as ModelFailed, so a bare OSError is the listening socket's.
                 for leaf in leaves(error):
                     if isinstance(leaf, OSError):
                         raise UsageError(cannot_listen(manifest, leaf)) from error
                 raise
-            if sockets:  # whoever edits the model does not wait for notices
+            if sockets:  # under --reload a restart must not wait for sessions to end
                 serving.runtime.drain_notice = 0.0
             stop.armed = True
             terminal.say(f"{manifest.name} is ready: {where(serving.urls)}")
@@ -170,7 +170,7 @@ async def _serve(manifest: Manifest, terminal: Terminal, debug: bool, sockets: S
 
 
 def where(urls: Sequence[str]) -> str:
-    """The URL to open as the rest of a line; under it the others of a server that listens at all addresses."""
+    """Format the URL to open; a second line has the other URLs of a server that listens on all addresses."""
     *others, here = urls
     if not others:
         return here
@@ -179,16 +179,16 @@ def where(urls: Sequence[str]) -> str:
 
 
 def waits_for(sessions: int, seconds: float) -> str:
-    """What a drain waits for, as the rest of a line."""
+    """Say how long sessions may go on during a drain, as the rest of a line."""
     if not sessions or not seconds:
         return ""
     return f", {sessions} session{'s' if sessions > 1 else ''} may go on for {seconds:g} s"
 
 
 def cannot_listen(manifest: Manifest, error: OSError) -> str:
-    """Why there is no socket, and what to do."""
+    """Explain why the server cannot listen, and what to do."""
     settings = manifest.settings
     return (
         f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}; "
-        "stop what uses it or choose another with --host and --port (0 picks a free port)"
+        "stop the program that uses it, or choose another with --host and --port (0 picks a free port)"
     )

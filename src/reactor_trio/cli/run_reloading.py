@@ -1,9 +1,10 @@
-"""`reactor run --reload`: a supervisor that owns the port and runs the server as a child, anew when a file changes.
+"""`reactor run --reload`: a supervisor owns the port, runs the server as a child process, and restarts it on file changes.
 
-A new process and not a re-import: weights, CUDA contexts and threads of the old code are gone for certain. The sockets
-outlive it: a child inherits them, and between two children whoever connects waits in the sockets' own queue. Clients get
-`model_restarting`, and the page then begins a new session by itself. Code that does not load is not run again until the next
-change; till then the supervisor answers on the port itself, with the reason. A child that ends with code 0 ends it too.
+A new process, rather than a re-import, is certain to release the old code's weights, CUDA contexts and threads. The sockets
+outlive each child: every child inherits them, and between two children new connections wait in the sockets' backlog.
+Clients get `model_restarting`, and the page then starts a new session. When a child fails, the supervisor does not start
+another one until the next change; meanwhile it answers on the port itself, with the reason. A child that ends with code 0
+ends the supervisor, too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = ["run_reloading"]
 
 PROGRAM = ("-m", "reactor_trio")
 SUFFIXES = (".py", ".yml", ".yaml")
-PATIENCE = 10.0  # seconds for the server to drain before it is killed
+PATIENCE = 10.0  # seconds that the server has to drain before it is killed
 
 
 def run_reloading(
@@ -47,13 +48,13 @@ def run_reloading(
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
 ) -> int:
-    """Run `reactor ARGUMENTS` as a child, again after each change in `folder`, until a signal ends it."""
+    """Run `reactor ARGUMENTS` as a child process and restart it after each change in `folder`, until a signal ends it."""
     try:
         import watchfiles  # noqa: F401
     except ImportError:
         raise UsageError("--reload needs the package watchfiles: pip install 'reactor-trio[reload]'") from None
     if not folder.is_dir():
-        raise UsageError(f"--path: {folder} is no folder")
+        raise UsageError(f"--path: {folder} is not a folder")
     command = [sys.executable, *PROGRAM, *(word for word in arguments if word != "--reload")]
     read_manifest = partial(
         manifest_of, folder, overrides, host, port, certfile=certfile, keyfile=keyfile, hosts=hosts, origins=origins
@@ -88,11 +89,11 @@ class _Supervisor:
 
             stop = Stop(leave, self._kill)
             stop.armed = True
-            # SIGHUP too: the child has a process group of its own, so that a closed terminal reaches only this process.
+            # SIGHUP, too: the child has its own process group, so a closed terminal signals only this process.
             with stop_on_signals(stop, signal.SIGINT, signal.SIGTERM), on_hangup(stop):
                 nursery.start_soon(self._watch, send_change, watching_over)
-                # The watch stands once that task has had its turn, which of two turns it has had for certain: a mistake
-                # that is told at once may be corrected at once.
+                # Two checkpoints are certain to have run the new task once, so the watch is on. An error that is reported
+                # right away may also be fixed right away, and that change must not be missed.
                 await trio.lowlevel.checkpoint()
                 await trio.lowlevel.checkpoint()
                 try:
@@ -128,7 +129,7 @@ class _Supervisor:
             await serve_standby(self._listeners, self._settings, self._name, reason)
 
     async def _listen(self, manifest: Manifest) -> None:
-        """Have the sockets that the manifest asks for; those that fit are kept. Raises UsageError."""
+        """Open the sockets that the manifest asks for, or keep them if the address is the same. Raises UsageError."""
         self._settings = manifest.settings
         address = (manifest.settings.host, manifest.settings.port)
         if address == self._address:
@@ -141,7 +142,7 @@ class _Supervisor:
         self._address = address
 
     async def _run_child(self) -> tuple[int, str]:
-        """Run the server to its end; its exit code, and what it said went wrong."""
+        """Run the server until it ends. Returns its exit code and its last error."""
         reader, writer = os.pipe()
         with os.fdopen(reader, "rb", buffering=0) as pipe:
             os.set_blocking(reader, False)
@@ -160,7 +161,7 @@ class _Supervisor:
 
     async def _spawn(self, inherited: Inherited, task_status: trio.TaskStatus[trio.Process]) -> None:
         assert inherited.pipe is not None
-        # A process group of its own: Ctrl-C on a terminal then reaches only this process, which passes it on once.
+        # In its own process group the child does not get the terminal's Ctrl-C; this process forwards it once.
         await trio.run_process(
             self._command, stdin=subprocess.DEVNULL, check=False, process_group=0, deliver_cancel=self._end_child,
             env=inherited.environment(), pass_fds=(*inherited.sockets, inherited.pipe), task_status=task_status,
@@ -178,7 +179,7 @@ class _Supervisor:
             await changes.send(str(Path(path).relative_to(self._folder)))
 
     async def _end_child(self, process: trio.Process) -> None:
-        """Let the server drain, for a successor or for good, and end it by force if it does not in time."""
+        """Ask the server to drain, and kill it after `PATIENCE` seconds."""
         process.send_signal(self._goodbye)
         with trio.move_on_after(PATIENCE):
             await process.wait()

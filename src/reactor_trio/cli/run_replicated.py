@@ -1,7 +1,7 @@
-"""`reactor run --replicas`: a gate and several servers of one model on Ray, until a signal.
+"""`reactor run --replicas`: run a gate and several servers of one model on Ray until a signal.
 
-This process starts Ray and the application and then only waits: no client depends on it, nor a frame. Ray on this machine
-ends with it, however it ends.
+This process starts Ray and the application, then waits; no client and no frame passes through it. A Ray that it started on
+this machine ends with it, however it ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["run_replicated"]
 
 
 class _Stop(BaseException):
-    """The first signal."""
+    """Raised in the main thread by the first signal."""
 
 
 def run_replicated(
@@ -45,9 +45,9 @@ def run_replicated(
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
 ) -> int:
-    """Serve the project in `path` by so many replicas until a signal; they drain then.
+    """Serve the project in `path` with `replicas` processes until a signal, then drain them.
 
-    Raises ManifestError, UsageError, and ReactorError if Ray or the replicas cannot be started.
+    Raises ManifestError, UsageError, and ReactorError if Ray or the replicas cannot start.
     """
     if importlib.util.find_spec("ray") is None:
         raise UsageError("--replicas needs the package ray: pip install 'reactor-trio[ray]'")
@@ -72,7 +72,7 @@ def run_replicated(
     cluster: AbstractContextManager[str | None]
     cluster = local_cluster(replicas * gpus_per_replica) if ray_address is None else joined_cluster(ray_address)
     terminal.say(f"starting {replicas} replicas of {manifest.name} ...")
-    with cluster as here:  # the gate is where this command runs
+    with cluster as here:  # a resource of this machine, so that the gate runs here
         stop = _StopOnSignals()
         try:
             with stop:
@@ -88,7 +88,7 @@ def run_replicated(
 
 
 class _StopOnSignals:
-    """Around blocks: the first SIGINT, SIGTERM or SIGHUP raises `_Stop`; a second SIGINT or SIGTERM ends the process."""
+    """A reusable block in which the first SIGINT, SIGTERM or SIGHUP raises `_Stop`; a second SIGINT or SIGTERM exits."""
 
     def __init__(self) -> None:
         self._asked = False
@@ -111,7 +111,7 @@ class _StopOnSignals:
 
 
 def _free_port(manifest: Manifest) -> int:
-    """The port that the gate will take, which keeps it when it is started again. Raises UsageError if it is not free."""
+    """Choose the gate's port, which a restarted gate takes again. Raises UsageError if the port is in use."""
     host, port = manifest.settings.host, manifest.settings.port
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         try:

@@ -1,4 +1,4 @@
-"""`reactor schema`: what the model takes and gives, as `GET /schema` answers it, without running `load`."""
+"""`reactor schema`: print the model's commands, tracks and messages as `GET /schema` does, without running `load`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["schema"]
 
 
 def schema(path: Path, out: Path | None, terminal: Terminal, *, form: str = "json") -> int:
-    """Print the schema of the project in `path` or write it to `out`, as "json" or as an "asyncapi" document.
+    """Print the schema of the project in `path`, or write it to `out`, as "json" or as an "asyncapi" document.
 
     Raises ManifestError and UsageError.
     """
     manifest = load_manifest(path)
-    # What the author's module prints while it is imported must not end up in the JSON.
+    # Whatever the author's module prints during its import must not end up in the JSON.
     with contextlib.redirect_stdout(sys.stderr):
         model = manifest.model
     document = {"name": manifest.name, "protocol": PROTOCOL, **declaration_of(model).schema()}

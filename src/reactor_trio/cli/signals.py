@@ -1,8 +1,8 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the first asks the server to drain, a second Ctrl-C or SIGTERM ends the process at once.
+"""Handlers for Ctrl-C, SIGTERM and SIGHUP: the first drains the server, a second Ctrl-C or SIGTERM ends the process at once.
 
-A terminal that closes may send SIGHUP twice, once from the kernel and once from the shell, so it never counts as the second.
+A closing terminal may send SIGHUP twice, once from the kernel and once from the shell, so SIGHUP never counts as the second.
 
-Plain signal handlers and not `trio.open_signal_receiver`: the second signal must work when the loop does not.
+These are plain signal handlers, not `trio.open_signal_receiver`: the second signal must work even if the loop hangs.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["Stop", "hangups_ignored", "on_hangup", "stop_on_signals"]
 
 
 class Stop:
-    """What the signals do. `on_first` runs in the loop's thread as soon as the loop gets to it.
+    """A signal handler that calls `on_first` in the loop's thread, and ends the process at the second signal.
 
-    Until `armed` is set there is nothing to drain, and model code that loads weights cannot be interrupted from
-    outside, so that the first signal too ends the process, with exit code 0.
+    Until `armed` is set, the first signal also ends the process, with exit code 0: there is nothing to drain yet, and
+    `load` cannot be interrupted. `on_second` runs in the handler, before the process ends.
     """
 
     def __init__(self, on_first: Callable[[], object], on_second: Callable[[], object] | None = None) -> None:
@@ -33,7 +33,7 @@ class Stop:
         self._token = trio.lowlevel.current_trio_token()
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
-        """Take one signal."""
+        """Handle one signal."""
         if self._asked:
             if signum == signal.SIGHUP:
                 return
@@ -47,13 +47,13 @@ class Stop:
 
 
 def hangups_ignored() -> bool:
-    """Return whether this process was started with SIGHUP ignored, as `nohup` does; then it has to stay ignored."""
+    """Return whether this process was started with SIGHUP ignored, as by `nohup`; then SIGHUP must stay ignored."""
     return signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 @contextmanager
 def on_hangup(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    """Call `handler` on SIGHUP inside this block, unless SIGHUP is ignored."""
+    """Install `handler` for SIGHUP during this block, unless SIGHUP is ignored."""
     if hangups_ignored():
         yield
         return
@@ -66,7 +66,7 @@ def on_hangup(handler: Callable[[int, FrameType | None], object]) -> Iterator[No
 
 @contextmanager
 def stop_on_signals(stop: Stop, *signals: signal.Signals) -> Iterator[None]:
-    """Hand `signals` to `stop` inside this block; the former handlers come back after it."""
+    """Install `stop` as the handler of `signals` during this block."""
     before = {signum: signal.signal(signum, stop) for signum in signals}
     try:
         yield

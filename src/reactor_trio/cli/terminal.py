@@ -1,4 +1,4 @@
-"""What the command line says: plain lines on stdout, one line for an error on stderr, and a live line on a terminal."""
+"""Output of the command line: plain lines on stdout, one line on stderr for an error, and a live line on a terminal."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ OK, FAILED, USAGE, INTERNAL = 0, 1, 2, 70
 
 
 class UsageError(ReactorError):
-    """The command line asks for something that cannot be done; the message says what to do instead."""
+    """The command line asks for something impossible; the message says what to do instead."""
 
 
 class Terminal:
-    """Standard output and error. A reader that has gone away (`reactor run | head -1`, a closed terminal) only silences it.
+    """Standard output and standard error of one command.
+
+    If a stream's reader is gone (`reactor run | head -1`, a closed terminal), further output to it is dropped silently.
 
     Args:
-        report: told each line of `fail`, too.
+        out: None means `sys.stdout`.
+        err: None means `sys.stderr`.
+        report: also called with each line of `fail`.
     """
 
     def __init__(
@@ -41,33 +45,33 @@ class Terminal:
 
     @property
     def out(self) -> TextIO:
-        """Standard output."""
+        """The stream of standard output."""
         return self._out
 
     @property
     def interactive(self) -> bool:
-        """Whether a person reads standard output."""
+        """Whether standard output is a terminal."""
         return self._out.isatty()
 
     @property
     def draws(self) -> bool:
-        """Whether standard output is a terminal on which a picture of lines and blocks can be drawn."""
+        """Whether standard output is a terminal that can show the live view: UTF-8, and not dumb."""
         utf8 = (self._out.encoding or "").lower().replace("-", "") == "utf8"
         return self.interactive and utf8 and os.environ.get("TERM", "dumb") != "dumb"
 
     def say(self, line: str) -> None:
-        """Print one line on stdout, at once, in place of the live line if there is one."""
+        """Print one line on stdout and flush it. It replaces the live line, if there is one."""
         erase = "\r" + " " * self._live_width + "\r" if self._live_width else ""
         self._live_width = 0
         self._write(self._out, f"{erase}{line}\n")
 
     def live(self, text: str) -> None:
-        """Show `text` in the live line; only sensible on a terminal."""
+        """Show `text` in the live line. For terminals only."""
         self._write(self._out, "\r" + text.ljust(self._live_width))
         self._live_width = len(text)
 
     def fail(self, line: str) -> None:
-        """Print one line on stderr that says what went wrong."""
+        """Print one error line on stderr."""
         if self._live_width:
             self._write(self._out, "\n")
             self._live_width = 0
@@ -76,7 +80,7 @@ class Terminal:
 
     @asynccontextmanager
     async def loading(self, name: str) -> AsyncIterator[None]:
-        """Around a load: on a terminal a line that counts the seconds, elsewhere one line before and one after."""
+        """Show that a model loads during this block: a count of seconds on a terminal, elsewhere a line before and after."""
         begin = trio.current_time()
         if not self.interactive:
             self.say(f"loading {name} ...")
@@ -94,9 +98,10 @@ class Terminal:
             await trio.sleep(1)
 
     def explain(self, error: BaseException, *, debug: bool = False, folder: Path | None = None) -> int:
-        """Tell an error in one line (and its traceback under `debug`); returns the exit code it stands for.
+        """Print an error in one line, after its traceback under `debug`, and return the exit code for it.
 
-        Of an exception group the error that says most is told: whose fault it is, if any of them says so.
+        Of an exception group, an error of the user or of the model is printed first; otherwise all errors are, as a failure
+        of the runtime. `folder` is the project's: an error of the model names its line in that folder.
         """
         if debug:
             self._write(self._err, "".join(traceback.format_exception(error)))
@@ -118,12 +123,12 @@ class Terminal:
         except OSError as error:
             if error.errno not in (errno.EPIPE, errno.EIO):  # EIO: the terminal was closed
                 raise
-            # Nobody reads any more. The server goes on, and so do print() in the model and Python's own flush at exit.
+            # The reader is gone. The server continues, and so must print() in the model and Python's flush at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors in an exception group, however deep; an error that is no group is its own only leaf."""
+    """Yield the errors in nested exception groups. An error that is no group is its own only leaf."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from leaves(inner)
@@ -139,7 +144,7 @@ def _model_failure(error: BaseException, folder: Path | None) -> str:
     if cause is None:
         return line
     text = _one_line(str(cause))
-    named = type(cause).__name__ in line or isinstance(cause, DeclarationError)  # whose text says all
+    named = type(cause).__name__ in line or isinstance(cause, DeclarationError)  # its text needs no class name
     if not named or text not in line:
         line += f": {type(cause).__name__}: {text}"
     where = author_location(cause, folder.resolve()) if folder is not None else None

@@ -1,4 +1,4 @@
-"""`reactor ticket`: a signed ticket for one connection, by the first key of the manifest."""
+"""`reactor ticket`: print a ticket for one connection, signed with the manifest's first key."""
 
 from __future__ import annotations
 

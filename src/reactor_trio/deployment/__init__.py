@@ -1,7 +1,7 @@
-"""What a project needs to run on a cluster, as texts: the Ray Serve configuration, KubeRay's manifest, and the edge's.
+"""Generates the files that run a project on a cluster: Ray Serve's configuration, KubeRay's manifest, and the edge's.
 
-Pure: texts from a project's manifest and a few choices (`Choices`), nothing is read from or done to a cluster, and Ray is
-not imported. The theory of it is in `docs/guide/cluster.md`.
+The functions are pure: they make texts from a project's manifest and a few choices (`Choices`). They neither contact a
+cluster nor import Ray. `docs/guide/cluster.md` explains the deployment.
 """
 
 from reactor_trio.deployment.choices import Choices, choices_for

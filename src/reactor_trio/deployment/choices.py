@@ -1,4 +1,4 @@
-"""What a deployment is made of: what the person chooses, and what the project's manifest says of it."""
+"""The parameters of a deployment: what a person chooses, and what follows from the project's manifest."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from reactor_trio.errors import ManifestError
 
 __all__ = ["Choices", "choices_for"]
 
-#: Seconds that a replica which is to go gets beyond the longest session: to start draining, to unwind, to say so.
+#: Seconds that a replica gets beyond the longest session when it shuts down: to start draining, to unwind, to report.
 ROOM = 60
-#: Seconds of the longest session where neither the manifest nor the command line says.
+#: Seconds of the longest session if neither the manifest nor the command line limits it.
 LONGEST_SESSION = 1800.0
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
-    """One deployment of one project.
+    """The parameters of one deployment of one project.
 
     Attributes:
-        name: of everything made for it, a DNS label.
+        name: prefix of every object's name, a DNS label.
         image: the container image with the project, its requirements, and `reactor-trio[ray]`.
         project: the project's folder in the image.
-        overrides: texts `key.sub=value` laid over the project's `config.yml`.
-        runtime: laid over the manifest's `runtime:` section.
-        minimum: replicas at least.
-        maximum: replicas at most; as many as `minimum`: their number is fixed.
+        overrides: texts `key.sub=value` that override the project's `config.yml`.
+        runtime: values that override the manifest's `runtime:` section.
+        minimum: least number of replicas.
+        maximum: greatest number of replicas; equal to `minimum` for a fixed number.
         slots: sessions that one replica serves at the same time.
-        gpus: of one replica; less than 1 to let several share one, else a whole number.
-        cpus: of one replica.
-        memory: of one replica, in GiB.
-        advertise: where clients find the replica at `{ip}` and `{port}`.
-        domain: the edge's name, None without an edge.
-        pods: the network of the cluster's pods, IPv4; only there the edge connects.
-        ports: first and last port of the replicas of one machine or pod.
-        gate_port: the gate's.
-        max_session: seconds of the longest session.
-        silence: seconds without a byte either way after which the edge takes a connection for dead.
-        redis: where Ray keeps the state of its head, `HOST:PORT`.
-        redis_secret: the Secret with its password under the key `password`, if it wants one.
+        gpus: GPUs of one replica: a whole number, or less than 1 if several replicas share one.
+        cpus: CPU cores of one replica.
+        memory: memory of one replica in GiB.
+        advertise: URL by which clients reach the replica at `{ip}` and `{port}`.
+        domain: the edge's host name; None without an edge.
+        pods: the IPv4 network of the cluster's pods. The edge connects to no other address.
+        ports: first and last port of the replicas on one machine or pod.
+        gate_port: the gate's port.
+        max_session: longest session in seconds.
+        silence: seconds without a byte in either direction after which the edge closes a connection.
+        redis: `HOST:PORT` of the Redis that keeps the state of Ray's head.
+        redis_secret: the Secret with Redis's password under the key `password`; None without a password.
         secret: the Secret whose keys become environment variables of gate and replicas, for the manifest's `env:NAME`.
         certificate: the Secret, of type `kubernetes.io/tls`, with the edge's certificate.
     """
@@ -74,43 +74,46 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grace(self) -> int:
-        """Seconds that whatever carries sessions gets to let the last one end."""
+        """Seconds that a replica or an edge pod gets to finish its last session before it is killed."""
         return math.ceil(self.max_session) + ROOM
 
     @property
     def autoscaled(self) -> bool:
-        """Whether the number of replicas follows the sessions."""
+        """Whether the number of replicas follows the number of sessions."""
         return self.maximum > self.minimum
 
     @property
     def gate_resource(self) -> str:
-        """The resource of Ray that only the gate's own worker has, so that a Service finds it."""
+        """The Ray resource that only the gate's worker has. It keeps the gate on that worker, where its Service finds it."""
         return "reactor_gate"
 
     @property
     def replicas_per_pod(self) -> int:
-        """Of replicas that share a GPU as many as fit on one, otherwise each has a pod of its own."""
+        """As many replicas as share one GPU; otherwise each replica has its own pod."""
         return math.floor(1 / self.gpus + 1e-9) if 0 < self.gpus < 1 else 1
 
     @property
     def gpus_per_pod(self) -> int:
-        """GPUs are given to pods whole."""
+        """GPUs of one pod; Kubernetes assigns only whole GPUs."""
         return math.ceil(self.gpus)
 
     def pods_for(self, replicas: int) -> int:
-        """How many pods so many replicas take."""
+        """Return the number of pods for `replicas` replicas."""
         return math.ceil(replicas / self.replicas_per_pod)
 
 
 def choices_for(manifest: Manifest, *, slots: int, max_session: float | None = None, **chosen: Any) -> Choices:
-    """The choices for a project; its manifest is held against them. With an edge replicas are told of it.
+    """Complete the choices for a project and check its manifest against them.
+
+    With an edge, `runtime` gets the edge's host name and the pods' network, so that replicas trust requests from the edge.
 
     Args:
+        manifest: the project's manifest.
         slots: sessions that one replica serves at the same time.
-        max_session: seconds; None: what `runtime.limits.session_length` says, half an hour if that says nothing.
+        max_session: longest session in seconds; None takes `runtime.limits.session_length`, or half an hour without one.
         chosen: more fields of `Choices`.
 
-    Raises ManifestError for a manifest that does not fit to them.
+    Raises ManifestError if the manifest contradicts the choices.
     """
     settings, limits = manifest.settings, manifest.settings.limits
     name = _label(manifest.name)
@@ -122,13 +125,13 @@ def choices_for(manifest: Manifest, *, slots: int, max_session: float | None = N
     wrong = None
     if limits.session_length > choices.max_session:
         wrong = (
-            f"runtime.limits.session_length: {limits.session_length:g} s, longer than the longest session of "
-            f"{choices.max_session:g} s that replicas wait for before they go; give --max-session {limits.session_length:g}"
+            f"runtime.limits.session_length: {limits.session_length:g} s, but a replica that shuts down waits only "
+            f"{choices.max_session:g} s for sessions; give --max-session {limits.session_length:g}"
         )
     elif choices.secret is None and (key := _from_environment(settings.auth)) is not None:
-        wrong = f"{key}: stands in the environment, which pods do not share; name the Secret that has it with --secret"
+        wrong = f"{key}: is an environment variable, which pods do not have; name the Secret that has it with --secret"
     elif choices.domain is not None and settings.tls is not None:
-        wrong = "runtime.tls: leave it out; TLS ends at the edge, which speaks HTTP with gate and replicas"
+        wrong = "runtime.tls: remove it; TLS ends at the edge, which speaks HTTP to gate and replicas"
     if wrong is not None:
         raise ManifestError(f"{manifest.path / MANIFEST_NAME}: {wrong}")
     if choices.domain is None:
@@ -138,9 +141,10 @@ def choices_for(manifest: Manifest, *, slots: int, max_session: float | None = N
 
 
 def _known_at_the_edge(settings: Settings, domain: str, pods: str) -> dict[str, tuple[str, ...]]:
-    """What the manifest has to say for clients that come by the edge, and what it says already.
+    """Return the manifest's `hosts` and `proxies` with the edge added.
 
-    They call by its name, and come from its address: replicas that did not know would refuse them, or take all for one.
+    Clients of the edge use its host name, which replicas would refuse otherwise, and arrive from its address, which
+    replicas would otherwise count as one client.
     """
     hosts, proxies = settings.hosts, settings.proxies
     if domain not in {host.lower() for host in hosts}:
@@ -156,7 +160,7 @@ def _holds(network: str, part: str) -> bool:
 
 
 def _from_environment(auth: AuthSettings | None) -> str | None:
-    """The first key of the manifest whose secret is a variable."""
+    """Return the first auth key of the manifest whose secret is an environment variable."""
     if auth is None:
         return None
     secrets = [("token", auth.token), ("viewer_token", auth.viewer_token)]
@@ -165,6 +169,6 @@ def _from_environment(auth: AuthSettings | None) -> str | None:
 
 
 def _label(name: str) -> str:
-    """A name as Kubernetes takes it, with room behind it for what names are made of it; KubeRay takes 47 characters."""
+    """Turn a name into a DNS label of at most 40 characters: suffixes are added to it, and KubeRay allows 47."""
     label = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].rstrip("-")
     return label if label[:1].isalpha() else f"reactor-{label}".rstrip("-")

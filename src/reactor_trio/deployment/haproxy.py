@@ -1,8 +1,8 @@
-"""The edge: HAProxy's configuration, and the same as a Deployment on Kubernetes.
+"""The edge: an HAProxy configuration, and a Kubernetes Deployment that runs it.
 
-Clients know one name and one certificate, replicas are pods that come and go. What a client was given as its address says
-where its replica is, `/r/IP/PORT/`, so the edge has to know none of them, and has nothing that could be out of date. That an
-address in a path must lead to replicas and nowhere else is what its rules are about.
+Clients know one host name and one certificate, while replicas are pods that come and go. A client's URL contains the address
+of its replica, `/r/IP/PORT/`, so the edge keeps no list of replicas that could be out of date. Its rules make sure that such
+a path leads only to replicas.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ def edge_config(
     certificate: str = f"{_FOLDER}/edge.pem",
     connections: int = 8000,
 ) -> str:
-    """HAProxy's configuration.
+    """Return HAProxy's configuration.
 
     Args:
-        choices: its pods and ports are where the edge connects.
-        gate: HOST:PORT, None for that of the manifest's Service.
+        choices: `pods` and `ports` limit where the edge connects.
+        gate: HOST:PORT of the gate; None takes the gate's Service.
         listen: ADDRESS:PORT for clients.
-        own: ADDRESS:PORT for `/health` and `/metrics` of the edge itself.
-        certificate: PEM file, its key in it or beside it with `.key` at the end.
-        connections: at most; each takes two descriptors.
+        own: ADDRESS:PORT for the edge's own `/health` and `/metrics`.
+        certificate: PEM file with the key, or with the key beside it in a file of the same name plus `.key`.
+        connections: most connections at the same time; each takes two descriptors.
     """
     first, last = choices.ports
     return fill(
@@ -55,7 +55,7 @@ def edge_config(
 
 
 def edge_manifest(choices: Choices) -> str:
-    """The edge as ConfigMap, Deployment and Services, as YAML for `kubectl apply`."""
+    """Return the edge's ConfigMap, Deployment, PodDisruptionBudget and Service as YAML for `kubectl apply`."""
     config = edge_config(choices)
     return fill(
         "edge.yaml",

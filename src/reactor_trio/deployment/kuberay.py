@@ -1,4 +1,4 @@
-"""KubeRay's manifest: a RayService whose head may be lost, a worker for the gate, workers for the replicas."""
+"""KubeRay's manifest: a RayService that survives the loss of its head, with a worker for the gate and more for replicas."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from reactor_trio.deployment.template_text import fill, quoted
 
 __all__ = ["kuberay_manifest"]
 
-#: Seconds that workers wait for a head that is lost: as KubeRay has it, if sessions are shorter.
+#: Least seconds that workers wait for a lost head: KubeRay's default. Longer sessions make it longer.
 _LEAST_PATIENCE = 600
 
 
 def kuberay_manifest(choices: Choices) -> str:
-    """The RayService and the gate's Service, as YAML for `kubectl apply`."""
+    """Return the RayService and the gate's Service as YAML for `kubectl apply`."""
     share = choices.replicas_per_pod
     return fill(
         "kuberay.yaml",
@@ -27,7 +27,7 @@ def kuberay_manifest(choices: Choices) -> str:
         autoscaled=str(choices.autoscaled).lower(),
         redis=quoted(choices.redis),
         redis_password=_password(choices.redis_secret),
-        # KubeRay puts it into a command line: JSON within quotes of its own.
+        # KubeRay puts this value into a command line, so the JSON needs its own quotes.
         gate_resources=f"'{json.dumps(json.dumps({choices.gate_resource: 1}))}'",
         gate_port=choices.gate_port,
         environment=_environment(choices.secret),

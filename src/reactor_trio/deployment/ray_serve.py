@@ -1,6 +1,6 @@
-"""The configuration of Ray Serve: one application, its gate and its replicas, for `serve deploy` and for KubeRay.
+"""Ray Serve's configuration: one application with a gate and replicas, for `serve deploy` and for KubeRay.
 
-Serve counts a session as one request that lasts as long as it does; `docs/guide/cluster.md` says what waits for what.
+To Serve, a session is one request that lasts as long as the session; `docs/guide/cluster.md` explains the time limits.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from reactor_trio.deployment.choices import Choices
 __all__ = ["serve_config"]
 
 _HEAD = """\
-# {name} on Ray Serve: one gate, and replicas that each listen on a port of their own. A session is one request to Serve,
-# which lasts as long as it does: Serve counts, starts, drains and replaces by that, and carries no frame.
+# {name} on Ray Serve: one gate, and replicas that each listen on their own port. To Serve, a session is one request that
+# lasts as long as the session: Serve scales, drains and replaces replicas by these requests. No frame passes through Serve.
 """
 
 
 def serve_config(choices: Choices) -> str:
-    """The configuration as YAML."""
+    """Return the configuration as YAML."""
     application = {
         "name": choices.name,
-        # Serve takes a worker with its proxy for ready only if an application has a route. Nothing is sent there.
+        # Serve's proxy on a worker becomes ready only if an application has a route. No request uses it.
         "route_prefix": "/",
         "import_path": "reactor_trio.replicas.application:build",
         "args": _arguments(choices),
@@ -46,7 +46,7 @@ def _arguments(choices: Choices) -> dict[str, Any]:
         "gpus_per_replica": choices.gpus,
         "advertise": choices.advertise,
         "ports": f"{first}-{last}",
-        # Of a pod, which only the cluster's own network reaches.
+        # All addresses of a pod, which only the cluster's network reaches.
         "host": "0.0.0.0",  # nosec B104
         "gate_host": "0.0.0.0",  # nosec B104
         "gate_port": choices.gate_port,
@@ -62,11 +62,11 @@ def _replica(choices: Choices) -> dict[str, Any]:
             "autoscaling_config": {
                 "min_replicas": choices.minimum,
                 "max_replicas": choices.maximum,
-                # A replica is full with its slots, and who waits for one is demand.
+                # A replica is full when all its slots are taken; waiting clients count as demand.
                 "target_ongoing_requests": choices.slots,
                 "upscale_delay_s": 2.0,
                 "downscale_delay_s": 300.0,
-                # Longer means would take a client that just came for a fraction of one.
+                # An average over a longer time would count a new client as a fraction of a request.
                 "look_back_period_s": 2.0,
                 "metrics_interval_s": 1.0,
             }
@@ -76,7 +76,7 @@ def _replica(choices: Choices) -> dict[str, Any]:
         **number,
         "max_ongoing_requests": choices.slots,
         "max_queued_requests": -1,
-        # Serve ends a replica that is to go after this time whether it has sessions or not.
+        # After this time Serve kills a replica that shuts down, even one with sessions.
         "graceful_shutdown_timeout_s": float(choices.grace),
         "health_check_period_s": 1.0,
         "health_check_timeout_s": 3.0,

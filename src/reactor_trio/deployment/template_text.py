@@ -1,4 +1,4 @@
-"""Templates of this package: YAML and HAProxy's language, `$name` or `${name}` for what varies, `$$` for a dollar."""
+"""Fills this package's templates, which are YAML and HAProxy files: `$name` and `${name}` are values, `$$` is a dollar."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from importlib import resources
 
 __all__ = ["fill", "quoted"]
 
-#: a name that has a line to itself, whose value may have many, or one within a line
+#: Either a name alone on its line, whose value may have several lines, or a name within a line.
 _NAME = re.compile(r"^(?P<indent> +)\$(?P<block>\w+)$|\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+)|(?P<dollar>\$))", re.MULTILINE)
 
 
 def fill(template: str, **values: object) -> str:
-    """The template with its values in place; one of several lines is indented as the place where it stands.
+    """Return the template with its values. Every line of a value gets the indentation of its name.
 
     Raises KeyError for a name without a value.
     """
@@ -31,5 +31,5 @@ def fill(template: str, **values: object) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a YAML scalar, whatever stands in it: every JSON string is one."""
+    """Return any text as a YAML scalar; every JSON string is one."""
     return json.dumps(text, ensure_ascii=False)

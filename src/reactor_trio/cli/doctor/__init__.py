@@ -1,7 +1,7 @@
-"""`reactor doctor`: what is wrong with an installation and a project, before the first client finds out.
+"""`reactor doctor`: find what is wrong with an installation, a machine and a project before the first client does.
 
-Each check is a function that looks at one thing and gives findings; none of them changes anything, runs a model's `load` or
-keeps what it opened.
+Each check is a function that examines one thing and returns findings. No check changes anything, runs a model's `load` or
+keeps open what it opened.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = ["doctor", "examine"]
 
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
-#: bytes that a recording of an hour takes at 6 Mbit/s
+#: Bytes of a recording of one hour at 6 Mbit/s.
 RECORDING_ROOM = 6_000_000 // 8 * 3600
 
-#: checks whose problem is the author's to mend, as a manifest that `reactor run` refuses
+#: Checks whose problems exit with `USAGE`, as `reactor run` does with a wrong manifest.
 MANIFEST_CHECKS = ("manifest", "model")
 
 
@@ -47,7 +47,7 @@ def doctor(
     certfile: Path | None = None,
     keyfile: Path | None = None,
 ) -> int:
-    """Look at everything and tell it; returns 0 if there is no problem, 2 if the manifest or the model is one, else 1."""
+    """Run all checks and print the findings. Returns 0 without a problem, 2 if the manifest or the model has one, else 1."""
     found: list[Finding] = []
     show = _shown_by(terminal)
     for finding in examine(path, certfile, keyfile):
@@ -65,17 +65,17 @@ def doctor(
 
 
 def examine(path: Path | None, certfile: Path | None = None, keyfile: Path | None = None) -> Iterator[Finding]:
-    """Every check, one after the other. `path`: a project's folder; None: this one, if it is one."""
+    """Run the checks one after the other. `path` is the project's folder; None means this folder, if it has a manifest."""
     manifest: Manifest | None = None
     described = our_metadata()
     if described is None:
-        yield warning("packages", "reactor-trio is not installed, so its ranges are not known", "pip install reactor-trio")
+        yield warning("packages", "reactor-trio is not installed, so requirements are unknown", "pip install reactor-trio")
     else:
         python, requirements = described
         yield check_python(python)
         yield from check_packages(requirements)
     if path is None and not Path(MANIFEST_NAME).is_file():
-        yield ok("manifest", f"no {MANIFEST_NAME} here, so no project was looked at (--path names one)")
+        yield ok("manifest", f"no {MANIFEST_NAME} here, so no project was checked (--path names one)")
     else:
         manifest, finding = check_manifest(path or Path())
         yield finding
@@ -105,7 +105,7 @@ def examine(path: Path | None, certfile: Path | None = None, keyfile: Path | Non
 
 
 def _shown_by(terminal: Terminal) -> Callable[[Finding], object]:
-    """On a terminal coloured, and folded under the text; elsewhere one plain line for each finding."""
+    """Return a function that prints a finding: in coloured columns on a terminal, elsewhere as one plain line."""
     if not terminal.interactive:
         return lambda finding: terminal.say(f"{finding.verdict:8} {finding.check:10} {_told(finding)}")
     from rich.console import Console

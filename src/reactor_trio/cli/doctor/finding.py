@@ -1,4 +1,4 @@
-"""What one check of `reactor doctor` found."""
+"""The findings of `reactor doctor`'s checks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["Finding", "ok", "problem", "warning"]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One line.
+    """The result of one check, printed as one line.
 
     Attributes:
-        check: what was looked at, one word.
-        verdict: "problem": the server would not start, or fail its clients; "warning": it works, worse than it could.
-        text: what was seen.
-        remedy: what to do; empty if nothing is.
+        check: name of the check, one word.
+        verdict: "problem": the server would not start, or would fail its clients; "warning": it works, but badly.
+        text: what the check saw.
+        remedy: what the user should do; empty if nothing.
     """
 
     check: str
@@ -26,17 +26,17 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def ok(check: str, text: str) -> Finding:
-    """Nothing to do."""
+    """Make a finding without a remedy."""
     return Finding(check, "ok", _one_line(text))
 
 
 def warning(check: str, text: str, remedy: str = "") -> Finding:
-    """It works, worse than it could."""
+    """Make a finding of something that works, but badly."""
     return Finding(check, "warning", _one_line(text), remedy)
 
 
 def problem(check: str, text: str, remedy: str = "") -> Finding:
-    """The server would not start, or fail its clients."""
+    """Make a finding of something that keeps the server from starting or makes it fail its clients."""
     return Finding(check, "problem", _one_line(text), remedy)
 
 

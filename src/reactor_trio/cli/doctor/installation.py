@@ -1,4 +1,4 @@
-"""What is installed: Python and the packages, in the ranges of our own metadata, the codecs that really open, the GPU."""
+"""Checks of the installation: versions of Python and packages against this package's metadata, codecs, and the GPU."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_codecs", "check_gpu", "check_packages", "check_python", "our_metadata"]
 
-#: the extras whose packages a server may use; what is in them need not be there
+#: Extras whose packages a server may use. They need not be installed.
 EXTRAS = ("video", "reload", "otel")
-#: shown though no range of ours names it: the model brings it
+#: Packages of the model, shown although this package requires no version of them.
 UNRANGED = ("torch",)
 
 DISTRIBUTION = "reactor-trio"
@@ -33,7 +33,7 @@ NVIDIA_SMI_PATIENCE = 20.0
 
 
 def our_metadata() -> tuple[str, list[str]] | None:
-    """The range of Python versions and the requirements that this package was installed with; None if it was not."""
+    """Return the Python range and the requirements from this package's metadata; None if it is not installed."""
     try:
         found = metadata(DISTRIBUTION)
     except PackageNotFoundError:
@@ -42,7 +42,7 @@ def our_metadata() -> tuple[str, list[str]] | None:
 
 
 def check_python(required: str, running: str = sys.version.split()[0]) -> Finding:
-    """Whether `running` is in the range `required`."""
+    """Check that the Python version `running` is in the range `required`."""
     from packaging.specifiers import SpecifierSet
 
     if SpecifierSet(required).contains(running, prereleases=True):
@@ -51,7 +51,7 @@ def check_python(required: str, running: str = sys.version.split()[0]) -> Findin
 
 
 def check_packages(requirements: Sequence[str]) -> Iterator[Finding]:
-    """Whether what `requirements` name is installed and in its range; of the extras only what is installed."""
+    """Check that each package in `requirements` is installed in its range. A package of an extra may be missing."""
     from packaging.requirements import Requirement
 
     fitting: list[str] = []
@@ -82,7 +82,7 @@ def check_packages(requirements: Sequence[str]) -> Iterator[Finding]:
 
 
 def check_codecs(settings: CodecSettings) -> Iterator[Finding]:
-    """Opens every encoder that this installation says it has, and encodes with it."""
+    """Open every encoder of this installation and encode one frame with it."""
     try:
         found = encoders(settings)
     except ReactorError as error:
@@ -101,16 +101,16 @@ def check_codecs(settings: CodecSettings) -> Iterator[Finding]:
             works.append(f"{codec} ({by})")
     yield ok("codecs", ", ".join(works))
     if find_spec("cv2") is None and "h264" in found:
-        yield warning("codecs", "without OpenCV converting a picture takes three times as long", _INSTALL_VIDEO)
+        yield warning("codecs", "without OpenCV, converting a picture takes three times as long", _INSTALL_VIDEO)
     if "h264" in found:
         refusal = nvenc_refusal()
-        # What FFmpeg says ends with the options that it was given.
+        # FFmpeg's text ends with the options that it was given.
         why = "" if refusal is None else refusal.partition(", {")[0]
-        yield ok("nvenc", "h264_nvenc opens" if refusal is None else f"h264_nvenc does not open here: {why}")
+        yield ok("nvenc", "h264_nvenc opens" if refusal is None else f"h264_nvenc does not open: {why}")
 
 
 def check_gpu() -> Iterator[Finding]:
-    """What torch and the driver say of CUDA; a machine without is fine."""
+    """Report what torch and the driver say about CUDA. A machine without a GPU is fine."""
     driver: str | None = None
     if (program := shutil.which("nvidia-smi")) is not None:
         answer = _ask_driver(program)
@@ -134,7 +134,7 @@ def check_gpu() -> Iterator[Finding]:
     if cards:
         yield ok("gpu", f"{', '.join(cards)}; torch is built for CUDA {torch.version.cuda}")
     elif driver is not None:
-        why = "is built without CUDA" if torch.version.cuda is None else f"for CUDA {torch.version.cuda} finds none"
+        why = "is built without CUDA" if torch.version.cuda is None else f"for CUDA {torch.version.cuda} finds no GPU"
         yield warning(
             "gpu", f"{driver}, but torch {torch.__version__} {why}: models run on the processor",
             "install a torch whose CUDA the driver supports (pytorch.org/get-started)",
@@ -164,15 +164,15 @@ def _ask_driver(program: str) -> str | Finding:
     try:
         done = subprocess.run(question, capture_output=True, text=True, timeout=NVIDIA_SMI_PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return warning("gpu", f"nvidia-smi does not answer: {error}", "look at the driver: dmesg | grep -i nvrm")
+        return warning("gpu", f"nvidia-smi does not answer: {error}", "check the driver: dmesg | grep -i nvrm")
     words = done.stdout.strip() or done.stderr.strip()
     if done.returncode != 0:
-        return warning("gpu", f"nvidia-smi failed: {words}", "install the driver anew or restart the machine")
+        return warning("gpu", f"nvidia-smi failed: {words}", "reinstall the driver or restart the machine")
     return "driver sees " + "; ".join(words.splitlines())
 
 
 def _extra(needed: Requirement) -> str | None:
-    """The extra of ours that wants it, "" if we always do; None if nothing that matters to a server does."""
+    """Return the extra that requires it, "" if the base package does, None if neither a server nor its extras do."""
     if needed.marker is None or needed.marker.evaluate({"extra": ""}):
         return ""
     return next((extra for extra in EXTRAS if needed.marker.evaluate({"extra": extra})), None)
@@ -186,4 +186,4 @@ def _installed(name: str) -> str | None:
 
 
 def _failed_import(error: Exception) -> str:
-    return f"a library that encodes cannot be imported: {type(error).__name__}: {error}"
+    return f"an encoder's library cannot be imported: {type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""What the system allows a server: descriptors, memory, a clock, folders, a port."""
+"""Checks of the machine: descriptor and memory limits, the clock, the port and who can reach it, folders and secrets."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from reactor_trio.edge.address_limits import is_everywhere, is_loopback, own_nam
 
 __all__ = ["check_clock", "check_folder", "check_limits", "check_port", "check_reach", "check_secrets"]
 
-#: descriptors that a server has open besides its clients' and uploads': loops, libraries, a recording, the GPU
+#: Descriptors of a server besides those of clients and uploads: loops, libraries, a recording, the GPU.
 OWN_DESCRIPTORS = 64
 
-#: clock sources that are read without a system call, so that looking at the time costs nothing
+#: Clock sources that a process reads without a system call.
 GOOD_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "xen")
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 
 
 def check_limits(connections: int, uploads: int) -> Iterator[Finding]:
-    """Whether this process may open so many connections and files, and reserve memory."""
+    """Check that this process may open `connections` sockets and `uploads` files, and may reserve memory."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # As many again may be told that there is no room.
+    # The server accepts as many again only to refuse them.
     needed = 2 * connections + uploads + OWN_DESCRIPTORS
     told = f"{'unlimited' if soft == resource.RLIM_INFINITY else soft} open files allowed"
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -43,27 +43,27 @@ def check_limits(connections: int, uploads: int) -> Iterator[Finding]:
     memory, _ = resource.getrlimit(resource.RLIMIT_AS)
     if memory != resource.RLIM_INFINITY:
         yield warning(
-            "limits", f"address space is limited to {memory >> 20} MiB, of which CUDA and torch reserve more than they use",
-            "ulimit -v unlimited; bound memory by a control group instead (systemd: MemoryMax=)",
+            "limits", f"address space is limited to {memory >> 20} MiB, but CUDA and torch reserve more than they use",
+            "ulimit -v unlimited; limit memory by a control group instead (systemd: MemoryMax=)",
         )  # fmt: skip
 
 
 def check_clock(source: Path = CLOCK_SOURCE) -> Finding:
-    """Whether the time is cheap to read: frames are due at times."""
+    """Check that the clock is precise and cheap to read, because frames have presentation times."""
     try:
         name = source.read_text(encoding="ascii").strip()
     except OSError:
-        return ok("clock", "the system does not say what its clock is")
+        return ok("clock", "the system does not name its clock source")
     if name in GOOD_CLOCKS:
         return ok("clock", name)
     return warning(
-        "clock", f"the clock source is {name}, slow to read and coarse: frames come less evenly",
+        "clock", f"the clock source is {name}, slow to read and coarse: frames are less even",
         f"see {source.parent / 'available_clocksource'}; boot with clocksource=tsc if the processor has a steady one",
     )  # fmt: skip
 
 
 def check_port(host: str, port: int) -> Finding:
-    """Binds the address for a moment."""
+    """Check that the server can listen, by binding the address for a moment."""
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     if port == 0:
         return ok("port", f"{where}: any free port")
@@ -73,7 +73,7 @@ def check_port(host: str, port: int) -> Finding:
             with socket.socket(family, kind, protocol) as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)
-                # A second bind of an address that is bound may pass where a second listen does not.
+                # A bound address may be bound a second time, but not listened on.
                 probe.listen(1)
     except OSError as error:
         remedy = {
@@ -85,27 +85,27 @@ def check_port(host: str, port: int) -> Finding:
 
 
 def check_reach(host: str, hosts: tuple[str, ...], origins: tuple[str, ...], *, auth: bool, tls: bool) -> Iterator[Finding]:
-    """Who may reach a server that listens there."""
+    """Report who can reach a server that listens on `host`, and warn if access is open or unencrypted."""
     if is_loopback(host):
         yield ok("access", f"{host}: this machine only" + (f", and a proxy for {', '.join(hosts)}" if hosts else ""))
     elif not auth:
         yield warning(
-            "access", f"{host} is reachable by other machines, and whoever reaches it may use the model",
-            "set runtime.auth, or listen on 127.0.0.1 behind a proxy that knows who may come in",
+            "access", f"{host} is reachable from other machines, and any of them may use the model",
+            "set runtime.auth, or listen on 127.0.0.1 behind a proxy that authenticates clients",
         )  # fmt: skip
     else:
-        yield ok("access", f"{host} is reachable by other machines; they must show who they are")
+        yield ok("access", f"{host} is reachable from other machines; clients must authenticate")
     if auth and not tls and not is_loopback(host):
-        yield warning("access", "tokens travel unencrypted", "give a certificate, or put a proxy with TLS in front")
+        yield warning("access", "tokens travel unencrypted", "configure a certificate, or put a proxy with TLS in front")
     if is_everywhere(host):
         names = ", ".join(filter(None, ("this machine's addresses", own_name(), *hosts)))
-        yield ok("access", f"clients may call it by {names}; by any other name (runtime.hosts) they get 421")
+        yield ok("access", f"clients may use {names}; any other host name, unless in runtime.hosts, gets 421")
     if "*" in origins:
         yield warning("access", "runtime.origins is *: any web page may use this server", "list your origins")
 
 
 def check_folder(check: str, folder: Path, wanted: int) -> Finding:
-    """Whether files can be made in `folder`, or it can be made itself, and `wanted` bytes are free."""
+    """Check that `folder` is writable, or can be created, and has `wanted` bytes free."""
     place = folder
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -124,7 +124,7 @@ def check_folder(check: str, folder: Path, wanted: int) -> Finding:
 
 
 def check_secrets(auth: object, folder: Path) -> Iterator[Finding]:
-    """Whether the files that `auth`, a part of the manifest, names are there and for the server's user only."""
+    """Check that the files which `auth`, a section of the manifest, names exist and are closed to other users."""
     for key, text in _texts(auth, "runtime.auth"):
         kind, _, name = text.partition(":")
         if kind != "file":

@@ -1,4 +1,4 @@
-"""What is wrong with a project, short of running its `load`."""
+"""Checks of a project: the manifest, the model's class and the weights. None of them runs `load`."""
 
 from __future__ import annotations
 
@@ -17,24 +17,21 @@ __all__ = ["check_manifest", "check_model", "check_weights"]
 
 
 def check_manifest(path: Path) -> tuple[Manifest | None, Finding]:
-    """Reads and checks the manifest and the config that it names."""
+    """Read the manifest and the config file that it names. The manifest is None if it cannot be read."""
     try:
         manifest = load_manifest(path)
     except ReactorError as error:
         return None, problem("manifest", str(error))
     if manifest.unused:
-        what = f"{manifest.path / MANIFEST_NAME}: nothing here acts upon {', '.join(manifest.unused)}"
+        what = f"{manifest.path / MANIFEST_NAME}: without effect here: {', '.join(manifest.unused)}"
         return manifest, warning("manifest", what, "see docs/guide/migration.md")
     return manifest, ok("manifest", f"{manifest.path / MANIFEST_NAME}: {manifest.name}")
 
 
 def check_model(manifest: Manifest) -> Finding:
-    """Imports what a server imports, the model's class and the moderation, and checks the class as it does.
-
-    `load` is not run.
-    """
+    """Import the model's class and the moderation function, and check the class as a server does."""
     try:
-        # What the author's module prints must not stand among the findings.
+        # Whatever the author's module prints must not mix with the findings.
         with contextlib.redirect_stdout(sys.stderr):
             model, _ = manifest.model, manifest.moderate
             checked = check_class(model, manifest.settings)
@@ -49,7 +46,7 @@ def check_model(manifest: Manifest) -> Finding:
 
 
 def check_weights(manifest: Manifest) -> Finding | None:
-    """Whether the folder that the manifest or the environment names for weights is there; None if neither names one."""
+    """Check the weights folder that the manifest or the environment names. None if neither names one."""
     if manifest.weights is None and WEIGHTS_VARIABLE not in os.environ:
         return None
     with weights_of_manifest(manifest.weights):
