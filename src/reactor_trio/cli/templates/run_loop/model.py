@@ -1,4 +1,4 @@
-"""A model with a loop of its own: it decides what happens while a client is there, between clients, and when."""
+"""A model with its own loop, which decides what happens with a client and between clients."""
 
 import time
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class MyModel(ReactorModel):
         while True:
             await self.connected.wait()
             while self.connected.is_set():
-                # Handlers may run at every await below: take what the step needs first.
+                # Handlers may run at every await below, so read what the step needs first.
                 zoom, step = self.zoom, self.step
                 begin = time.perf_counter()
                 frame = rings(self.x, self.y, zoom, step)
@@ -54,6 +54,6 @@ class MyModel(ReactorModel):
 
 
 def rings(x: np.ndarray, y: np.ndarray, zoom: float, step: int) -> np.ndarray:
-    """One frame, uint8 (H, W, 3), of rings that run outwards."""
+    """Return one frame, uint8 (H, W, 3), of rings that move outwards."""
     wave = np.cos(zoom * np.hypot(x, y) * 4 - step / 8)
     return np.stack([127 + 120 * wave, 127 + 60 * wave, 150 - 100 * wave], axis=-1).astype(np.uint8)
