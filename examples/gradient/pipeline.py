@@ -65,21 +65,21 @@ class Voice:
         return (wave / 1.3 * 32767).astype(np.int16)[None]
 
 
-# What follows stands for a network: it makes a batch of frames from numbers. Every pixel has a hue, which sweeps along
-# the diagonal, and a light, which falls off around a spot that wanders. Both are small whole numbers that index a table
-# of colours, so that a frame costs one addition and one look-up, about a millisecond.
+# The functions below take the place of a neural network: they compute a batch of frames. Every pixel has a hue, which
+# moves along the diagonal, and a light, which falls off around a moving spot. Both are small whole numbers that index a
+# table of colours, so a frame costs one addition and one look-up, about a millisecond.
 
 HUES = 256
 LIGHTS = 128
 
 
 def render_batch(width: int, height: int, chunk_size: int, start_idx: int, brightness: float) -> tuple[np.ndarray, int]:
-    """The frames start_idx ... start_idx + chunk_size - 1, uint8 (N, H, W, 3), and the index after them."""
+    """Return the frames start_idx ... start_idx + chunk_size - 1, uint8 (N, H, W, 3), and the index after them."""
     colours = np.clip(colour_table() * brightness, 0, 255).astype(np.uint8)
     hue, light = hue_grid(width, height), light_grid(width, height)
     batch = np.empty((chunk_size, height, width, 3), np.uint8)
     for frame, index in zip(batch, range(start_idx, start_idx + chunk_size), strict=True):
-        # The light's grid is twice as large as the picture: the spot moves by showing another part of it.
+        # The light's grid is twice as large as the picture: to move the spot, show another part of the grid.
         x = round(width * (0.5 + 0.3 * np.sin(index / 90)))
         y = round(height * (0.5 + 0.3 * np.cos(index / 70)))
         pixels = light[y : y + height, x : x + width] * HUES + (hue + index % HUES) % HUES
@@ -89,7 +89,7 @@ def render_batch(width: int, height: int, chunk_size: int, start_idx: int, brigh
 
 @lru_cache(maxsize=1)
 def colour_table() -> np.ndarray:
-    """RGB for each light (dark to bright) and, within it, each hue once around the colour circle."""
+    """Return RGB colours: for each light, dark to bright, every hue around the colour circle."""
     angle = np.linspace(0, 2 * np.pi, HUES, endpoint=False)[:, None] + np.array([0.0, 2.1, 4.2])
     circle = 140 + 100 * np.cos(angle)
     light = np.linspace(0.25, 1.05, LIGHTS)[:, None, None]

@@ -36,7 +36,7 @@ def test_the_example_is_what_init_writes_and_a_tone():
         "README.md", "config.yml", "pipeline.py", "reactor.yaml", "requirements.txt",
     }  # fmt: skip
     assert {name for name in written if written[name] != example[name]} == {"README.md", "pipeline.py"}
-    rendering = [content["pipeline.py"].partition(b"# What follows")[2] for content in (written, example)]
+    rendering = [content["pipeline.py"].partition(b"# The functions below")[2] for content in (written, example)]
     assert rendering[0] == rendering[1] != b""
     lines = [content["pipeline.py"].decode().splitlines() for content in (written, example)]
     gone = [line for line in difflib.ndiff(*lines) if line.startswith("- ")]
