@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from reactor_trio.cli.command_parser import parse
-from reactor_trio.cli.run_command import manifest_of, where
+from reactor_trio.cli.serving import manifest_of, where
 from reactor_trio.cli.terminal import UsageError
 
 
 def settings_of(tmp_path, *arguments):
     (tmp_path / "reactor.yaml").write_text("model: a:B\nruntime: {hosts: [a.example], origins: [https://a.example]}\n")
-    options = parse(["run", "--path", str(tmp_path), *arguments])
-    return manifest_of(options.path, [], options.host, options.port, hosts=options.hosts, origins=options.origins).settings
+    return manifest_of(parse(["run", "--path", str(tmp_path), *arguments])).settings
 
 
 def test_hosts_and_origins_of_the_command_line_come_to_those_of_the_manifest(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pkgutil import resolve_name
 
 from reactor_trio.cli.importing import importing
 
@@ -37,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = parse(arguments)
         options.inherited = inherited
         folder = getattr(options, "path", None)
-        code: int = options.carry_out(options, terminal)
+        with importing():
+            run = resolve_name(options.run)
+        code: int = run(options, terminal)
         return code
     except KeyboardInterrupt:
         return 130

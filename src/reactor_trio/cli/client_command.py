@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -17,52 +17,34 @@ from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
 from reactor_trio.configuration.manifest import parse_value
 from reactor_trio.errors import CommandError, ManifestError, ProtocolError, ReactorError, SessionEnded
 
-if TYPE_CHECKING:
-    from reactor_trio.cli.live_view import LiveView
-
-__all__ = ["client", "command_of", "full_url", "until_signal"]
+__all__ = ["client", "command_of", "target_of", "until_signal"]
 
 # Reasons of sessions that ended without an error.
 POLITE = ("done", "client_left", "expired", "idle", "draining")
 
 
-def client(
-    url: str,
-    record: Path | None,
-    send: Sequence[str],
-    seconds: float | None,
-    terminal: Terminal,
-    *,
-    plain: bool = False,
-    picture: bool = False,
-    token: str | None = None,
-) -> int:
-    """Watch `url` until the session ends, `seconds` have passed or Ctrl-C. Returns the exit code. Raises UsageError.
+def client(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Watch a server until the session ends, `options.seconds` have passed or Ctrl-C. Returns the exit code.
 
-    A terminal gets the live view, unless `plain` is set; other outputs get a line a second.
+    A terminal gets the live view, unless `options.plain` is set; other outputs get a line a second. Raises UsageError.
     """
-    from reactor_trio.client.urls import without_token
     from reactor_trio.client.watch import NotAdmitted, watch
 
-    live = not plain and terminal.draws
-    if picture and not live:
+    live = not options.plain and terminal.draws
+    if options.picture and not live:
         raise UsageError("--picture: needs a terminal that shows UTF-8; it does not work with --plain")
-    target, in_url = without_token(full_url(url))
-    token = in_url or token or os.environ.get("REACTOR_TOKEN") or None
-    commands = [command_of(text) for text in send]
-    view = _live_view(terminal, picture) if live else None
-    recording = None if record is None else str(record)
+    target, token = target_of(options)
+    watching: dict[str, Any] = {"report": terminal.say}
+    if live:
+        from reactor_trio.cli.live_view import LiveView
+
+        view = LiveView(terminal, command_of, picture=options.picture)
+        watching = {"report": view.report, "watching": view.run, "on_queued": terminal.live}
+    record = None if options.record is None else str(options.record)
+    send = [command_of(text) for text in options.send]
     try:
-        anyio.run(
-            until_signal,
-            partial(
-                watch, target, record=recording, send=commands, seconds=seconds, token=token,
-                report=terminal.say if view is None else view.report,
-                watching=None if view is None else view.run,
-                on_queued=None if view is None else terminal.live,
-            ),
-            backend="trio",
-        )
+        watch_it = partial(watch, target, record=record, send=send, seconds=options.seconds, token=token, **watching)
+        anyio.run(until_signal, watch_it, backend="trio")
     except KeyboardInterrupt:
         return OK
     except (Exception, BaseExceptionGroup) as error:
@@ -99,12 +81,6 @@ async def until_signal(function: Callable[[], Awaitable[None]]) -> None:
             tasks.cancel_scope.cancel()
 
 
-def _live_view(terminal: Terminal, picture: bool) -> LiveView:
-    from reactor_trio.cli.live_view import LiveView
-
-    return LiveView(terminal, command_of, picture=picture)
-
-
 def command_of(text: str) -> tuple[str, dict[str, Any]]:
     """Parse a command for `--send`: `set_x=0.5` (a field), `jump={x: 1, y: 2}` (arguments) or `reset` (no arguments)."""
     name, equals, value_text = text.partition("=")
@@ -123,14 +99,21 @@ def command_of(text: str) -> tuple[str, dict[str, Any]]:
     return name, {name.removeprefix("set_"): value}
 
 
-def full_url(url: str) -> str:
-    """Check a typed URL and add a scheme if it has none. Takes `http://`, `https://`, `ws://`, `wss://` or `HOST:PORT`."""
-    full = url if "://" in url else f"ws://{url}"
+def target_of(options: argparse.Namespace) -> tuple[str, str | None]:
+    """Return the server's URL, with a scheme and without a token, and the token, of which one in the URL has priority.
+
+    `options.url` is an `http://`, `https://`, `ws://` or `wss://` URL, or `HOST:PORT`. Raises UsageError.
+    """
+    from reactor_trio.client.urls import without_token
+
+    url = options.url if "://" in options.url else f"ws://{options.url}"
     try:
-        parts = urlsplit(full)
+        parts = urlsplit(url)
         usable = parts.scheme in ("http", "https", "ws", "wss") and parts.hostname is not None and parts.port != 0
     except ValueError:
         usable = False
     if not usable:
-        raise UsageError(f"{re.split('[?#]', url)[0]!r} is not a URL such as http://127.0.0.1:8080/ or ws://127.0.0.1:8080/ws")
-    return full
+        plain = re.split("[?#]", options.url)[0]  # a query may hold a token
+        raise UsageError(f"{plain!r} is not a URL such as http://127.0.0.1:8080/ or ws://127.0.0.1:8080/ws")
+    target, token = without_token(url)
+    return target, token or options.token or os.environ.get("REACTOR_TOKEN") or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -20,11 +21,11 @@ def template_names() -> list[str]:
         return sorted(entry.name for entry in folder.iterdir() if (entry / "reactor.yaml").is_file())
 
 
-def init(name: str, template: str, terminal: Terminal) -> int:
-    """Write `template` into the new folder `name`. Raises UsageError before anything is written."""
-    target = Path(name)
+def init(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Write a template into the new folder `options.name`. Raises UsageError before anything is written."""
+    target, template = Path(options.name), options.template
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", target.name):
-        raise UsageError(f"{name!r}: a project's name is made of letters, digits, '.', '_' and '-'")
+        raise UsageError(f"{options.name!r}: a project's name is made of letters, digits, '.', '_' and '-'")
     if template not in template_names():
         raise UsageError(f"no template {template!r}; there are: {', '.join(template_names())}")
     try:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import argparse
 import resource
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -15,12 +11,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from reactor_trio.cli.client_command import full_url, until_signal
+from reactor_trio.cli.client_command import target_of, until_signal
 from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError
 from reactor_trio.loadtest import Bars, Load, Shape, Summary, summarise
-
-if TYPE_CHECKING:
-    from reactor_trio.loadtest.samples import Distribution
 
 __all__ = ["loadtest"]
 
@@ -28,56 +21,45 @@ __all__ = ["loadtest"]
 INTERVAL, PLAIN_INTERVAL = 1.0, 10.0
 #: File descriptors that this process needs besides its connections.
 DESCRIPTORS = 64
-VIEWERS_LATE = "viewers' late"
 
 
-def loadtest(
-    url: str,
-    shape: Shape,
-    terminal: Terminal,
-    *,
-    bars: Bars,
-    at_once: int,
-    patience: float,
-    decode: bool,
-    only: Sequence[str],
-    video: Sequence[str] | None,
-    token: str | None,
-    json: Path | None,
-) -> int:
-    """Load the server at `url`, print the figures and return the exit code. Ctrl-C ends the test with the figures so far.
+def loadtest(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Load a server, print the figures and return the exit code. Ctrl-C ends the test with the figures so far.
 
-    Raises UsageError, also if no server answers at `url`.
+    Raises UsageError, also if no server answers.
     """
     from reactor_trio.client.connecting import connect
-    from reactor_trio.client.urls import without_token
 
-    target, in_url = without_token(full_url(url))
-    token = in_url or token or os.environ.get("REACTOR_TOKEN") or None
+    shape = Shape(**{name: getattr(options, name) for name in Shape.__struct_fields__})
+    target, token = target_of(options)
     if not 0 <= shape.vanish <= 1:
         raise UsageError(f"--vanish {shape.vanish:g}: expected a share from 0 to 1")
-    at_once = min(at_once, shape.sessions * (1 + shape.viewers))
-    _make_room(at_once)
+    at_once = min(options.at_once, shape.sessions * (1 + shape.viewers))
+    _allow_descriptors(at_once)
+    video = None if options.video is None else options.video.split(",")
 
-    def opening(*, token: str | None = token, **options: object) -> object:
+    def opening(*, token: str | None = token, **named: object) -> object:
         # No client resumes a session: a lost link must show up as an error.
-        return connect(target, token=token, video=video, resume=False, **options)  # type: ignore[arg-type]
+        return connect(target, token=token, video=video, resume=False, **named)  # type: ignore[arg-type]
 
     try:
-        load = Load(shape, opening, at_once=at_once, patience=patience, decode=decode, only=only)  # type: ignore[arg-type]
+        load = Load(
+            shape, opening, at_once=at_once, patience=options.patience, decode=options.decode,  # type: ignore[arg-type]
+            only=options.command,
+        )  # fmt: skip
     except ValueError as error:
         raise UsageError(f"--at-once: {str(error).partition(': ')[2]}") from None
     terminal.say(_title(target, shape))
-    summary = anyio.run(partial(_drive, load, terminal), backend="trio")
+    summary = anyio.run(_drive, load, terminal, backend="trio")
     if summary.outcomes.get("failed") == summary.clients and not summary.counts.get("sessions"):
         raise UsageError(f"{target}: cannot connect: {', '.join(summary.errors)}; does the server run?")
     _print(summary, terminal)
-    if json is not None:
+    if options.json is not None:
         try:
-            json.write_bytes(msgspec.json.format(msgspec.json.encode(summary)) + b"\n")
+            options.json.write_bytes(msgspec.json.format(msgspec.json.encode(summary)) + b"\n")
         except OSError as error:
-            raise UsageError(f"--json: {json}: {error.strerror}") from error
-    missed = summary.missed(bars)
+            raise UsageError(f"--json: {options.json}: {error.strerror}") from error
+    missed = summary.missed(Bars(options.max_errors, options.p99_admission, options.p99_first_picture))
     for line in missed:
         terminal.fail(f"a bar was missed: {line}")
     return FAILED if missed else OK
@@ -85,21 +67,18 @@ def loadtest(
 
 async def _drive(load: Load, terminal: Terminal) -> Summary:
     began = anyio.current_time()
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_tell_progress, load, terminal)
-            await until_signal(load.run)
-            tasks.cancel_scope.cancel()
-    finally:
-        summary = summarise(load.ledger, load.shape, anyio.current_time() - began)
-    return summary
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_show_progress, load, terminal)
+        await until_signal(load.run)
+        tasks.cancel_scope.cancel()
+    return summarise(load.ledger, load.shape, anyio.current_time() - began)
 
 
-async def _tell_progress(load: Load, terminal: Terminal) -> None:
-    interactive = terminal.interactive
+async def _show_progress(load: Load, terminal: Terminal) -> None:
+    show, interval = (terminal.live, INTERVAL) if terminal.interactive else (terminal.say, PLAIN_INTERVAL)
     while True:
-        await anyio.sleep(INTERVAL if interactive else PLAIN_INTERVAL)
-        (terminal.live if interactive else terminal.say)(_progress(load))
+        await anyio.sleep(interval)
+        show(_progress(load))
 
 
 def _progress(load: Load) -> str:
@@ -109,7 +88,7 @@ def _progress(load: Load) -> str:
     return ", ".join([*parts, f"{errors} errors"] if errors else parts)
 
 
-def _make_room(clients: int) -> None:
+def _allow_descriptors(clients: int) -> None:
     """Raise this process's descriptor limit to fit the clients. Raises UsageError if the hard limit is too low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = clients + DESCRIPTORS
@@ -149,14 +128,10 @@ def _figures(summary: Summary) -> Table:
         table.add_column(column, justify="right")
     for name, spread in summary.figures.items():
         if spread.n:
-            table.add_row(name if name.endswith("fps") else f"{name}, ms", *_cells(name, spread))
+            heading, scale = (name, 1) if name.endswith("fps") else (f"{name}, ms", 1000)
+            values = (spread.p50, spread.p95, spread.p99, spread.max)
+            table.add_row(heading, str(spread.n), *("-" if each is None else f"{each * scale:.1f}" for each in values))
     return table
-
-
-def _cells(name: str, spread: Distribution) -> list[str]:
-    scale, digits = (1, 1) if name.endswith("fps") else (1000, 1)
-    values = [spread.p50, spread.p95, spread.p99, spread.max]
-    return [str(spread.n), *("-" if value is None else f"{value * scale:.{digits}f}" for value in values)]
 
 
 def _lines(summary: Summary) -> list[str]:
@@ -176,7 +151,8 @@ def _lines(summary: Summary) -> list[str]:
     for name, why in summary.left_out.items():
         lines.append(f"command {name} was never sent: {why}")
     if summary.shape.viewers:
-        lines.append(f"viewers: {counts.get('viewers', 0)}, {counts.get(VIEWERS_LATE, 0)} late pictures")
+        late = counts.get("viewers' late", 0)
+        lines.append(f"viewers: {counts.get('viewers', 0)}, {late} late pictures")
     if summary.ends:
         lines.append(f"ended by the server: {_listed(summary.ends)}")
     for refusal in summary.refusals:

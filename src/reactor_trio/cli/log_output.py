@@ -1,217 +1,177 @@
-"""Where log records go under `reactor run`: stderr, each a readable line or a JSON object.
+"""Formats the log of `reactor run`: each record is one readable line or one JSON object on stderr.
 
-Whatever writes them, the runtime, a library or the author, with `logging` or with structlog: each line has the model's name
-and the id of the session whose code wrote it. structlog renders them. It takes a tenth of a second to import (it looks for
-rich and asyncio), so that is done for the first line, or by `warm_up` once the server is ready.
+The runtime, libraries and the author write records with `logging` or with structlog. Each line has the model's name, and the
+id of the session whose code wrote it. structlog takes 80 ms of a start to import (it brings asyncio and most of rich), so
+this module formats lines without it, and sets it up only for a project that uses it.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
+import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from datetime import UTC, datetime
-from functools import cached_property
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-if TYPE_CHECKING:
-    from structlog.typing import Processor
+from reactor_trio.configuration.manifest import Manifest
 
-__all__ = ["configure_logging", "warm_up"]
+__all__ = ["LineFormatter", "configure_logging", "route_structlog"]
 
-_Fields = MutableMapping[str, Any]
-
-#: what a line says of itself; what an author gives under such a name stands there with a `_` behind it
+#: Names of our own fields. An author's field of such a name gets a `_` behind it.
 _OURS = ("time", "level", "model", "session", "logger", "message", "traceback")
+#: Attributes of every record; the others are the author's `extra=`.
+_STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+
+_IMPORTS_STRUCTLOG = re.compile(rb"^\s*(?:import|from)\b.*\bstructlog\b", re.MULTILINE)
+
+_LEVEL_COLOURS = {"debug": "32;1", "info": "32;1", "warning": "33;1", "error": "31;1", "critical": "31;1"}
+_DIM, _BOLD, _CYAN, _MAGENTA = "2", "1", "36", "35"
 
 
-def configure_logging(model: str, *, as_json: bool | None, debug: bool) -> None:
+def configure_logging(manifest: Manifest, *, as_json: bool | None, debug: bool) -> None:
     """Send all log records of this process to stderr. The package's own go down to DEBUG under `debug`.
 
-    `as_json` None: readable lines on a terminal, JSON otherwise.
+    `as_json` None: readable lines on a terminal, JSON otherwise. Call it before the model is imported.
     """
     terminal = sys.stderr.isatty()
     handler = logging.StreamHandler()
-    handler.setFormatter(LineFormatter(model, as_json=not terminal if as_json is None else as_json, colors=terminal))
+    as_json = not terminal if as_json is None else as_json
+    handler.setFormatter(LineFormatter(manifest.name, as_json=as_json, colours=terminal))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("reactor_trio").setLevel(logging.DEBUG if debug else logging.INFO)
-    # Otherwise a warning would stand among the JSON lines as bare text.
+    # Otherwise a warning would be bare text among the JSON lines.
     logging.captureWarnings(True)
-    if "structlog" in sys.modules:
-        _lead_structlog_to_logging()
-    else:
-        sys.meta_path.insert(0, _StructlogFinder())
+    if _uses_structlog(manifest):
+        import structlog  # noqa: F401
+    route_structlog()
 
 
-def warm_up() -> None:
-    """Import what the first line needs. Blocks."""
-    for handler in logging.getLogger().handlers:
-        if isinstance(handler.formatter, LineFormatter):
-            handler.acquire()  # before the formatter's own lock, as who writes a line takes them; an import may warn
-            try:
-                handler.formatter.prepare()
-            finally:
-                handler.release()
-
-
-class LineFormatter(logging.Formatter):
-    """Records as lines.
-
-    Args:
-        model: name of the model.
-        as_json: one object a line: time (ISO 8601, UTC), level, model, session, logger, message, what `extra=` or structlog
-            was given, traceback. Else time, level, message, and the rest as `key=value`.
-        colors: of readable lines, unless NO_COLOR is set.
-    """
-
-    def __init__(self, model: str, *, as_json: bool, colors: bool = False) -> None:
-        super().__init__()
-        self._model = model
-        self._as_json = as_json
-        self._colors = colors and "NO_COLOR" not in os.environ
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as a line, with its traceback."""
-        return self._formatter.format(record)
-
-    def prepare(self) -> None:
-        """Import what is needed."""
-        _ = self._formatter
-
-    @cached_property
-    def _formatter(self) -> logging.Formatter:
-        import structlog
-        from structlog.stdlib import ExtraAdder, ProcessorFormatter
-
-        ends: list[Processor]
-        if self._as_json:
-            ends = [structlog.processors.format_exc_info, self._json_fields, structlog.processors.JSONRenderer(_to_json)]
-        else:
-            ends = [
-                self._readable_fields,
-                structlog.dev.ConsoleRenderer(
-                    # Never the one that shows the values of local variables.
-                    colors=self._colors, exception_formatter=structlog.dev.plain_traceback, sort_keys=False,
-                ),
-            ]  # fmt: skip
-        return ProcessorFormatter(
-            processors=[structlog.processors.StackInfoRenderer(), *ends], foreign_pre_chain=[ExtraAdder()]
-        )
-
-    def _json_fields(self, _logger: object, _method: str, fields: _Fields) -> _Fields:
-        record: logging.LogRecord = fields["_record"]
-        line: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname,
-            "model": self._model,
-            "session": _session(),
-            "logger": record.name,
-            "message": fields.pop("event", ""),
-        }
-        if line["session"] is None:
-            del line["session"]
-        traceback = fields.pop("exception", None)
-        line |= _given(fields, line)
-        if traceback is not None:
-            line["traceback"] = traceback
-        return line
-
-    def _readable_fields(self, _logger: object, _method: str, fields: _Fields) -> _Fields:
-        record: logging.LogRecord = fields["_record"]
-        line: dict[str, Any] = {
-            "timestamp": datetime.fromtimestamp(record.created).strftime("%H:%M:%S"),
-            "level": record.levelname.lower(),
-            "event": str(fields.pop("event", "")),
-            "model": self._model,
-        }
-        if (session := _session()) is not None:
-            line["session"] = session
-        for key in ("exc_info", "stack", "exception"):
-            if key in fields:
-                line[key] = fields.pop(key)
-        return line | _given(fields, line)
-
-
-def _session() -> str | None:
-    from reactor_trio.execution.session_log_filter import current_session
-
-    return current_session()
-
-
-def _given(fields: _Fields, line: dict[str, Any]) -> dict[str, Any]:
-    """What the line's author added."""
-    return {
-        f"{key}_" if key in _OURS or key in line else key: value
-        for key, value in fields.items()
-        if not key.startswith("_") and not (key in line and line[key] == value)
-    }
-
-
-def _to_json(line: dict[str, Any], **_: Any) -> str:
-    """What JSON cannot hold appears as its repr."""
-    try:
-        return msgspec.json.encode(line, enc_hook=repr).decode()
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):  # a key that is no text, a list in itself
-        return msgspec.json.encode({str(key): _plain(value) for key, value in line.items()}).decode()
-
-
-def _plain(value: object) -> str | None:
-    text = value if isinstance(value, str) or value is None else repr(value)
-    return None if text is None else text.encode(errors="replace").decode()
-
-
-def _lead_structlog_to_logging() -> None:
-    """Lines of structlog's own loggers go where all others go, unless the author has set that up."""
-    import structlog
-
-    if structlog.is_configured():
+def route_structlog() -> None:
+    """Send the lines of structlog's loggers to `logging`, if structlog is imported and the author has not set it up."""
+    structlog = sys.modules.get("structlog")
+    if structlog is None or structlog.is_configured():
         return
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.stdlib.filter_by_level,
             structlog.stdlib.PositionalArgumentsFormatter(),
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+            _to_logging,
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
     )
 
 
-class _StructlogFinder:
-    """Sets structlog up when it is imported, which may be by the author's module, and not before."""
+def _uses_structlog(manifest: Manifest) -> bool:
+    """Whether the model's package, or a module beside the manifest, imports structlog.
 
-    def find_spec(self, name: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """That of structlog, with a loader that sets it up."""
-        if name != "structlog":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
-        return spec
+    It must be set up before the model's module is imported, which may write lines and bind loggers.
+    """
+    package = manifest.model_path.partition(":")[0].partition(".")[0]
+    spec = PathFinder.find_spec(package, [str(manifest.path), *sys.path])
+    folders = () if spec is None else spec.submodule_search_locations or ()
+    files = [*manifest.path.glob("*.py"), *(file for folder in folders for file in Path(folder).rglob("*.py"))]
+    return any(_IMPORTS_STRUCTLOG.search(file.read_bytes()) for file in files)
 
 
-class _Loader:
-    """Loads as another loader does, then sets structlog up."""
+def _to_logging(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> dict[str, Any]:
+    """structlog's last processor: turn a line into arguments of `logging`. A field may have the name of an attribute."""
+    named = {key: fields.pop(key) for key in ("exc_info", "stack_info", "stacklevel") if key in fields}
+    return {"msg": fields.pop("event", ""), "extra": {"_fields": dict(fields)}, **named}
 
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the other."""
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
+class LineFormatter(logging.Formatter):
+    """Formats records as lines.
 
-    def exec_module(self, module: ModuleType) -> None:
-        """As the other, which it then gives its place back."""
-        if module.__spec__ is not None:
-            module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        _lead_structlog_to_logging()
+    Args:
+        model: name of the model.
+        as_json: one JSON object a line: time (ISO 8601, UTC), level, model, session, logger, message, the fields of `extra=`
+            or structlog, traceback. Else a readable line: time, level, message, and the rest as `key=value`.
+        colours: of readable lines, unless NO_COLOR is set.
+    """
+
+    def __init__(self, model: str, *, as_json: bool, colours: bool = False) -> None:
+        super().__init__()
+        self._model = model
+        self._as_json = as_json
+        self._colours = colours and "NO_COLOR" not in os.environ
+
+    def format(self, record: logging.LogRecord) -> str:  # noqa: D102
+        return _to_json(self._json_fields(record)) if self._as_json else self._readable(record)
+
+    def _json_fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            **self._whose(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= _given(record, line)
+        if record.stack_info:
+            line["stack"] = record.stack_info
+        if record.exc_info and record.exc_info[1]:
+            line["traceback"] = self.formatException(record.exc_info)
+        return line
+
+    def _readable(self, record: logging.LogRecord) -> str:
+        fields = self._whose()
+        fields |= _given(record, fields)
+        level = record.levelname.lower()
+        time = self._painted(self.formatTime(record, "%H:%M:%S"), _DIM)
+        level = self._painted(f"{level:8}", _LEVEL_COLOURS.get(level, _BOLD))
+        pairs = [f"{self._painted(key, _CYAN)}={self._painted(_word(fields[key]), _MAGENTA)}" for key in fields]
+        text = " ".join([time, f"[{level}]", self._painted(f"{record.getMessage():30}", _BOLD), *pairs])
+        if record.stack_info:
+            text += f"\n{record.stack_info}"
+        if record.exc_info and record.exc_info[1]:
+            text += f"\n{self.formatException(record.exc_info)}"
+        return text
+
+    def _whose(self) -> dict[str, Any]:
+        from reactor_trio.execution.session_log_filter import current_session
+
+        session = current_session()
+        return {"model": self._model} | ({} if session is None else {"session": session})
+
+    def _painted(self, text: str, colour: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._colours else text
+
+
+def _given(record: logging.LogRecord, line: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that the line's author added."""
+    return {
+        f"{key}_" if key in _OURS or key in line else key: value
+        for key, value in _fields(record)
+        if not key.startswith("_") and not (key in line and line[key] == value)
+    }
+
+
+def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
+    yield from getattr(record, "_fields", {}).items()
+    yield from ((key, value) for key, value in vars(record).items() if key not in _STANDARD)
+
+
+def _word(value: object) -> str:
+    """Return a value as text without blanks and quotes; of any other value the repr."""
+    return value if isinstance(value, str) and not re.search(r"[\s=\"']", value) else repr(value)
+
+
+def _to_json(line: dict[str, Any]) -> str:
+    """Encode a line; a value that JSON cannot hold becomes its repr."""
+    try:
+        return msgspec.json.encode(line, enc_hook=repr).decode()
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):  # a key that is not a text, a list in itself
+        return msgspec.json.encode({str(key): _plain(value) for key, value in line.items()}).decode()
+
+
+def _plain(value: object) -> str | None:
+    text = value if isinstance(value, str) or value is None else repr(value)
+    return None if text is None else text.encode(errors="replace").decode()

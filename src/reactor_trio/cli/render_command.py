@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import trio
 
 from reactor_trio.cli.log_output import configure_logging
-from reactor_trio.cli.signals import Stop, stop_on_signals
+from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
-from reactor_trio.configuration.manifest import load_manifest
+from reactor_trio.configuration.manifest import Manifest, load_manifest
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
 from reactor_trio.offline import RenderedBundle, Rendering, Verification, read_recording, write
-from reactor_trio.offline import render as rendering_of
-from reactor_trio.offline import replay as replay_of
+from reactor_trio.offline import render as open_rendering
+from reactor_trio.offline import replay as open_replay
 
 __all__ = ["render", "replay"]
 
@@ -27,73 +27,53 @@ __all__ = ["render", "replay"]
 INTERRUPTED = 130
 
 
-def render(
-    path: Path,
-    out: Path,
-    terminal: Terminal,
-    *,
-    script: Path | None = None,
-    frames: int | None = None,
-    seconds: float | None = None,
-    fps: float | None = None,
-    overrides: Sequence[str] = (),
-    uploads: Path | None = None,
-    debug: bool = False,
-) -> int:
-    """Render the project in `path` to `out` and return the exit code. Raises ManifestError, ModelFailed, UsageError."""
-    manifest = load_manifest(path, overrides)
-    configure_logging(manifest.name, as_json=None, debug=debug)
-    folder = uploads or (None if script is None else script.absolute().parent)
-    opened = rendering_of(manifest, script=script, frames=frames, seconds=seconds, fps=fps, uploads=folder)
-    work = _Work(terminal, out)
-    interrupted = _run(work, lambda: opened)
-    return INTERRUPTED if interrupted and (frames is not None or seconds is not None) else OK
+def render(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Render a project to `options.out` and return the exit code. Raises ManifestError, ModelFailed, UsageError."""
+    manifest = _manifest_of(options)
+    uploads = options.uploads or (None if options.script is None else options.script.absolute().parent)
+    limits = {"frames": options.frames, "seconds": options.seconds}
+    opening = open_rendering(manifest, script=options.script, fps=options.fps, uploads=uploads, **limits)
+    interrupted = _Work(terminal, options.out).run(opening)
+    return INTERRUPTED if interrupted and any(limit is not None for limit in limits.values()) else OK
 
 
-def replay(
-    recording: Path,
-    path: Path,
-    terminal: Terminal,
-    *,
-    verify: bool = False,
-    out: Path | None = None,
-    frames: int | None = None,
-    overrides: Sequence[str] = (),
-    uploads: Path | None = None,
-    debug: bool = False,
-) -> int:
-    """Run a recorded session's commands through the project in `path`. Returns the exit code, 1 if a frame differs.
+def replay(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Run a recorded session's commands through a project. Returns the exit code, 1 if a frame differs.
 
     Raises ManifestError, ModelFailed, UsageError.
     """
-    manifest = load_manifest(path, overrides)
-    configure_logging(manifest.name, as_json=None, debug=debug)
+    manifest = _manifest_of(options)
     try:
-        known = read_recording(recording)
+        recording = read_recording(options.recording)
     except ReactorError as error:
         raise UsageError(str(error)) from error
-    verification = Verification(known, known.bundles if frames is None else frames)
-    if verify and not known.verifiable:
+    verification = Verification(recording, recording.bundles if options.frames is None else options.frames)
+    if options.verify and not recording.verifiable:
         raise UsageError(f"{verification}; replay it without --verify")
 
     @asynccontextmanager
-    async def opened() -> Any:
-        async with replay_of(known, manifest, uploads=uploads, frames=frames) as replaying:
+    async def opening() -> Any:
+        async with open_replay(recording, manifest, uploads=options.uploads, frames=options.frames) as replaying:
             for warning in replaying.warnings:
                 terminal.fail(f"warning: {warning}")
             yield replaying.rendering
 
-    work = _Work(terminal, out, verification.compare if verify else None)
-    if _run(work, opened):
+    if _Work(terminal, options.out, verification.compare if options.verify else None).run(opening()):
         return INTERRUPTED
-    if not verify:
+    if not options.verify:
         return OK
     verification.close()
     if verification.equal:
         terminal.say(str(verification))
         return OK
-    terminal.fail(f"{recording}: {verification}")
+    terminal.fail(f"{options.recording}: {verification}")
     return FAILED
+
+
+def _manifest_of(options: argparse.Namespace) -> Manifest:
+    manifest = load_manifest(options.path, options.overrides)
+    configure_logging(manifest, as_json=None, debug=options.debug)
+    return manifest
 
 
 class _Work:
@@ -102,60 +82,53 @@ class _Work:
     def __init__(
         self, terminal: Terminal, out: Path | None, on_bundle: Callable[[RenderedBundle], object] | None = None
     ) -> None:
-        self.made = 0
         self._terminal = terminal
         self._out = out
         self._on_bundle = on_bundle
         self._rendering: Rendering | None = None
-        self.interrupted = False
+        self._frames = 0
+        self._interrupted = False
 
-    async def run(self, open_rendering: Callable[[], AbstractAsyncContextManager[Rendering]]) -> None:
-        stop = Stop(self._interrupt)
-        stop.armed = True
-        with stop_on_signals(stop, signal.SIGINT, signal.SIGTERM):
-            async with open_rendering() as self._rendering, trio.open_nursery() as nursery:
+    def run(self, opening: AbstractAsyncContextManager[Rendering]) -> bool:
+        """Do the work; return whether a signal ended it. Errors become ones that `Terminal.explain` can tell in one line."""
+        try:
+            trio.run(self._render, opening)
+        except (Exception, BaseExceptionGroup) as error:
+            written = f"; {self._out} has the {self._frames} frames before that" if self._out and self._frames else ""
+            for leaf in leaves(error):
+                if isinstance(leaf, ManifestError | DeclarationError | UsageError):
+                    raise
+                if isinstance(leaf, ModelFailed):
+                    raise ModelFailed(f"{leaf}{written}") from leaf.__cause__
+                if isinstance(leaf, ReactorError):
+                    raise UsageError(f"{leaf}{written}") from error
+            raise
+        return self._interrupted
+
+    async def _render(self, opening: AbstractAsyncContextManager[Rendering]) -> None:
+        with handled(dict.fromkeys((signal.SIGINT, signal.SIGTERM), Stop(in_loop(self._interrupt)))):
+            async with opening as self._rendering, trio.open_nursery() as nursery:
                 if self._terminal.interactive:
-                    nursery.start_soon(self._tell)
-                summary = await write(self._rendering, self._out, on_bundle=self._take)
+                    nursery.start_soon(self._show_progress)
+                summary = await write(self._rendering, self._out, on_bundle=self._count)
                 nursery.cancel_scope.cancel()
-        self._terminal.say(str(summary) + ("; stopped" if self.interrupted else ""))
-        if (left := self._rendering.commands_left) and not self.interrupted:
+        self._terminal.say(str(summary) + ("; stopped" if self._interrupted else ""))
+        if (left := self._rendering.commands_left) and not self._interrupted:
             were = "was" if left == 1 else "were"
             self._terminal.fail(f"warning: the film ended before {left} of the script's commands {were} due")
 
-    def what_is_there(self) -> str:
-        """Name the frames that a failed rendering has already written, as the rest of an error line."""
-        return f"; {self._out} has the {self.made} frames before that" if self._out is not None and self.made else ""
-
-    def _take(self, bundle: RenderedBundle) -> None:
+    def _count(self, bundle: RenderedBundle) -> None:
         if self._on_bundle is not None:
             self._on_bundle(bundle)
-        self.made += 1
+        self._frames += 1
 
-    async def _tell(self) -> None:
+    async def _show_progress(self) -> None:
         while True:
             await trio.sleep(0.5)
-            self._terminal.live(f"{self.made} frames")
+            self._terminal.live(f"{self._frames} frames")
 
     def _interrupt(self) -> None:
         if self._rendering is None:  # load() cannot be interrupted, and no file exists yet
             os._exit(INTERRUPTED)
-        self.interrupted = True
+        self._interrupted = True
         self._rendering.stop()
-
-
-def _run(work: _Work, open_rendering: Callable[[], AbstractAsyncContextManager[Rendering]]) -> bool:
-    """Do the work; return whether a signal ended it. Errors become ones that `Terminal.explain` can tell in one line."""
-    try:
-        trio.run(partial(work.run, open_rendering))
-    except (Exception, BaseExceptionGroup) as error:
-        for leaf in leaves(error):
-            if isinstance(leaf, ManifestError | DeclarationError | UsageError):
-                raise
-            if isinstance(leaf, ModelFailed):
-                failure = ModelFailed(f"{leaf}{work.what_is_there()}")
-                raise failure from leaf.__cause__
-            if isinstance(leaf, ReactorError):
-                raise UsageError(f"{leaf}{work.what_is_there()}") from error
-        raise
-    return work.interrupted

@@ -9,19 +9,18 @@ ends the supervisor, too.
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import trio
 
 from reactor_trio.cli.inherited_sockets import Inherited
-from reactor_trio.cli.run_command import cannot_listen, manifest_of
-from reactor_trio.cli.signals import Stop, on_hangup, stop_on_signals
+from reactor_trio.cli.serving import cannot_listen, manifest_of
+from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
@@ -35,48 +34,30 @@ SUFFIXES = (".py", ".yml", ".yaml")
 PATIENCE = 10.0  # seconds that the server has to drain before it is killed
 
 
-def run_reloading(
-    folder: Path,
-    arguments: Sequence[str],
-    terminal: Terminal,
-    *,
-    host: str | None = None,
-    port: int | None = None,
-    overrides: Sequence[str] = (),
-    certfile: Path | None = None,
-    keyfile: Path | None = None,
-    hosts: Sequence[str] = (),
-    origins: Sequence[str] = (),
-) -> int:
-    """Run `reactor ARGUMENTS` as a child process and restart it after each change in `folder`, until a signal ends it."""
+def run_reloading(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Run the same command as a child process and restart it after each change in the project, until a signal ends it."""
     try:
         import watchfiles  # noqa: F401
     except ImportError:
         raise UsageError("--reload needs the package watchfiles: pip install 'reactor-trio[reload]'") from None
-    if not folder.is_dir():
-        raise UsageError(f"--path: {folder} is not a folder")
-    command = [sys.executable, *PROGRAM, *(word for word in arguments if word != "--reload")]
-    read_manifest = partial(
-        manifest_of, folder, overrides, host, port, certfile=certfile, keyfile=keyfile, hosts=hosts, origins=origins
-    )
-    trio.run(_Supervisor(folder.resolve(), command, terminal, read_manifest).run)
+    if not options.path.is_dir():
+        raise UsageError(f"--path: {options.path} is not a folder")
+    trio.run(_Supervisor(options, terminal).run)
     return OK
 
 
 class _Supervisor:
-    def __init__(
-        self, folder: Path, command: list[str], terminal: Terminal, read_manifest: partial[Manifest]
-    ) -> None:
-        self._folder = folder
-        self._command = command
+    def __init__(self, options: argparse.Namespace, terminal: Terminal) -> None:
+        self._options = options
+        self._folder: Path = options.path.resolve()
+        self._command = [sys.executable, *PROGRAM, *(word for word in options.arguments if word != "--reload")]
         self._terminal = terminal
-        self._read_manifest = read_manifest
         self._process: trio.Process | None = None
         self._goodbye = signal.SIGUSR1
         self._address: tuple[str, int] | None = None
         self._listeners: list[trio.SocketListener] = []
         self._settings = Settings()
-        self._name = folder.name
+        self._name = self._folder.name
 
     async def run(self) -> None:
         send_change, receive_change = trio.open_memory_channel[str](0)
@@ -87,10 +68,9 @@ class _Supervisor:
                 self._goodbye = signal.SIGTERM
                 nursery.cancel_scope.cancel()
 
-            stop = Stop(leave, self._kill)
-            stop.armed = True
+            stop = Stop(in_loop(leave), self._kill)
             # SIGHUP, too: the child has its own process group, so a closed terminal signals only this process.
-            with stop_on_signals(stop, signal.SIGINT, signal.SIGTERM), on_hangup(stop):
+            with handled(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), stop)):
                 nursery.start_soon(self._watch, send_change, watching_over)
                 # Two checkpoints are certain to have run the new task once, so the watch is on. An error that is reported
                 # right away may also be fixed right away, and that change must not be missed.
@@ -112,7 +92,7 @@ class _Supervisor:
 
     async def _serve(self, everything: trio.CancelScope) -> None:
         try:
-            manifest = self._read_manifest()
+            manifest = manifest_of(self._options)
             await self._listen(manifest)
         except (ManifestError, UsageError) as error:
             reason = str(error)
@@ -138,7 +118,7 @@ class _Supervisor:
         try:
             self._listeners = await trio.open_tcp_listeners(address[1], host=address[0])
         except OSError as error:
-            raise UsageError(cannot_listen(manifest, error)) from error
+            raise cannot_listen(manifest, error) from error
         self._address = address
 
     async def _run_child(self) -> tuple[int, str]:
@@ -181,10 +161,10 @@ class _Supervisor:
     async def _end_child(self, process: trio.Process) -> None:
         """Ask the server to drain, and kill it after `PATIENCE` seconds."""
         process.send_signal(self._goodbye)
-        with trio.move_on_after(PATIENCE):
+        with trio.move_on_after(PATIENCE) as patience:
             await process.wait()
-            return
-        process.kill()
+        if patience.cancelled_caught:
+            process.kill()
 
     def _kill(self) -> None:
         if self._process is not None and self._process.returncode is None:

@@ -9,67 +9,58 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
 import trio
 
-__all__ = ["Stop", "hangups_ignored", "on_hangup", "stop_on_signals"]
+__all__ = ["Stop", "handled", "in_loop"]
+
+_Handler = Callable[[int, FrameType | None], object]
 
 
 class Stop:
-    """A signal handler that calls `on_first` in the loop's thread, and ends the process at the second signal.
+    """A signal handler that calls `on_first` for the first signal, and ends the process for the second.
 
     Until `armed` is set, the first signal also ends the process, with exit code 0: there is nothing to drain yet, and
-    `load` cannot be interrupted. `on_second` runs in the handler, before the process ends.
+    `load` cannot be interrupted. `on_second` runs before the second signal ends the process.
     """
 
-    def __init__(self, on_first: Callable[[], object], on_second: Callable[[], object] | None = None) -> None:
-        self.armed = False
+    def __init__(
+        self, on_first: Callable[[], object], on_second: Callable[[], object] = lambda: None, *, armed: bool = True
+    ) -> None:
+        self.armed = armed
         self._on_first = on_first
         self._on_second = on_second
-        self._asked = False
-        self._token = trio.lowlevel.current_trio_token()
+        self._called = False
 
-    def __call__(self, signum: int, frame: FrameType | None) -> None:
+    def __call__(self, signum: int, _frame: FrameType | None) -> None:
         """Handle one signal."""
-        if self._asked:
-            if signum == signal.SIGHUP:
-                return
-            if self._on_second is not None:
+        if self._called:
+            if signum != signal.SIGHUP:
                 self._on_second()
-            os._exit(128 + signum)
-        if not self.armed:
+                os._exit(128 + signum)
+        elif not self.armed:
             os._exit(0)
-        self._asked = True
-        self._token.run_sync_soon(self._on_first)
+        else:
+            self._called = True
+            self._on_first()
 
 
-def hangups_ignored() -> bool:
-    """Return whether this process was started with SIGHUP ignored, as by `nohup`; then SIGHUP must stay ignored."""
-    return signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-
-
-@contextmanager
-def on_hangup(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    """Install `handler` for SIGHUP during this block, unless SIGHUP is ignored."""
-    if hangups_ignored():
-        yield
-        return
-    before = signal.signal(signal.SIGHUP, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
+def in_loop(function: Callable[[], object]) -> Callable[..., None]:
+    """Return a signal handler that makes the current Trio loop call `function`, as soon as the loop gets to it."""
+    token = trio.lowlevel.current_trio_token()
+    return lambda *_: token.run_sync_soon(function)
 
 
 @contextmanager
-def stop_on_signals(stop: Stop, *signals: signal.Signals) -> Iterator[None]:
-    """Install `stop` as the handler of `signals` during this block."""
-    before = {signum: signal.signal(signum, stop) for signum in signals}
+def handled(handlers: Mapping[signal.Signals, _Handler]) -> Iterator[None]:
+    """Install signal handlers during this block. An ignored SIGHUP, as under `nohup`, stays ignored."""
+    ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
+    before = {number: signal.signal(number, handlers[number]) for number in handlers.keys() - ignored}
     try:
         yield
     finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
+import argparse
 
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.credentials import read_key
@@ -13,25 +12,18 @@ from reactor_trio.edge.tickets import issue_ticket
 __all__ = ["ticket"]
 
 
-def ticket(
-    path: Path,
-    terminal: Terminal,
-    *,
-    role: Literal["control", "viewer"],
-    expires: float,
-    subject: str | None,
-    max_session: float | None,
-) -> int:
-    """Print a ticket for the model of the project in `path`. Raises ManifestError and UsageError."""
-    manifest = load_manifest(path)
+def ticket(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Print a ticket for a project's model. Raises ManifestError and UsageError."""
+    manifest = load_manifest(options.path)
     auth = manifest.settings.auth
     if auth is None or not auth.ticket_keys:
         raise UsageError(f"{manifest.path}/reactor.yaml: runtime.auth.ticket_keys: a ticket needs a key that signs it")
     key = read_key(auth.ticket_keys[0], "runtime.auth.ticket_keys[0]")
     try:
         text = issue_ticket(
-            key, role=role, expires=expires, subject=subject, max_session=max_session, model=manifest.name
-        )
+            key, role=options.role, expires=options.expires, subject=options.subject, max_session=options.max_session,
+            model=manifest.name,
+        )  # fmt: skip
     except ValueError as error:
         raise UsageError(str(error)) from None
     terminal.say(text)

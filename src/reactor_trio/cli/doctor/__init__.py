@@ -6,6 +6,7 @@ keeps open what it opened.
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from reactor_trio.cli.doctor.machine import (
 )
 from reactor_trio.cli.doctor.project_checks import check_manifest, check_model, check_weights
 from reactor_trio.cli.doctor.tls import check_tls
-from reactor_trio.cli.terminal import FAILED, OK, USAGE, Terminal
+from reactor_trio.cli.terminal import FAILED, OK, USAGE, Terminal, UsageError
 from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest
 from reactor_trio.configuration.settings import Settings
 
@@ -36,32 +37,24 @@ COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 RECORDING_ROOM = 6_000_000 // 8 * 3600
 
 #: Checks whose problems exit with `USAGE`, as `reactor run` does with a wrong manifest.
-MANIFEST_CHECKS = ("manifest", "model")
+MANIFEST_CHECKS = {"manifest", "model"}
 
 
-def doctor(
-    path: Path | None,
-    terminal: Terminal,
-    *,
-    as_json: bool = False,
-    certfile: Path | None = None,
-    keyfile: Path | None = None,
-) -> int:
+def doctor(options: argparse.Namespace, terminal: Terminal) -> int:
     """Run all checks and print the findings. Returns 0 without a problem, 2 if the manifest or the model has one, else 1."""
+    if options.keyfile is not None and options.certfile is None:
+        raise UsageError("--keyfile: give --certfile, too")
     found: list[Finding] = []
     show = _shown_by(terminal)
-    for finding in examine(path, certfile, keyfile):
+    for finding in examine(options.path, options.certfile, options.keyfile):
         found.append(finding)
-        if not as_json:
+        if not options.json:
             show(finding)
-    if as_json:
-        terminal.say(msgspec.json.format(msgspec.json.encode(found)).decode())
-    else:
-        terminal.say(_summary(found))
-    problems = [finding.check for finding in found if finding.verdict == "problem"]
+    terminal.say(msgspec.json.format(msgspec.json.encode(found)).decode() if options.json else _summary(found))
+    problems = {finding.check for finding in found if finding.verdict == "problem"}
     if not problems:
         return OK
-    return USAGE if set(problems) & set(MANIFEST_CHECKS) else FAILED
+    return USAGE if problems & MANIFEST_CHECKS else FAILED
 
 
 def examine(path: Path | None, certfile: Path | None = None, keyfile: Path | None = None) -> Iterator[Finding]:

@@ -1,0 +1,111 @@
+"""The server that `reactor run` runs in its own process."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+from collections.abc import Sequence
+
+import trio
+
+from reactor_trio.cli.importing import settle
+from reactor_trio.cli.log_output import route_structlog
+from reactor_trio.cli.serving import cannot_listen, where
+from reactor_trio.cli.signals import Stop, handled, in_loop
+from reactor_trio.cli.terminal import OK, Terminal, leaves
+from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.server.serve import Serving, serve
+from reactor_trio.server.watchdog import Watchdog
+
+__all__ = ["LocalServer"]
+
+
+class LocalServer:
+    """The server in this process, from the load of the model until it has drained.
+
+    Under `--reload` it inherits the listening sockets. SIGUSR1 then asks it to drain for its successor; the clients' session
+    ends with `model_restarting`.
+    """
+
+    def __init__(self, manifest: Manifest, terminal: Terminal, options: argparse.Namespace) -> None:
+        settings = manifest.settings
+        self._manifest = manifest
+        self._terminal = terminal
+        self._debug: bool = options.debug
+        self._inherited: Sequence[int] = options.inherited.sockets
+        self._watchdog = Watchdog(settings.watchdog) if settings.watchdog else None
+        self._drain = trio.Event()
+        self._serving: Serving | None = None
+
+    async def run(self) -> None:
+        """Serve until a signal or a failure."""
+        stop = Stop(in_loop(self._drain_for_good), armed=False)
+        if self._inherited:
+            signal.signal(signal.SIGUSR1, in_loop(self._drain_for_successor))
+        # SIGHUP renews the certificates of a service. A closed terminal sends it, too, so a server on a terminal drains.
+        renews = self._manifest.settings.tls is not None and not os.isatty(0)
+        on_hangup = in_loop(self._renew_certificates) if renews else stop
+        with handled({signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: on_hangup}):
+            async with trio.open_nursery() as nursery:
+                if self._watchdog is not None:
+                    nursery.start_soon(self._watchdog.run)
+                self._serving = await self._load(nursery)
+                stop.armed = True
+                await self._announce(self._serving)
+
+    async def _load(self, nursery: trio.Nursery) -> Serving:
+        try:
+            async with self._terminal.loading(self._manifest.name):
+                serving: Serving = await nursery.start(self._serve, nursery.cancel_scope)
+        except Exception as error:
+            # Errors of load() arrive as ModelFailed, so a bare OSError is the listening socket's.
+            for leaf in leaves(error):
+                if isinstance(leaf, OSError):
+                    raise cannot_listen(self._manifest, leaf) from error
+            raise
+        if self._inherited:  # under --reload a restart must not wait for sessions to end
+            serving.runtime.drain_notice = 0.0
+        return serving
+
+    async def _serve(self, everything: trio.CancelScope, task_status: trio.TaskStatus[Serving]) -> None:
+        sockets = [trio.socket.from_stdlib_socket(socket.socket(fileno=each)) for each in self._inherited]
+        listeners = [trio.SocketListener(each) for each in sockets] or None
+        await serve(
+            self._manifest, debug=self._debug, listeners=listeners, drain=self._drain, on_phase=self._on_phase,
+            task_status=task_status,
+        )  # fmt: skip
+        everything.cancel()
+
+    async def _announce(self, serving: Serving) -> None:
+        self._terminal.say(f"{self._manifest.name} is ready: {where(serving.urls)}")
+        route_structlog()  # a library may have imported it
+        await serving.runtime.prepared.wait()
+        encoders = ", ".join(f"{codec} ({by})" for codec, by in serving.runtime.encoders.items())
+        self._terminal.say(f"encoders: {encoders}")
+        await serving.runtime.at_rest.wait()
+        settle()
+
+    def _on_phase(self, phase: str) -> None:
+        if phase == "drained" and self._watchdog is not None:
+            why = f"a step of {self._manifest.name} does not end; abandoning it"
+            self._watchdog.expect_exit(self._manifest.settings.stuck_after, why)
+
+    def _drain_for_good(self) -> None:
+        assert self._serving is not None  # until then the signals end the process
+        sessions, seconds = len(self._serving.runtime.sessions), self._serving.runtime.drain_notice
+        may_go_on = f", {sessions} session{'s' if sessions > 1 else ''} may go on for {seconds:g} s"
+        notice = may_go_on if sessions and seconds else ""
+        self._terminal.say(f"draining {self._manifest.name}{notice}; a second signal ends at once")
+        self._drain.set()
+
+    def _drain_for_successor(self) -> None:
+        if self._serving is None:  # load() cannot be interrupted
+            os._exit(OK)
+        self._serving.runtime.goodbye = "model_restarting"
+        self._drain.set()
+
+    def _renew_certificates(self) -> None:
+        if self._serving is not None and self._serving.certificates is not None:
+            self._serving.certificates.renew()

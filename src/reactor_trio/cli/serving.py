@@ -1,0 +1,50 @@
+"""What all variants of `reactor run` share: the manifest with the command line's options, and texts about the address."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from reactor_trio.cli.terminal import UsageError
+from reactor_trio.configuration.manifest import Manifest, load_manifest
+
+__all__ = ["cannot_listen", "manifest_of", "where"]
+
+
+def manifest_of(options: argparse.Namespace) -> Manifest:
+    """Load the manifest and override it with the options. `hosts` and `origins` are added to those of the manifest.
+
+    Raises ManifestError, UsageError.
+    """
+    if options.keyfile is not None and options.certfile is None:
+        raise UsageError("--keyfile: give the certificate too, with --certfile")
+    tls = {name: str(file.absolute()) for name in ("certfile", "keyfile") if (file := getattr(options, name)) is not None}
+    record = None if options.record is None else str(options.record.absolute())
+    given = {"host": options.host, "port": options.port, "record": record, "tls": tls or None}
+    manifest = load_manifest(
+        options.path, options.overrides, {key: value for key, value in given.items() if value is not None}
+    )
+    settings = manifest.settings
+    hosts, origins = (*settings.hosts, *options.hosts), (*settings.origins, *options.origins)
+    return replace(manifest, settings=msgspec.structs.replace(settings, hosts=hosts, origins=origins))
+
+
+def where(urls: Sequence[str]) -> str:
+    """Format the URL to open; a second line has the other URLs of a server that listens on all addresses."""
+    *others, here = urls
+    if not others:
+        return here
+    first, *more = others
+    return f"{first}\nalso at {', '.join([*more, here])} (the last one on this machine)"
+
+
+def cannot_listen(manifest: Manifest, error: OSError) -> UsageError:
+    """Make the error that explains why the server cannot listen, and what to do."""
+    settings = manifest.settings
+    return UsageError(
+        f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}; "
+        "stop the program that uses it, or choose another with --host and --port (0 picks a free port)"
+    )
