@@ -19,6 +19,8 @@ __all__ = ["Choices", "choices_for"]
 ROOM = 60
 #: Seconds of the longest session if neither the manifest nor the command line limits it.
 LONGEST_SESSION = 1800.0
+#: The Ray resource that only the gate's worker has. It keeps the gate on that worker, where its Service finds it.
+GATE_RESOURCE = "reactor_gate"
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,11 +83,6 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     def autoscaled(self) -> bool:
         """Whether the number of replicas follows the number of sessions."""
         return self.maximum > self.minimum
-
-    @property
-    def gate_resource(self) -> str:
-        """The Ray resource that only the gate's worker has. It keeps the gate on that worker, where its Service finds it."""
-        return "reactor_gate"
 
     @property
     def replicas_per_pod(self) -> int:

@@ -41,13 +41,12 @@ def edge_config(
     first, last = choices.ports
     return fill(
         "edge.cfg",
-        name=choices.name,
+        choices,
         maxconn=connections,
         silence=math.ceil(choices.silence),
         listen=listen,
         own=own,
         certificate=certificate,
-        pods=choices.pods,
         first=first,
         last=last,
         gate=gate or f"{choices.name}-gate:{choices.gate_port}",
@@ -59,8 +58,7 @@ def edge_manifest(choices: Choices) -> str:
     config = edge_config(choices)
     return fill(
         "edge.yaml",
-        name=choices.name,
-        domain=choices.domain,
+        choices,
         config=config,
         config_name=f"{choices.name}-edge-{hashlib.sha256(config.encode()).hexdigest()[:8]}",
         grace=choices.grace,

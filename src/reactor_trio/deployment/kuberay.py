@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from reactor_trio.deployment.choices import Choices
+from reactor_trio.deployment.choices import GATE_RESOURCE, Choices
 from reactor_trio.deployment.ray_serve import serve_config
 from reactor_trio.deployment.template_text import fill, quoted
 
@@ -19,7 +19,7 @@ def kuberay_manifest(choices: Choices) -> str:
     share = choices.replicas_per_pod
     return fill(
         "kuberay.yaml",
-        name=choices.name,
+        choices,
         image=quoted(choices.image),
         grace=choices.grace,
         patience=quoted(str(max(_LEAST_PATIENCE, choices.grace))),
@@ -28,8 +28,7 @@ def kuberay_manifest(choices: Choices) -> str:
         redis=quoted(choices.redis),
         redis_password=_password(choices.redis_secret),
         # KubeRay puts this value into a command line, so the JSON needs its own quotes.
-        gate_resources=f"'{json.dumps(json.dumps({choices.gate_resource: 1}))}'",
-        gate_port=choices.gate_port,
+        gate_resources=f"'{json.dumps(json.dumps({GATE_RESOURCE: 1}))}'",
         environment=_environment(choices.secret),
         least=choices.pods_for(choices.minimum),
         most=choices.pods_for(choices.maximum),

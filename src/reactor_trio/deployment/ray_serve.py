@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from reactor_trio.deployment.choices import Choices
+from reactor_trio.deployment.choices import GATE_RESOURCE, Choices
 
 __all__ = ["serve_config"]
 
@@ -27,7 +27,7 @@ def serve_config(choices: Choices) -> str:
         "route_prefix": "/",
         "import_path": "reactor_trio.replicas.application:build",
         "args": _arguments(choices),
-        "deployments": [_replica(choices), _gate(choices)],
+        "deployments": [_replica(choices), _gate()],
     }
     text = yaml.safe_dump({"applications": [application]}, sort_keys=False, allow_unicode=True, width=1000)
     return _HEAD.format(name=choices.name) + text
@@ -50,7 +50,7 @@ def _arguments(choices: Choices) -> dict[str, Any]:
         "host": "0.0.0.0",  # nosec B104
         "gate_host": "0.0.0.0",  # nosec B104
         "gate_port": choices.gate_port,
-        "gate_resource": choices.gate_resource,
+        "gate_resource": GATE_RESOURCE,
         "max_session": choices.max_session,
     }
 
@@ -84,12 +84,12 @@ def _replica(choices: Choices) -> dict[str, Any]:
     }
 
 
-def _gate(choices: Choices) -> dict[str, Any]:
+def _gate() -> dict[str, Any]:
     return {
         "name": "gate",
         "num_replicas": 1,
         "graceful_shutdown_timeout_s": 5.0,
         "health_check_period_s": 1.0,
         "health_check_timeout_s": 3.0,
-        "ray_actor_options": {"num_cpus": 1, "resources": {choices.gate_resource: 1}},
+        "ray_actor_options": {"num_cpus": 1, "resources": {GATE_RESOURCE: 1}},
     }

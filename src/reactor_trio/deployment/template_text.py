@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import json
-import re
 from importlib import resources
+from string import Template
+from textwrap import indent
+
+import msgspec
+
+from reactor_trio.deployment.choices import Choices
 
 __all__ = ["fill", "quoted"]
 
-#: Either a name alone on its line, whose value may have several lines, or a name within a line.
-_NAME = re.compile(r"^(?P<indent> +)\$(?P<block>\w+)$|\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+)|(?P<dollar>\$))", re.MULTILINE)
 
+def fill(template: str, choices: Choices, **values: object) -> str:
+    """Return the template with `values`, and for other names the fields of `choices`.
 
-def fill(template: str, **values: object) -> str:
-    """Return the template with its values. Every line of a value gets the indentation of its name.
-
-    Raises KeyError for a name without a value.
+    Every line of a value gets the indentation of the template's line. Raises KeyError for an unknown name.
     """
-
-    def value(place: re.Match[str]) -> str:
-        if place["dollar"]:
-            return "$"
-        if (block := place["block"]) is None:
-            return str(values[place["braced"] or place["plain"]])
-        lines = str(values[block]).rstrip("\n").split("\n")
-        return "\n".join(place["indent"] + line if line else "" for line in lines)
-
     text = resources.files("reactor_trio").joinpath("deployment", "templates", template).read_text(encoding="utf-8")
-    return _NAME.sub(value, text)
+    known = msgspec.structs.asdict(choices) | values
+    filled = []
+    for line in text.splitlines():
+        content = line.lstrip(" ")
+        filled.append(indent(Template(content).substitute(known).rstrip("\n"), " " * (len(line) - len(content))))
+    return "\n".join(filled) + "\n"
 
 
 def quoted(text: str) -> str:
