@@ -27,7 +27,7 @@ from tests.support.cli_doubles import ON_A_TERMINAL, SOURCE, reactor
 from websockets.sync.client import connect
 
 from reactor_trio.cli.key_input import KeyLine
-from reactor_trio.cli.live_screen import Look, draw, harmless, sparkline, thumbnail
+from reactor_trio.cli.live_screen import Snapshot, draw, harmless, sparkline, thumbnail
 from reactor_trio.cli.live_view import LiveView
 from reactor_trio.cli.terminal import Terminal
 from reactor_trio.client.statistics import Latency, Spread, Statistics, TrackStatistics, spread
@@ -52,7 +52,7 @@ def look(**changed):
         ),
         "bitrates": {"main_video": 2_500_000.0}, "seconds": 75.0,
     }  # fmt: skip
-    return Look(**(given | changed))
+    return Snapshot(**(given | changed))
 
 
 def drawn(look, width=120, height=40):

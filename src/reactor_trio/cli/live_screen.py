@@ -20,7 +20,7 @@ from rich.text import Text
 from reactor_trio.client.statistics import Latency, Spread, Statistics
 from reactor_trio.protocol import TrackInfo
 
-__all__ = ["HalfBlocks", "Look", "draw", "harmless", "sparkline", "thumbnail"]
+__all__ = ["HalfBlocks", "Snapshot", "draw", "harmless", "sparkline", "thumbnail"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 #: Most intervals in a sparkline.
@@ -29,7 +29,7 @@ SPARKLINE = 30
 WIDE = 80
 
 
-class Look(msgspec.Struct):
+class Snapshot(msgspec.Struct):
     """Everything that one drawing of the screen shows.
 
     Attributes:
@@ -56,26 +56,26 @@ class Look(msgspec.Struct):
     picture: npt.NDArray[np.uint8] | None = None
 
 
-def draw(look: Look, width: int, height: int) -> RenderableType:
+def draw(snapshot: Snapshot, width: int, height: int) -> RenderableType:
     """Lay out the screen, most important parts first, because it is cut at the bottom. The picture gets the rows left."""
-    minutes, seconds = divmod(int(look.seconds), 60)
+    minutes, seconds = divmod(int(snapshot.seconds), 60)
     title = Text.assemble(
-        (harmless(look.name), "bold"), "  session ", (harmless(look.session_id), "cyan"), f"  {harmless(look.role)}",
-        f"  {minutes}:{seconds:02}", no_wrap=True, overflow="ellipsis",
+        (harmless(snapshot.name), "bold"), "  session ", (harmless(snapshot.session_id), "cyan"),
+        f"  {harmless(snapshot.role)}  {minutes}:{seconds:02}", no_wrap=True, overflow="ellipsis",
     )  # fmt: skip
     parts: list[RenderableType] = [title]
-    parts += [_line(f"! {warning}", "bold yellow") for warning in look.warnings]
-    tracks = _tracks(look) if width < WIDE else [_table(look, width)]
-    parts += [Text(), *tracks, Text(), *_latencies(look.statistics)]
-    if look.typed is not None:
-        parts += [_prompt(look.typed, width)]
-    for heading, lines in (("commands", look.commands), ("messages", look.messages)):
+    parts += [_line(f"! {warning}", "bold yellow") for warning in snapshot.warnings]
+    tracks = _tracks(snapshot) if width < WIDE else [_table(snapshot, width)]
+    parts += [Text(), *tracks, Text(), *_latencies(snapshot.statistics)]
+    if snapshot.typed is not None:
+        parts += [_prompt(snapshot.typed, width)]
+    for heading, lines in (("commands", snapshot.commands), ("messages", snapshot.messages)):
         if lines:
             parts += [Text(heading, "dim"), *(_line(f"  {line}") for line in lines)]
     # A table is one part, which counts its heading; its rows come on top.
     rows = len(parts) + sum(part.row_count for part in tracks if isinstance(part, Table))
-    if look.picture is not None and (left := height - rows) >= 2:
-        parts.append(HalfBlocks(thumbnail(look.picture, width, 2 * left)))
+    if snapshot.picture is not None and (left := height - rows) >= 2:
+        parts.append(HalfBlocks(thumbnail(snapshot.picture, width, 2 * left)))
     return Group(*parts)
 
 
@@ -139,17 +139,17 @@ def _row(upper: list[list[int]], lower: list[list[int]]) -> str:
     return "".join(cells)
 
 
-def _tracks(look: Look) -> list[RenderableType]:
+def _tracks(snapshot: Snapshot) -> list[RenderableType]:
     """Two lines for each track, for a terminal too narrow for the table."""
     lines: list[RenderableType] = []
-    for name, figures in look.statistics.tracks.items():
+    for name, figures in snapshot.statistics.tracks.items():
         losses = f"{figures.missing} missing, {figures.dropped} dropped"
         lines.append(_line(f"{name} {figures.fps:.1f} fps, {losses}, jitter {_ms(figures.interval.std)}"))
         lines.append(_line(sparkline(figures.recent), "green"))
     return lines
 
 
-def _table(look: Look, width: int) -> Table:
+def _table(snapshot: Snapshot, width: int) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("track", no_wrap=True)
     table.add_column("codec", no_wrap=True)
@@ -158,15 +158,15 @@ def _table(look: Look, width: int) -> Table:
     with_intervals = width >= WIDE + SPARKLINE
     if with_intervals:
         table.add_column("intervals", no_wrap=True)
-    for track in look.tracks:
-        figures = look.statistics.tracks.get(track.name)
+    for track in snapshot.tracks:
+        figures = snapshot.statistics.tracks.get(track.name)
         if figures is None:
             continue
         size = f" {track.width}x{track.height}" if track.width is not None else ""
         cells: list[RenderableType] = [
             Text(harmless(track.name)), Text(harmless((track.codec or "-") + size)), f"{figures.fps:.1f}",
             _ms(figures.interval.std), _ms(figures.interval.p95), _count(figures.missing), _count(figures.dropped),
-            f"{look.bitrates.get(track.name, 0.0) / 1e6:.2f}",
+            f"{snapshot.bitrates.get(track.name, 0.0) / 1e6:.2f}",
         ]  # fmt: skip
         intervals = Text(sparkline(figures.recent), "green")
         if with_intervals:

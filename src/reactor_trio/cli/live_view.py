@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.live import Live
 
 from reactor_trio.cli.key_input import KeyLine, key_by_key, read_keys
-from reactor_trio.cli.live_screen import Look, draw
+from reactor_trio.cli.live_screen import Snapshot, draw
 from reactor_trio.cli.terminal import Terminal, UsageError
 from reactor_trio.client.client import Client
 from reactor_trio.errors import CommandError, SessionEnded
@@ -58,7 +58,7 @@ class LiveView:
         self._keys = sys.stdin if keys is None else keys
         self._line: KeyLine | None = None
         self._drawn = False
-        self._touched = trio.Event()
+        self._changed = trio.Event()
         self._newest: npt.NDArray[np.uint8] | None = None
         self._warnings: deque[str] = deque(maxlen=2)
         self._commands: deque[str] = deque(maxlen=LINES)
@@ -70,7 +70,7 @@ class LiveView:
         """Show a line among the warnings while the view is on, otherwise print it."""
         if self._drawn:
             self._warnings.append(line)
-            self._touch()
+            self._redraw()
         else:
             self._terminal.say(line)
 
@@ -92,10 +92,10 @@ class LiveView:
                 async with trio.open_nursery() as nursery:
                     if fd is not None:
                         self._line = KeyLine()
-                        self._line.changed = self._touch
+                        self._line.changed = self._redraw
                         self._line.entered = lambda line: self._send(client, line, nursery)
                         nursery.start_soon(read_keys, fd, self._line)
-                    nursery.start_soon(self._obey, signals, nursery.cancel_scope)
+                    nursery.start_soon(self._handle_signals, signals, nursery.cancel_scope)
                     nursery.start_soon(self._take_frames, client)
                     nursery.start_soon(self._draw, client, console, live)
                     await self._take_messages(client)
@@ -104,16 +104,16 @@ class LiveView:
             self._drawn = False
             self._terminal.say(str(client.statistics()))
 
-    async def _obey(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
+    async def _handle_signals(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
         async for signum in signals:
             if signum != signal.SIGWINCH:
                 scope.cancel()
-            self._touch()
+            self._redraw()
 
     async def _take_messages(self, client: Client) -> None:
         async for message in client.messages():
-            told = f"{message.type} {msgspec.json.encode(message.data).decode()}"
-            (self._warnings if message.type.startswith("reactor.") else self._messages).append(told)
+            line = f"{message.type} {msgspec.json.encode(message.data).decode()}"
+            (self._warnings if message.type.startswith("reactor.") else self._messages).append(line)
 
     async def _take_frames(self, client: Client) -> None:
         tracks = [track for track in client.tracks if track.direction == "out"]
@@ -128,16 +128,16 @@ class LiveView:
         interval = PICTURE_INTERVAL if self._picture else INTERVAL
         while True:
             width, height = console.size
-            live.update(draw(self._look(client), width, height), refresh=True)
+            live.update(draw(self._snapshot(client), width, height), refresh=True)
             next_drawing = trio.current_time() + interval
-            self._touched = trio.Event()
+            self._changed = trio.Event()
             with trio.move_on_at(next_drawing):
-                await self._touched.wait()
+                await self._changed.wait()
 
-    def _look(self, client: Client) -> Look:
+    def _snapshot(self, client: Client) -> Snapshot:
         now, statistics = trio.current_time(), client.statistics()
         bitrates = {name: self._bitrate(name, track.bytes, now) for name, track in statistics.tracks.items()}
-        return Look(
+        return Snapshot(
             client.name, client.session_id, client.role, client.tracks, statistics, bitrates, now - self._began,
             tuple(self._warnings), tuple(self._commands), tuple(self._messages),
             None if self._line is None else self._line.text, self._newest,
@@ -169,15 +169,15 @@ class LiveView:
         try:
             reply = await client.command(name, **arguments)
         except CommandError as error:
-            told = f"refused: {error}"
+            result = f"refused: {error}"
         except SessionEnded:  # `_take_messages` raises it, too
             return
         else:
-            told = f"applied after {1000 * (trio.current_time() - began):.0f} ms" + ("" if reply is None else f": {reply}")
+            result = f"applied after {1000 * (trio.current_time() - began):.0f} ms" + ("" if reply is None else f": {reply}")
         finally:
             self._unanswered -= 1
-        self._commands.append(f"{line}: {told}")
-        self._touch()
+        self._commands.append(f"{line}: {result}")
+        self._redraw()
 
-    def _touch(self) -> None:
-        self._touched.set()
+    def _redraw(self) -> None:
+        self._changed.set()

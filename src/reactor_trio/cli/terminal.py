@@ -111,8 +111,8 @@ class Terminal:
                 if isinstance(leaf, kinds):
                     self.fail(_model_failure(leaf, folder) if code == FAILED else _one_line(str(leaf)))
                     return code
-        told = "; ".join(f"{type(leaf).__name__}: {_one_line(str(leaf))}" for leaf in errors)
-        self.fail(f"the runtime itself failed: {told}" + ("" if debug else " (--debug shows the traceback)"))
+        texts = "; ".join(f"{type(leaf).__name__}: {_one_line(str(leaf))}" for leaf in errors)
+        self.fail(f"the runtime itself failed: {texts}" + ("" if debug else " (--debug shows the traceback)"))
         return INTERNAL
 
     @staticmethod

@@ -100,7 +100,7 @@ def examine(path: Path | None, certfile: Path | None = None, keyfile: Path | Non
 def _shown_by(terminal: Terminal) -> Callable[[Finding], object]:
     """Return a function that prints a finding: in coloured columns on a terminal, elsewhere as one plain line."""
     if not terminal.interactive:
-        return lambda finding: terminal.say(f"{finding.verdict:8} {finding.check:10} {_told(finding)}")
+        return lambda finding: terminal.say(f"{finding.verdict:8} {finding.check:10} {_text(finding)}")
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -112,17 +112,17 @@ def _shown_by(terminal: Terminal) -> Callable[[Finding], object]:
         line.add_column(width=8, style=COLOURS[finding.verdict])
         line.add_column(width=10, style="bold")
         line.add_column(overflow="fold")
-        line.add_row(finding.verdict, finding.check, Text(_told(finding)))
+        line.add_row(finding.verdict, finding.check, Text(_text(finding)))
         console.print(line)
 
     return show
 
 
-def _told(finding: Finding) -> str:
+def _text(finding: Finding) -> str:
     return f"{finding.text}; {finding.remedy}" if finding.remedy else finding.text
 
 
 def _summary(found: Sequence[Finding]) -> str:
     counts = {verdict: sum(finding.verdict == verdict for finding in found) for verdict in ("problem", "warning")}
-    told = [f"{count} {verdict}{'' if count == 1 else 's'}" for verdict, count in counts.items() if count]
-    return ", ".join(told) if told else "all is well"
+    parts = [f"{count} {verdict}{'' if count == 1 else 's'}" for verdict, count in counts.items() if count]
+    return ", ".join(parts) if parts else "all is well"

@@ -30,16 +30,16 @@ def check_limits(connections: int, uploads: int) -> Iterator[Finding]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # The server accepts as many again only to refuse them.
     needed = 2 * connections + uploads + OWN_DESCRIPTORS
-    told = f"{'unlimited' if soft == resource.RLIM_INFINITY else soft} open files allowed"
+    allowed = f"{'unlimited' if soft == resource.RLIM_INFINITY else soft} open files allowed"
     if soft != resource.RLIM_INFINITY and soft < needed:
         raisable = hard == resource.RLIM_INFINITY or hard >= needed
         how = f"ulimit -n {needed}" if raisable else f"raise the hard limit, which is {hard}"
         yield problem(
-            "limits", f"{told}, {needed} needed for runtime.limits.connections {connections}",
+            "limits", f"{allowed}, {needed} needed for runtime.limits.connections {connections}",
             f"{how} (systemd: LimitNOFILE={needed}), or lower runtime.limits.connections",
         )  # fmt: skip
     else:
-        yield ok("limits", f"{told}, {needed} needed for {connections} connections")
+        yield ok("limits", f"{allowed}, {needed} needed for {connections} connections")
     memory, _ = resource.getrlimit(resource.RLIMIT_AS)
     if memory != resource.RLIM_INFINITY:
         yield warning(
