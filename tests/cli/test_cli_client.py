@@ -1,4 +1,4 @@
-"""`reactor client` while it waits: why it waits, and that it leaves in time."""
+"""`reactor client` while it waits: it prints the reason and leaves in time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Still(ReactorPipeline):
 
 @pytest.fixture
 def server_of_watch(monkeypatch):
-    """`headless.watch` connects to a server of the test kit."""
+    """Make `headless.watch` connect to a server of the test kit."""
 
     def connecting_to(server):
         @asynccontextmanager
@@ -42,7 +42,7 @@ def server_of_watch(monkeypatch):
     return connecting_to
 
 
-async def test_who_waits_is_told_why_and_leaves_when_its_seconds_are_over(server_of_watch, autojump_clock):
+async def test_a_waiting_client_prints_why_and_leaves_when_its_time_is_up(server_of_watch, autojump_clock):
     lines: list[str] = []
     async with open_server(Still, step_cost=0.1) as server, server.connect():
         server_of_watch(server)
@@ -54,7 +54,7 @@ async def test_who_waits_is_told_why_and_leaves_when_its_seconds_are_over(server
         assert server.http("/health").status == 200
 
 
-async def test_the_seconds_in_the_queue_count(server_of_watch, autojump_clock):
+async def test_time_in_the_queue_counts(server_of_watch, autojump_clock):
     lines: list[str] = []
     async with open_server(Still, step_cost=0.1) as server:
         server_of_watch(server)
@@ -69,7 +69,7 @@ async def test_the_seconds_in_the_queue_count(server_of_watch, autojump_clock):
         assert [line.partition(":")[0] for line in lines[2:]] == ["main_video"]
 
 
-async def test_a_command_that_is_not_answered_counts_too(server_of_watch, autojump_clock):
+async def test_time_for_an_unanswered_command_counts(server_of_watch, autojump_clock):
     lines: list[str] = []
     async with open_server(Slow, step_cost=0.1) as server:
         server_of_watch(server)
@@ -85,7 +85,7 @@ class Slow(Still):
         await trio.sleep(3600)
 
 
-async def test_the_servers_own_reason_goes_before_ours(server_of_watch, autojump_clock):
+async def test_the_servers_reason_has_priority_over_the_clients(server_of_watch, autojump_clock):
     lines: list[str] = []
     async with open_server(Still, step_cost=[0.1, 60.0, 0.1], stuck_after=2) as server:
         server_of_watch(server)
@@ -99,7 +99,7 @@ async def test_the_servers_own_reason_goes_before_ours(server_of_watch, autojump
         assert line.startswith("queued: 1 of 1: a step of Still still computes for session ")
 
 
-async def test_an_end_of_the_server_while_waiting_is_still_told(server_of_watch, autojump_clock):
+async def test_a_waiting_client_reports_that_the_server_ends(server_of_watch, autojump_clock):
     async with open_server(Still, step_cost=0.1) as server, server.connect():
         server_of_watch(server)
         async with trio.open_nursery() as nursery:

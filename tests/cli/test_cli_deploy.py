@@ -1,4 +1,4 @@
-"""`reactor deploy --print`: what is printed, what has to be said for it, and that nothing is done."""
+"""`reactor deploy --print`: its output, its required options, and its errors."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_each_part_is_a_part_of_all(project):
     assert held == edge
 
 
-def test_min_and_max_let_sessions_decide(project):
+def test_min_and_max_turn_autoscaling_on(project):
     (application,) = yaml.safe_load(printed(project, "serve", "--min", "1", "--max", "9"))["applications"]
     scaling = application["deployments"][0]["autoscaling_config"]
     assert (scaling["min_replicas"], scaling["max_replicas"], scaling["target_ongoing_requests"]) == (1, 9, 3)
@@ -119,13 +119,13 @@ def test_min_and_max_let_sessions_decide(project):
         (["--print", "serve", "--set", "height"], "--set height: expected key.sub=value"),
     ],
 )
-def test_what_is_missing_or_wrong_is_one_line_and_exit_code_2(project, arguments, line):
+def test_missing_and_wrong_options_are_one_line_and_exit_code_2(project, arguments, line):
     done = reactor("deploy", *arguments, "--path", project)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == f"reactor: {line}"
 
 
-def test_a_manifest_that_does_not_fit_is_told(project):
+def test_a_manifest_that_contradicts_the_deployment_is_one_line(project):
     (project / "reactor.yaml").write_text("model: model:Model\nruntime: {max_sessions: 1, tls: {certfile: c.pem}}\n")
     done = reactor("deploy", "--print", *NEEDED, "--path", project)
     assert done.returncode == 2

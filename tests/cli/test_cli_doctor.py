@@ -1,4 +1,4 @@
-"""Each check of `reactor doctor` with a real good case and a real bad one, then the command as people run it."""
+"""Each check of `reactor doctor` with a real good case and a real bad one, then the whole command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def project(tmp_path):
     return tmp_path / "demo"
 
 
-# --- what is installed ------------------------------------------------------------------------------------------------
+# --- the installation -------------------------------------------------------------------------------------------------
 
 
 def test_python_and_packages_are_compared_with_our_own_metadata():
@@ -68,7 +68,7 @@ def test_another_python_is_a_problem():
         ('trio>=99; python_version < "3"', "ok", r"reactor-trio"),
     ],
 )
-def test_a_package_that_is_missing_or_out_of_range_is_told_with_what_to_install(requirement, verdict, told):
+def test_a_missing_or_wrong_package_names_what_to_install(requirement, verdict, told):
     found = [finding for finding in check_packages([requirement]) if finding.verdict == verdict]
     assert len(found) == 1
     assert re.search(told, found[0].text)
@@ -93,7 +93,7 @@ def test_an_encoder_that_does_not_open_is_a_problem_that_names_it():
 
 @pytest.fixture
 def nvidia_smi(tmp_path, monkeypatch):
-    """Puts a driver's program first on the path."""
+    """Put a fake `nvidia-smi` first on the path."""
 
     def put(script):
         program = tmp_path / "nvidia-smi"
@@ -104,14 +104,14 @@ def nvidia_smi(tmp_path, monkeypatch):
     return put
 
 
-def test_without_a_card_nothing_is_wrong(monkeypatch, tmp_path):
+def test_a_machine_without_a_gpu_is_fine(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     (found,) = check_gpu()
     assert (found.verdict, found.text) == ("ok", "no NVIDIA card found; models run on the processor")
 
 
-def test_a_card_that_torch_cannot_use_is_a_warning(nvidia_smi, monkeypatch):
+def test_a_gpu_that_torch_cannot_use_is_a_warning(nvidia_smi, monkeypatch):
     nvidia_smi("echo 'Some Card, 555.42'")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     (found,) = check_gpu()
@@ -173,7 +173,7 @@ def test_a_port_in_use_is_a_problem_and_a_free_one_is_not():
 
 
 @pytest.mark.parametrize("host", ["203.0.113.7", "no such host"])
-def test_an_address_that_is_not_ours_is_a_problem(host):
+def test_an_address_of_another_machine_is_a_problem(host):
     found = check_port(host, 8080)
     assert found.verdict == "problem"
     assert "correct runtime.host" in found.remedy
@@ -193,28 +193,28 @@ def test_an_address_that_is_not_ours_is_a_problem(host):
         ("127.0.0.1", (), ("*",), False, False, ["ok", "warning"]),
     ],
 )
-def test_who_may_reach_it(host, hosts, origins, auth, tls, verdict):
+def test_access_from_other_machines(host, hosts, origins, auth, tls, verdict):
     assert verdicts(check_reach(host, hosts, origins, auth=auth, tls=tls)) == verdict
 
 
-def test_a_folder_that_can_be_written_or_made(tmp_path):
+def test_a_writable_folder_and_one_that_can_be_created_are_fine(tmp_path):
     assert check_folder("uploads", tmp_path, 1).verdict == "ok"
     assert check_folder("recordings", tmp_path / "not" / "yet", 1).verdict == "ok"
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("folder", ["/proc", "/proc/not/yet"])
-def test_a_folder_that_cannot_be_written_is_a_problem(folder):
+def test_a_read_only_folder_is_a_problem(folder):
     found = check_folder("uploads", Path(folder), 1)
     assert found.verdict == "problem"
     assert found.text.startswith("cannot write into /proc: ")
 
 
-def test_a_disk_that_is_too_small_is_a_warning(tmp_path):
+def test_a_small_disk_is_a_warning(tmp_path):
     assert check_folder("uploads", tmp_path, 2**60).verdict == "warning"
 
 
-def test_secrets_are_for_the_servers_user_only(tmp_path):
+def test_secrets_must_be_closed_to_other_users(tmp_path):
     secret = tmp_path / "tickets.key"
     secret.write_text("x")
     auth = {"token": "env:SKY_TOKEN", "viewer_token": None, "ticket_keys": ["file:tickets.key", "a literal"]}
@@ -235,7 +235,7 @@ def test_secrets_are_for_the_servers_user_only(tmp_path):
 
 @pytest.fixture
 def certificate(tmp_path):
-    """Makes a certificate and its key, as files."""
+    """Return a function that writes a certificate and its key to files."""
     authority = trustme.CA()
 
     def make(name, days):
@@ -249,11 +249,11 @@ def certificate(tmp_path):
 
 
 @pytest.mark.parametrize(("days", "verdict"), [(90, "ok"), (3, "warning"), (-1, "problem")])
-def test_a_certificate_that_ends_soon_or_has_ended(certificate, days, verdict):
+def test_a_certificate_that_expires_soon_or_has_expired(certificate, days, verdict):
     assert check_tls(*certificate("a.example", days)).verdict == verdict
 
 
-def test_certificate_and_key_must_fit(certificate, tmp_path):
+def test_certificate_and_key_must_match(certificate, tmp_path):
     (first, _), (_, other_key) = certificate("a.example", 90), certificate("b.example", 90)
     assert check_tls(first, other_key).text == f"{other_key} is not the key of {first}"
     assert check_tls(first, tmp_path / "none").text == f"no such file: {tmp_path / 'none'}"
@@ -264,7 +264,7 @@ def test_certificate_and_key_must_fit(certificate, tmp_path):
 # --- the project ------------------------------------------------------------------------------------------------------
 
 
-def test_a_good_project_is_looked_at_without_load(project, capsys):
+def test_a_good_project_is_checked_without_load(project, capsys):
     source = (project / "pipeline.py").read_text()
     text = 'print("imported")\n' + source.replace('self.width = config.get("width", 640)', "1 / 0")
     (project / "pipeline.py").write_text(text)
@@ -293,7 +293,7 @@ def test_a_broken_manifest_is_a_problem_that_names_the_place(tmp_path, manifest,
     assert told in found.text
 
 
-def test_what_a_nested_manifest_asks_in_vain_is_a_warning(project):
+def test_keys_of_a_nested_manifest_without_effect_are_a_warning(project):
     nested = "model: {name: nested}\nruntime: {import: 'pipeline:MyModel'%s}\n"
     (project / "reactor.yaml").write_text(nested % "")
     assert check_manifest(project)[1].verdict == "ok"
@@ -334,7 +334,7 @@ def test_the_module_finds_its_weights_while_it_is_imported_as_under_a_server(pro
     assert reactor("schema", "--path", project).returncode == 0
 
 
-def test_weights_that_are_named_must_be_there(project, monkeypatch):
+def test_a_weights_folder_that_is_named_must_exist(project, monkeypatch):
     with (project / "reactor.yaml").open("a") as file:
         file.write("weights_path: weights\n")
     manifest, _ = check_manifest(project)
@@ -382,7 +382,7 @@ def test_a_port_in_use_is_exit_code_1_and_in_the_json(project):
     assert set(bad) == {"check", "verdict", "text", "remedy"}
 
 
-def test_a_broken_manifest_is_exit_code_2_and_the_rest_is_still_looked_at(project):
+def test_a_broken_manifest_is_exit_code_2_and_the_rest_is_still_checked(project):
     (project / "reactor.yaml").write_text("modle: pipeline:MyModel\n")
     done = reactor("doctor", "--path", project, "--json")
     assert done.returncode == 2
@@ -392,7 +392,7 @@ def test_a_broken_manifest_is_exit_code_2_and_the_rest_is_still_looked_at(projec
     assert "model" not in found
 
 
-def test_outside_a_project_only_the_installation_is_looked_at(tmp_path):
+def test_outside_a_project_only_the_installation_is_checked(tmp_path):
     done = reactor("doctor", "--json", cwd=tmp_path)
     assert done.returncode in (0, 1)  # the default port may be in use
     (manifest,) = [finding for finding in json.loads(done.stdout) if finding["check"] == "manifest"]

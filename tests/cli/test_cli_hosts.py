@@ -14,7 +14,7 @@ def settings_of(tmp_path, *arguments):
     return manifest_of(parse(["run", "--path", str(tmp_path), *arguments])).settings
 
 
-def test_hosts_and_origins_of_the_command_line_come_to_those_of_the_manifest(tmp_path):
+def test_hosts_and_origins_of_the_command_line_are_added_to_the_manifests(tmp_path):
     settings = settings_of(
         tmp_path, "--allow-host", "gpu.example", "--allow-host", "[2001:db8::7]", "--allow-host", "2001:db8::8",
         "--origin", "https://Studio.example/", "--origin", "http://[::1]:5173", "--origin", "*",
@@ -23,7 +23,7 @@ def test_hosts_and_origins_of_the_command_line_come_to_those_of_the_manifest(tmp
     assert settings.origins == ("https://a.example", "https://studio.example", "http://[::1]:5173", "*")
 
 
-def test_without_them_the_manifest_holds(tmp_path):
+def test_without_options_the_manifests_hosts_and_origins_hold(tmp_path):
     settings = settings_of(tmp_path)
     assert (settings.hosts, settings.origins) == (("a.example",), ("https://a.example",))
 
@@ -40,7 +40,7 @@ def test_an_origin_is_what_browsers_call_one(tmp_path, wrong):
         settings_of(tmp_path, "--origin", wrong)
 
 
-def test_the_first_url_ends_its_line_and_the_others_stand_under_it():
+def test_the_first_url_ends_its_line_and_the_others_follow_below():
     first, name, here = "http://192.0.2.7:8080/", "http://gpu-box:8080/", "http://127.0.0.1:8080/"
     assert where([here]) == here
     assert where([first, here]) == f"{first}\nalso at {here} (the last one on this machine)"

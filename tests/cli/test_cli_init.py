@@ -1,4 +1,4 @@
-"""`reactor init`: what it writes runs, and nothing is ever overwritten."""
+"""`reactor init`: the project that it writes runs, and it overwrites nothing."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def files(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
-def test_the_example_is_what_init_writes_and_a_tone():
-    """`init` writes the model of Reactor's quickstart page, to the letter; the example adds sound and a script."""
+def test_the_example_is_what_init_writes_plus_a_tone():
+    """The template stays the model of the tutorial, to the letter; the example adds sound and a script."""
     assert main(["init", "gradient"]) == 0
     written, example = files(Path("gradient")), files(EXAMPLES / "gradient")
     assert set(written) == set(example) - {"film.yaml"} == {
@@ -43,7 +43,7 @@ def test_the_example_is_what_init_writes_and_a_tone():
     assert len(gone) == 3, gone  # the docstring, the import and the yield differ
 
 
-def test_what_init_writes_is_the_models_of_the_tutorial():
+def test_init_writes_the_model_of_the_tutorial():
     assert reactor("init", "demo").returncode == 0
     manifest = load_manifest(Path("demo"))
     assert (manifest.name, manifest.config) == ("demo", {"width": 640, "height": 480, "chunk_size": 4})
@@ -61,9 +61,9 @@ def test_the_gradient_moves_and_follows_brightness():
     light = [render_batch(64, 48, 1, 0, brightness)[0].mean() for brightness in (0.0, 0.5, 1.0, 2.0)]
     assert light[0] == 0
     assert light == sorted(set(light))
-    # An hour of frames later the numbers are still in range, and odd sizes fit.
+    # After an hour of frames the numbers are still in range; odd sizes work.
     assert render_batch(63, 47, 2, 10**6, 1.0)[0].shape == (2, 47, 63, 3)
-    # Not a jump from frame to frame: it is a film.
+    # The picture moves smoothly from frame to frame.
     assert np.abs(batch[0].astype(int) - batch[1]).max() < 16
 
 

@@ -1,4 +1,4 @@
-"""The live view of `reactor client`: what it draws, what is typed, and the whole in a terminal with a real server."""
+"""The live view of `reactor client`: its drawing, its line editor, and the whole on a terminal with a real server."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from reactor_trio.cli.terminal import Terminal
 from reactor_trio.client.statistics import Latency, Spread, Statistics, TrackStatistics, spread
 from reactor_trio.protocol import TrackInfo
 
-#: seconds that a process may take to show something
+#: Seconds that a process may take until it shows something.
 PATIENCE = 120.0
 NONE = Spread(0, math.nan, math.nan, math.nan)
 
 
-# --- what it draws ----------------------------------------------------------------------------------------------------
+# --- the drawing ------------------------------------------------------------------------------------------------------
 
 
 def look(**changed):
@@ -56,7 +56,7 @@ def look(**changed):
 
 
 def drawn(look, width=120, height=40):
-    """The lines on a screen of that size, without what follows the last one."""
+    """Return the lines of a screen of this size, without trailing blanks."""
     console = Console(file=io.StringIO(), force_terminal=True, width=width, height=height, record=True)
     console.print(draw(look, width, height))
     return [line.rstrip() for line in console.export_text().splitlines()]
@@ -90,7 +90,7 @@ def test_warnings_commands_messages_and_what_is_typed():
     assert drawn(look(typed=""))[-1].startswith(">    set_field=0.5, jump={x: 1} or reset, then Enter")
 
 
-def test_what_the_server_says_is_not_obeyed():
+def test_escape_sequences_and_markup_of_the_server_are_shown_as_text():
     lines = drawn(look(name="a\x1b[2Jb\x9b1m[red]c", messages=["\x1b]0;title\x07"]))
     assert "\x1b" not in "".join(lines)
     assert lines[0].startswith("a�[2Jb�1m[red]c  session")
@@ -125,7 +125,7 @@ def test_a_thumbnail_keeps_the_ratio_and_the_colours():
     assert thumbnail(picture[:1, :1], 80, 40).shape == (2, 1, 3)
 
 
-def test_the_picture_fills_what_is_left_and_not_more():
+def test_the_picture_fills_the_remaining_rows():
     picture = np.full((480, 640, 3), (1, 2, 3), np.uint8)
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=24, color_system="truecolor")
     console.print(draw(look(picture=picture), 80, 24))
@@ -142,7 +142,7 @@ class FakeTerminal(io.StringIO):
         return True
 
 
-async def test_a_line_is_said_around_the_view_and_shown_in_it(monkeypatch):
+async def test_a_line_is_printed_around_the_view_and_shown_in_it(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     out = FakeTerminal()
     view = LiveView(Terminal(out), lambda line: (line, {}), keys=io.StringIO())
@@ -167,7 +167,7 @@ async def test_a_line_is_said_around_the_view_and_shown_in_it(monkeypatch):
     assert shown.endswith("after\n")
 
 
-# --- what is typed ----------------------------------------------------------------------------------------------------
+# --- the line editor --------------------------------------------------------------------------------------------------
 
 
 def typed(*chunks):
@@ -199,12 +199,12 @@ def test_a_line_is_edited(chunks, text, entered):
     assert typed(*chunks) == (text, entered)
 
 
-# --- the whole --------------------------------------------------------------------------------------------------------
+# --- on a terminal ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """The URL of a real server."""
+    """Yield the URL of a real server."""
     folder = tmp_path_factory.mktemp("live")
     assert reactor("init", "demo", cwd=folder).returncode == 0
     with subprocess.Popen(
@@ -250,7 +250,7 @@ class Screen:
 
 @contextmanager
 def live(*arguments, rows=40, columns=120):
-    """`reactor client` in a terminal of its own, whose keys are its signals."""
+    """`reactor client` on its own terminal, whose keys send it signals."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "reactor_trio", "client", *arguments],
@@ -302,7 +302,7 @@ def test_the_picture_is_drawn_in_half_blocks(server):
         screen.until(LEAVE_SCREEN)
 
 
-def test_sigterm_leaves_and_gives_the_terminal_back(server):
+def test_sigterm_leaves_and_restores_the_terminal(server):
     with live(server) as screen:
         screen.until(ENTER_SCREEN)
         screen.until(r"main_video")

@@ -1,4 +1,4 @@
-"""`reactor loadtest` as a process against a real server over real sockets, and what it says of a server's limits."""
+"""`reactor loadtest` as a process against a real server over real sockets, also at the server's limits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_missed_bar_is_exit_code_1(project):
 
 
 @pytest.mark.soak
-def test_refused_by_a_limit_it_says_which(project):
+def test_a_refusal_names_the_limit(project):
     manifest = project / "reactor.yaml"
     text = manifest.read_text()
     assert "runtime:" not in text
@@ -58,7 +58,7 @@ def test_refused_by_a_limit_it_says_which(project):
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "1 left, 1 gave up" in done.stdout
-    # 503, or 1013 if both were told that there is room before either took it
+    # 503; or 1013 if both clients passed the check for room before either took the place
     assert re.search(r"refused \d+ times: (HTTP 503, the server is full|close code 1013, no_room)", done.stdout)
     assert "raise runtime.queue in its reactor.yaml" in done.stdout
 
@@ -77,7 +77,7 @@ def test_interrupted_it_prints_the_figures_so_far(project, tmp_path):
     assert json.loads(found.read_text())["outcomes"] == {"interrupted": 2}
 
 
-def test_nobody_there_is_a_mistake_in_the_command_line():
+def test_no_server_is_a_mistake_in_the_command_line():
     done = reactor("loadtest", "http://127.0.0.1:9/", "--sessions", 2, "--rate", 100)
     assert done.returncode == 2
     assert done.stderr == (
@@ -93,7 +93,7 @@ def test_nobody_there_is_a_mistake_in_the_command_line():
         (["--commands", "-1"], "argument --commands: '-1' is not a number of seconds above 0; see reactor loadtest --help"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_one_line(arguments, error):
+def test_impossible_options_are_one_line(arguments, error):
     done = reactor("loadtest", "127.0.0.1:9", *arguments)
     assert (done.returncode, done.stderr) == (2, f"reactor: {error}\n")
 

@@ -1,4 +1,4 @@
-"""What `reactor run` writes to its log: by whom, for whom, and in which form."""
+"""The log of `reactor run`: lines of the runtime, of the author and of libraries, readable or as JSON."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def project(tmp_path):
 
 
 async def watch(url: str) -> str:
-    """Until the session is over; its id."""
+    """Watch until the session is over and return its id."""
     async with connect(url.replace("http", "ws") + "ws?token=hunter2", video=["raw"]) as client:
         try:
             async for _ in client.frames("picture"):
@@ -61,7 +61,7 @@ async def watch(url: str) -> str:
 
 
 def serve_one_session(project, *options, stderr=subprocess.PIPE) -> tuple[str, str | None]:
-    """Serve until a client has seen the model fail; the session's id, and what was written to stderr."""
+    """Serve until a client has seen the model fail. Returns the session's id and stderr."""
     with subprocess.Popen(
         [sys.executable, "-m", "reactor_trio", "run", "--path", str(project), *options], stdin=subprocess.DEVNULL,
         env=ON_A_TERMINAL,
@@ -79,7 +79,7 @@ def serve_one_session(project, *options, stderr=subprocess.PIPE) -> tuple[str, s
     return sid, err
 
 
-def test_without_a_terminal_each_line_is_json_with_model_and_session_whoever_writes_it(project):
+def test_without_a_terminal_every_line_is_json_with_model_and_session(project):
     sid, err = serve_one_session(project)
     lines = [json.loads(line) for line in err.splitlines()]
     assert {line["model"] for line in lines} == {"demo"}
@@ -107,7 +107,7 @@ def test_without_a_terminal_each_line_is_json_with_model_and_session_whoever_wri
     assert "hunter2" not in err
 
 
-def test_on_a_terminal_lines_are_readable_and_a_traceback_stands_once(project):
+def test_on_a_terminal_lines_are_readable_with_one_traceback(project):
     ours, theirs = pty.openpty()
     try:
         sid, _ = serve_one_session(project, stderr=theirs)

@@ -1,4 +1,4 @@
-"""`--record` of server and client, as processes over real sockets: what they leave is read back as a player would."""
+"""`--record` of server and client, as processes over real sockets; the tests read the files as a player would."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GRADIENT = Path(__file__).parents[2] / "examples" / "gradient"
 
 @contextmanager
 def running(*arguments):
-    """`reactor run` on the gradient example, small and at 20 frames a second, and the URL that it printed."""
+    """Run the gradient example, small and at 20 frames a second. Yields the process and its URL."""
     with subprocess.Popen(
         [sys.executable, "-m", "reactor_trio", "run", "--path", GRADIENT, "--port", "0", "--set", "width=160",
          "--set", "height=96", *map(str, arguments)],
@@ -38,7 +38,7 @@ def running(*arguments):
 
 
 def pictures(path):
-    """Times in seconds and RGB pictures of the film."""
+    """Return times in seconds and RGB pictures of the film."""
     with av.open(str(path)) as film:
         frames = list(film.decode(video=0))
         return [float(f.pts * f.time_base) for f in frames], [f.to_ndarray(format="rgb24") for f in frames]
@@ -49,7 +49,7 @@ def lines(path):
 
 
 def expected(number, brightness):
-    """Frame `number` of the example, as the model makes it."""
+    """Compute frame `number` as the example's model does."""
     spec = importlib.util.spec_from_file_location("recorded_gradient", GRADIENT / "pipeline.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -58,7 +58,7 @@ def expected(number, brightness):
 
 
 def check(film, timeline):
-    """A film of the gradient: right size, growing times, first picture right, as many as the timeline says."""
+    """Check a film of the gradient: its size, growing times, the first picture, as many frames as the timeline says."""
     times, shown = pictures(film)
     told = lines(timeline)
     assert (told[0]["type"], told[-1]["type"]) == ("session", "end")

@@ -1,4 +1,4 @@
-"""`reactor run --reload`: a supervisor and a child, with real files and signals, over a stand-in for the server."""
+"""`reactor run --reload`: a supervisor and a child with real files and signals, and a fake server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def project(tmp_path):
 
 @contextmanager
 def reloading(project, behaviour):
-    """The supervisor as a process, its output as an iterator of lines; its end is the test's to bring about."""
+    """Run the supervisor as a process. Yields it and its output as an iterator of lines; the test must end it."""
     command = [sys.executable, program, behaviour, "run", "--path", str(project), "--port", "0", "--reload"]
     with subprocess.Popen(
         command, env=os.environ | {"PYTHONPATH": SOURCE}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
@@ -49,7 +49,7 @@ def until(lines, wanted):
     raise AssertionError(f"never came: {wanted!r} in {seen}")
 
 
-def test_a_changed_source_file_drains_the_server_and_starts_it_anew(project):
+def test_a_changed_source_file_drains_and_restarts_the_server(project):
     with reloading(project, "waits") as (process, lines):
         until(lines, ENCODERS)
         (project / "notes.txt").write_text("not watched")
@@ -82,7 +82,7 @@ def test_a_second_signal_takes_the_server_along(project):
         assert list(lines) == []  # the end of file: no process holds the pipe any more
 
 
-def test_without_watchfiles_the_remedy_is_told(project, tmp_path):
+def test_without_watchfiles_the_error_names_what_to_install(project, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['watchfiles'] = None\n")
     done = reactor("run", "--path", project, "--reload", path=tmp_path)
     assert done.returncode == 2

@@ -25,7 +25,7 @@ def project(tmp_path):
 
 @contextmanager
 def reloading(project):
-    """The supervisor and its output, stderr among it; it ends with the block."""
+    """Run the supervisor during the block. Yields it and its output, stderr included."""
     with subprocess.Popen(
         [sys.executable, "-m", "reactor_trio", "run", "--path", str(project), "--port", "0", "--reload"],
         env=os.environ | {"PYTHONPATH": SOURCE}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -65,7 +65,7 @@ def hello(url):
 
 
 def end_of(socket):
-    """The last text and the close code."""
+    """Return the last text message and the close code."""
     last = None
     try:
         while True:
@@ -74,7 +74,7 @@ def end_of(socket):
         return json.loads(last), closed.rcvd.code
 
 
-def test_clients_come_back_on_the_same_port_and_broken_code_is_told(project):
+def test_clients_return_on_the_same_port_and_broken_code_is_reported(project):
     pipeline = project / "pipeline.py"
     good = pipeline.read_text()
     with reloading(project) as process:
@@ -83,7 +83,7 @@ def test_clients_come_back_on_the_same_port_and_broken_code_is_told(project):
             pipeline.write_text(good + "\n# changed\n")
             bye, code = end_of(socket)
             assert (bye["type"], bye["data"]["reason"], code) == ("reactor.bye", "model_restarting", 1011)
-        # No wait and no second try: who comes between two servers waits in the sockets' queue.
+        # No wait and no second try: between two servers a new connection waits in the sockets' backlog.
         status, body = health(url)
         assert (status, body["phase"]) in ((503, "loading"), (200, "ready"))
         assert until(process, " is ready: ")[-1].split()[-1] == url

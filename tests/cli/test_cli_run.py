@@ -1,4 +1,4 @@
-"""`reactor run`: what it prints, its exit codes and its signals, over a stand-in for the server."""
+"""`reactor run` with a fake server: its output, its exit codes and its signals."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_host_and_port_of_the_command_line_win(project):
     assert "ready: http://127.0.0.3:9001/\n" in done.stdout
 
 
-def test_a_nested_manifest_is_served_and_what_it_asks_in_vain_is_said_once(project):
+def test_a_nested_manifest_is_served_and_keys_without_effect_are_logged_once(project):
     (project / "reactor.yaml").write_text(
         "$schema: reactor/v2\nmodel: {name: nested}\nruntime: {import: 'pipeline:MyModel'}\nrecording: {enabled: true}\n"
     )
@@ -76,7 +76,7 @@ def test_a_nested_manifest_is_served_and_what_it_asks_in_vain_is_said_once(proje
     assert json.loads(line)["message"].startswith("reactor.yaml: recording has no effect here; docs/guide/migr")
 
 
-def test_a_load_that_raises_is_one_line_with_the_authors_line_and_exit_code_1(project):
+def test_a_load_that_raises_is_one_line_with_the_authors_line_number(project):
     done = run(project, "load_fails", "--set", "width=3")
     assert done.returncode == 1
     assert done.stderr == "reactor: load() failed: RuntimeError: no weights for {'width': 3} (pipeline.py:5)\n"
@@ -95,7 +95,7 @@ def test_a_model_that_ends_while_it_serves_is_exit_code_1(project):
     assert (done.returncode, done.stderr) == (1, "reactor: run() returned, so there is no model to serve\n")
 
 
-def test_a_taken_port_is_exit_code_2_and_says_what_to_do(project):
+def test_a_port_in_use_is_exit_code_2_and_names_a_remedy(project):
     done = run(project, "taken")
     assert done.returncode == 2
     assert done.stderr == (
@@ -178,7 +178,7 @@ def test_a_readable_log_line_carries_the_models_name():
     assert line[8:].split() == ["[warning", "]", "step", "took", "7", "ms", "model=100%-mine", "level_=3"]
 
 
-def test_a_readable_traceback_stands_once_and_without_the_values_of_variables():
+def test_a_readable_traceback_appears_once_and_without_values_of_variables():
     secret = "hunter2"
     try:
         raise ValueError(f"deep {len(secret)}")
@@ -203,7 +203,7 @@ def test_a_json_log_line_carries_name_extras_and_traceback():
     }  # fmt: skip
 
 
-def test_what_json_cannot_hold_is_written_all_the_same():
+def test_a_value_that_json_cannot_hold_is_written_as_its_repr():
     circle: dict[object, object] = {(1, 2): "\ud800"}
     circle["self"] = circle
     odd = record("odd", exc_info=None, extra={"model": circle, "n": 2**80})

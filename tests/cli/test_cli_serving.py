@@ -1,4 +1,4 @@
-"""The command line and the real server together, as processes over real sockets: a person's first day."""
+"""The command line and the real server together, as processes over real sockets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def project(tmp_path):
 
 @contextmanager
 def running(project, *arguments):
-    """`reactor run --port 0` as a process, and the URL that it printed."""
+    """Run `reactor run --port 0` as a process. Yields it and the URL that it printed."""
     with started("run", "--path", project, "--port", "0", *arguments) as process:
         url = next((line.split()[-1] for line in process.stdout if " is ready: " in line), None)
         assert url is not None, process.stderr.read()
@@ -36,7 +36,7 @@ def running(project, *arguments):
 
 @contextmanager
 def started(*arguments):
-    """The command line as a process that does not outlive the block."""
+    """Run the command line as a process, which is killed at the end of the block."""
     with subprocess.Popen(
         [sys.executable, "-m", "reactor_trio", *map(str, arguments)], env=os.environ | {"PYTHONPATH": SOURCE},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -66,7 +66,7 @@ def test_init_run_look_and_stop(project, signum):
 
 
 def test_a_closed_terminal_drains(project):
-    """The kernel sends SIGHUP, and what the server then prints reaches nobody."""
+    """The kernel sends SIGHUP, and the server's output has no reader any more."""
     ours, theirs = os.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "reactor_trio", "run", "--path", project, "--port", "0"],
@@ -87,7 +87,7 @@ def test_a_closed_terminal_drains(project):
             process.kill()
 
 
-def test_a_server_started_with_hangups_ignored_goes_on(project):
+def test_a_server_started_with_hangups_ignored_continues(project):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does; a child inherits it
     try:
         with running(project) as (process, url):
@@ -120,7 +120,7 @@ def test_a_drain_ends_the_session_of_a_connected_client(project):
             assert (client.returncode, out.splitlines()[-1], err) == (0, "the session ended: draining", "")
 
 
-def test_a_drain_with_notice_lets_the_session_go_on_and_says_so(project):
+def test_a_drain_with_notice_lets_the_session_continue_and_says_so(project):
     manifest = project / "reactor.yaml"
     manifest.write_text(manifest.read_text() + "\nruntime: {drain_notice: 600}\n")
     with running(project) as (process, url), started("client", url, "--send", "set_brightness=0.5") as client:
@@ -152,7 +152,7 @@ def test_a_client_leaves_after_its_seconds(project):
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_client_beside_another_says_why_it_waits_and_leaves_in_time(project):
+def test_a_second_client_prints_why_it_waits_and_leaves_in_time(project):
     with running(project) as (_, url), started("client", url) as first:
         assert "demo as control" in first.stdout.readline()
         done = reactor("client", url, "--seconds", "1")
@@ -171,7 +171,7 @@ def test_a_load_that_raises_is_exit_code_1_and_one_line(project):
     assert done.stderr.startswith("reactor: ")
 
 
-def test_a_class_that_cannot_be_served_is_told_once_and_not_as_what_load_raised(tmp_path):
+def test_a_class_that_cannot_be_served_is_one_error_before_load(tmp_path):
     (tmp_path / "reactor.yaml").write_text("model: pipeline:MyModel\nname: brief\n")
     (tmp_path / "pipeline.py").write_text(
         "from reactor_trio.interface import ReactorPipeline\n\n"
@@ -194,7 +194,7 @@ def test_a_run_that_returns_is_exit_code_1(tmp_path):
     assert "run() returned" in line
 
 
-def test_a_taken_port_is_exit_code_2_and_one_line(project):
+def test_a_port_in_use_is_exit_code_2_and_one_line(project):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = reactor("run", "--path", project, "--port", port)

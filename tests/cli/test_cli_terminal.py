@@ -1,4 +1,4 @@
-"""The live line of a load, in virtual time, and which error of a group is told."""
+"""The live line of a load, in virtual time, and the choice of an error from a group."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_elsewhere_a_load_is_one_line_before_and_one_after(autojump_clock)
     assert out.getvalue() == "loading my-model ...\nloaded my-model in 2.5 s\n"
 
 
-async def test_an_error_does_not_stand_in_the_live_line(autojump_clock):
+async def test_an_error_gets_a_line_below_the_live_line(autojump_clock):
     screen = Screen()
     terminal = Terminal(screen, screen)
     with pytest.raises(ExceptionGroup) as caught:
@@ -54,7 +54,7 @@ async def test_an_error_does_not_stand_in_the_live_line(autojump_clock):
          "the runtime itself failed: KeyError: 'x'; ValueError: y z (--debug shows the traceback)"),
     ],
 )  # fmt: skip
-def test_of_a_group_the_error_that_names_the_culprit_is_told(errors, code, line):
+def test_of_a_group_the_error_of_user_or_model_is_printed(errors, code, line):
     err = io.StringIO()
     group = ExceptionGroup("outer", [ExceptionGroup("inner", errors)])
     assert Terminal(io.StringIO(), err).explain(group) == code

@@ -1,4 +1,4 @@
-"""What `deploy/` holds, as far as a machine without containers can check it: by tools that are there, and by names."""
+"""The files of `deploy/`, as far as a machine without containers can check them: by installed tools, and by names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reactor_trio.configuration.settings import Settings
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 SYSTEMD = shutil.which("systemd-analyze")
-#: on a scale to 10.0; a service that nothing restricts has 9.6
+#: Of 10.0; a service without restrictions has 9.6.
 MOST_EXPOSURE = 2.0
 
 UNIT = (DEPLOY / "reactor.service").read_text(encoding="utf-8")
@@ -43,13 +43,13 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
     unit.write_text(UNIT.replace("/opt/reactor/venv/bin/reactor", str(program)))
     question = [SYSTEMD, "verify", "--man=no", str(unit)]
     done = subprocess.run(question, capture_output=True, text=True, timeout=120, check=False)
-    # What other units of this machine are warned of is not ours.
+    # Ignore warnings about other units of this machine.
     told = [line for line in done.stderr.splitlines() if "reactor" in line]
     assert (done.returncode, told) == (0, [])
 
 
 @needs_systemd
-def test_systemd_finds_the_unit_well_closed():
+def test_systemd_rates_the_units_exposure_as_low():
     most = f"--threshold={MOST_EXPOSURE * 10:.0f}"
     question = [SYSTEMD, "security", "--offline=true", most, "--no-pager", str(DEPLOY / "reactor.service")]
     done = subprocess.run(question, capture_output=True, text=True, timeout=120, check=False)
@@ -58,14 +58,14 @@ def test_systemd_finds_the_unit_well_closed():
 
 def test_the_units_times_and_codes_are_the_runtimes():
     settings = Settings()
-    # drain, then the step that is left behind; the watchdog's time is for a loop that hangs
+    # the drain, then the step that is abandoned; the watchdog's time is for a loop that hangs
     assert float(unit_value("TimeoutStopSec")) >= settings.drain_grace + settings.stuck_after + settings.watchdog
     assert unit_value("KillSignal") == "SIGTERM"
     assert unit_value("RestartPreventExitStatus") == "2"
     assert int(unit_value("LimitNOFILE")) >= 2 * settings.limits.connections + settings.uploads.files + 64
 
 
-def test_the_command_lines_are_ones_that_we_take():
+def test_the_command_lines_parse():
     program, *arguments = shlex.split(unit_value("ExecStart"))
     assert program.endswith("/reactor")
     assert parse(arguments).json_logs
@@ -76,7 +76,7 @@ def test_the_command_lines_are_ones_that_we_take():
 # --- containers -------------------------------------------------------------------------------------------------------
 
 
-def test_the_image_is_built_from_files_that_are_there_and_runs_as_nobody_special():
+def test_the_image_is_built_from_files_that_exist_and_runs_as_its_own_user():
     for files in re.findall(r"^COPY (?!--from)(.*) \S+$", DOCKERFILE, re.MULTILINE):
         for name in files.split():
             assert (ROOT / name).exists()
@@ -89,7 +89,7 @@ def test_the_image_is_built_from_files_that_are_there_and_runs_as_nobody_special
     assert f"Python :: {python}" in (ROOT / "pyproject.toml").read_text()
 
 
-def test_the_images_health_check_is_python_that_asks_health():
+def test_the_images_health_check_requests_health():
     (check,) = re.findall(r"^HEALTHCHECK .*\\\n +CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
     program, option, source = yaml.safe_load(check)
     assert (program, option) == ("python", "-c")
@@ -97,7 +97,7 @@ def test_the_images_health_check_is_python_that_asks_health():
     assert "/health" in source
 
 
-def test_compose_mounts_files_that_are_there():
+def test_compose_mounts_files_that_exist():
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
     assert set(services) == {"model", "prometheus", "grafana"}
     build = services["model"]["build"]
@@ -132,7 +132,7 @@ def test_kubernetes_probes_drain_and_rights():
     assert {name: probe["path"] for name, probe in probes.items()} == {
         "startup": "/health", "liveness": "/health", "readiness": "/ready",
     }  # fmt: skip
-    # The server refuses a host name that it does not know, such as a pod's address.
+    # The server refuses an unknown host name, such as a pod's address.
     assert all({"name": "Host", "value": "localhost"} in probe["httpHeaders"] for probe in probes.values())
     (port,) = container["ports"]
     assert all(probe["port"] == port["name"] for probe in probes.values())
@@ -165,7 +165,7 @@ def test_nginx_passes_websockets_on_without_buffering_and_logs_no_tokens():
 # --- what the page says -----------------------------------------------------------------------------------------------
 
 
-def test_the_page_names_every_file_and_only_options_that_there_are():
+def test_the_page_names_every_file_and_only_options_that_exist():
     page = (ROOT / "docs" / "deploying.md").read_text(encoding="utf-8")
     for file in (path for path in DEPLOY.iterdir() if path.is_file()):
         assert f"deploy/{file.name}" in page, file.name

@@ -1,4 +1,4 @@
-"""What is printed for a cluster: its shape, and that its parts agree on ports, names and times."""
+"""The files for a cluster: their shape, and that their parts agree on ports, names and times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCALED = Choices(
 
 
 def documents(text: str) -> dict[str, dict]:
-    """The YAML documents by kind and name."""
+    """Return the YAML documents by kind and name."""
     return {f"{each['kind']} {each['metadata']['name']}": each for each in yaml.safe_load_all(text)}
 
 
@@ -58,7 +58,7 @@ def pod_of(group: dict) -> tuple[dict, dict]:
 # --- Ray Serve --------------------------------------------------------------------------------------------------------
 
 
-def test_serve_is_told_of_one_application_with_gate_and_replicas():
+def test_serve_has_one_application_with_gate_and_replicas():
     (application,) = yaml.safe_load(serve_config(EDGE))["applications"]
     assert application.pop("deployments") == [
         {
@@ -81,7 +81,7 @@ def test_serve_is_told_of_one_application_with_gate_and_replicas():
     }  # fmt: skip
 
 
-def test_the_number_of_replicas_follows_the_sessions_where_it_may():
+def test_the_number_of_replicas_follows_the_sessions_if_autoscaled():
     (application,) = yaml.safe_load(serve_config(SCALED))["applications"]
     replica = application["deployments"][0]
     assert replica["autoscaling_config"] == {
@@ -107,7 +107,7 @@ def test_the_application_takes_its_arguments(choices):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray's own modules, as they are imported
 @pytest.mark.parametrize("choices", [EDGE, SCALED])
-def test_serve_itself_takes_it(choices):
+def test_serve_accepts_the_configuration(choices):
     from ray.serve.schema import ServeDeploySchema
 
     checked = ServeDeploySchema.parse_obj(yaml.safe_load(serve_config(choices)))
@@ -168,7 +168,7 @@ def test_a_ray_service_has_the_fields_that_kuberay_knows(choices):
     jsonschema.validate(found["RayService sky"]["spec"], RAY_SERVICE)
 
 
-def test_it_holds_the_configuration_of_serve():
+def test_a_ray_service_contains_the_configuration_of_serve():
     for choices in (EDGE, SCALED):
         assert yaml.safe_load(service(choices)["serveConfigV2"]) == yaml.safe_load(serve_config(choices))
 
@@ -185,7 +185,7 @@ def test_the_head_may_be_lost_and_serves_nobody():
     assert int(patience) >= EDGE.max_session
 
 
-def test_whatever_carries_sessions_waits_for_the_longest():
+def test_pods_with_sessions_wait_for_the_longest_session():
     for choices in (EDGE, SCALED):
         grace = int(choices.max_session) + 60
         spec, container = pod_of(groups(choices)["replicas"])
@@ -201,8 +201,8 @@ def test_whatever_carries_sessions_waits_for_the_longest():
     assert edge["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == EDGE.grace
 
 
-def test_a_pod_that_goes_drains_its_node_and_waits_for_ray_to_end(tmp_path):
-    """Its command, with a stand-in for `ray`, and a /proc in which one process is Ray's."""
+def test_a_pod_that_shuts_down_drains_its_node_and_waits_for_ray(tmp_path):
+    """Runs the pod's command with a fake `ray`, and a /proc in which one process is Ray's."""
     *shell, command = pod_of(groups(EDGE)["replicas"])[1]["lifecycle"]["preStop"]["exec"]["command"]
     programs, processes = tmp_path / "bin", tmp_path / "proc"
     programs.mkdir()
@@ -229,13 +229,13 @@ def test_a_pod_that_goes_drains_its_node_and_waits_for_ray_to_end(tmp_path):
     ]  # fmt: skip
 
 
-def test_the_gate_is_found_by_its_service_and_has_its_resource_alone():
+def test_the_gates_service_finds_it_and_only_it_has_its_resource():
     found = documents(kuberay_manifest(EDGE))
     gate, replicas = groups(EDGE)["gate"], groups(EDGE)["replicas"]
     selector = found["Service sky-gate"]["spec"]["selector"]
     assert selector == gate["template"]["metadata"]["labels"] == {"app": "sky", "part": "gate"}
     assert not selector.items() <= replicas["template"]["metadata"]["labels"].items()
-    # KubeRay puts what stands there into a shell's command line.
+    # KubeRay puts this value into a shell's command line.
     assert gate["rayStartParams"]["resources"] == r'"{\"reactor_gate\": 1}"'
     assert "resources" not in replicas["rayStartParams"]
     _, container = pod_of(gate)
@@ -244,7 +244,7 @@ def test_the_gate_is_found_by_its_service_and_has_its_resource_alone():
     (application,) = yaml.safe_load(serve_config(EDGE))["applications"]
     assert port["containerPort"] == served["port"] == application["args"]["gate_port"] == 8080
     assert served["targetPort"] == port["name"] == container["readinessProbe"]["tcpSocket"]["port"]
-    # The gate takes all of its worker, so that no replica comes there.
+    # The gate takes all of its worker, so that no replica runs there.
     options = application["deployments"][1]["ray_actor_options"]
     assert int(container["resources"]["limits"]["cpu"]) == options["num_cpus"]
 
@@ -254,7 +254,7 @@ def test_the_gate_is_found_by_its_service_and_has_its_resource_alone():
     [(0.0, (1, 8), "2", None), (0.25, (1, 2), "8", 1), (0.5, (1, 4), "4", 1), (0.6, (1, 8), "2", 1), (1.0, (1, 8), "2", 1),
      (2.0, (1, 8), "2", 2)],
 )  # fmt: skip
-def test_pods_have_what_their_replicas_take(gpus, pods, cpus, gpu_limit):
+def test_pods_have_the_resources_of_their_replicas(gpus, pods, cpus, gpu_limit):
     group = groups(Choices(name="sky", image="i", redis="r:1", minimum=1, maximum=8, gpus=gpus))["replicas"]
     assert (group["minReplicas"], group["maxReplicas"]) == pods
     _, container = pod_of(group)
@@ -264,13 +264,13 @@ def test_pods_have_what_their_replicas_take(gpus, pods, cpus, gpu_limit):
     assert group["rayStartParams"] == {"num-cpus": cpus, "num-gpus": str(gpu_limit or 0)}
 
 
-def test_secrets_stand_in_secrets():
+def test_passwords_are_in_secrets():
     for name in ("gate", "replicas"):
         assert pod_of(groups(SCALED)[name])[1]["envFrom"] == [{"secretRef": {"name": "sky-tokens"}}]
         assert "envFrom" not in pod_of(groups(EDGE)[name])[1]
 
 
-def test_all_of_serve_kills_what_hangs_and_tells_nobody():
+def test_every_pod_kills_hanging_replicas_and_sends_no_usage_statistics():
     cluster = service(EDGE)["rayClusterConfig"]
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         _, container = pod_of(group)
@@ -293,14 +293,14 @@ def test_the_edge_connects_where_replicas_listen_and_to_the_gates_service():
     found = documents(kuberay_manifest(EDGE))
     port = found["Service sky-gate"]["spec"]["ports"][0]["port"]
     assert f"server gate sky-gate:{port}\n" in config
-    # What a client is told as its replica's address is one that the edge takes.
+    # The edge accepts the address that a client gets for its replica.
     address = address_of(application["args"]["advertise"], "10.244.3.7", int(first))
     assert address == "wss://play.example.org/r/10.244.3.7/20000"
     (pattern,) = re.findall(r"acl address path_reg '(.*)'", config)
     assert re.match(pattern, "/r/10.244.3.7/20000/ws")
 
 
-def test_the_replicas_ports_are_nobody_elses():
+def test_no_other_process_uses_the_replicas_ports():
     first, last = EDGE.ports
     assert 19_999 < first < last < 32_768, "Ray's workers below, what the system gives away above"
 
@@ -344,7 +344,7 @@ def test_the_edge_on_kubernetes_is_put_together_by_its_names():
     assert (served["port"], served["targetPort"]) == (443, "https")
 
 
-def test_another_configuration_is_another_set_of_pods():
+def test_another_configuration_makes_new_pods():
     names = {next(iter(documents(edge_manifest(EDGE)))) for _ in range(2)}
     other = Choices(name="sky", domain="play.example.org", pods="10.0.0.0/8", certificate="sky-tls")
     assert len(names | {next(iter(documents(edge_manifest(other))))}) == 2
@@ -376,7 +376,7 @@ def test_the_manifest_says_how_long_sessions_last_and_how_often_they_ping(tmp_pa
         ("日", "reactor"),
     ],
 )  # fmt: skip
-def test_a_name_becomes_one_that_kubernetes_takes(tmp_path, name, label):
+def test_a_name_becomes_a_dns_label(tmp_path, name, label):
     choices = chosen(tmp_path, name=f'"{name}"')
     assert (choices.name, choices.certificate) == (label, f"{label}-tls")
     assert re.fullmatch(r"[a-z]([a-z0-9-]*[a-z0-9])?", label)
@@ -390,7 +390,7 @@ def test_a_name_becomes_one_that_kubernetes_takes(tmp_path, name, label):
         (f"{GOOD}, auth: {{ticket_keys: [file:k, 'env:SKY_KEY']}}", {}, "runtime.auth.ticket_keys[1]: is an environ"),
     ],
 )  # fmt: skip
-def test_a_manifest_that_does_not_fit_is_one_line(tmp_path, runtime, options, line):
+def test_a_manifest_that_contradicts_the_choices_is_one_line(tmp_path, runtime, options, line):
     with pytest.raises(ManifestError) as error:
         chosen(tmp_path, runtime, **options)
     assert str(error.value).startswith(f"{tmp_path}/reactor.yaml: {line}")
@@ -408,7 +408,7 @@ def test_a_manifest_that_does_not_fit_is_one_line(tmp_path, runtime, options, li
         ),
     ],
 )  # fmt: skip
-def test_replicas_are_told_the_edges_name_and_where_it_comes_from(tmp_path, runtime, hosts, proxies):
+def test_replicas_know_the_edges_name_and_addresses(tmp_path, runtime, hosts, proxies):
     choices = chosen(tmp_path, runtime)
     (application,) = yaml.safe_load(serve_config(choices))["applications"]
     assert application["args"]["runtime"] == {"hosts": list(hosts), "proxies": list(proxies)}
@@ -418,7 +418,7 @@ def test_replicas_are_told_the_edges_name_and_where_it_comes_from(tmp_path, runt
     assert (settings.hosts, settings.proxies) == (hosts, proxies)
 
 
-def test_without_an_edge_the_manifest_may_be_as_it_likes(tmp_path):
+def test_without_an_edge_the_manifest_is_unchanged(tmp_path):
     choices = chosen(tmp_path, "tls: {certfile: c.pem}", domain=None, pods="")
     assert (choices.advertise, choices.runtime) == ("ws://{ip}:{port}", {})
     assert chosen(tmp_path, f"{GOOD}, auth: {{token: 'env:T'}}", secret="tokens").secret == "tokens"

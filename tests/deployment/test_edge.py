@@ -1,4 +1,4 @@
-"""The printed edge: HAProxy itself, before real servers. Who it lets where, and that it lets nobody anywhere else."""
+"""The printed edge: HAProxy in front of real servers. Each path leads to its server, and no path leads anywhere else."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_haproxy_finds_nothing_wrong_with_the_configuration(tmp_path, cluster):
 
 
 def prefixes(cluster):
-    """What leads where, and to whom."""
+    """Which paths lead to which server."""
     first, second = f"/r/127.0.0.1/{cluster.first}", f"/r/127.0.0.1/{cluster.second}"
     return (first, "first"), (second, "second"), ("", "the-gate")
 
 
-def test_page_health_and_gate_are_where_their_paths_say(cluster):
+def test_each_path_leads_to_page_health_or_gate(cluster):
     status, text = cluster.ask(f"/r/127.0.0.1/{cluster.first}/")
     assert (status, "<!doctype html>" in text.lower()) == (200, True)
     assert cluster.ask(f"/r/127.0.0.1/{cluster.first}/health")[0] == 200
@@ -75,7 +75,7 @@ def test_page_health_and_gate_are_where_their_paths_say(cluster):
         assert (status, json.loads(text)["name"]) == (200, who)
 
 
-def test_a_connection_that_is_kept_leads_each_request_to_its_own_replica(cluster):
+def test_each_request_of_a_kept_connection_reaches_its_own_replica(cluster):
     with cluster.dial() as stream:
         for _ in range(5):
             for path, who in prefixes(cluster):
@@ -101,7 +101,7 @@ def test_a_session_with_commands_frames_an_upload_and_a_share_link(cluster):
             assert frames(viewer, 3) == 3
 
 
-def test_a_client_that_is_lost_comes_back_through_the_edge(cluster):
+def test_a_lost_client_resumes_through_the_edge(cluster):
     with cluster.session(cluster.second, f"&token={ticket()}") as session:
         welcome = told(session, "reactor.welcome")
         frames(session, 2)
@@ -126,21 +126,21 @@ async def test_the_python_client_watches_through_the_edge(cluster):
 
 NOWHERE = [
     "/r", "/r/", "/r/127.0.0.1", "/r/127.0.0.1/", "/r/127.0.0.1/{first}", "/r//{first}/", "/r/127.0.0.1//ws",
-    # ports that are no replica's
+    # ports outside the replicas' range
     "/r/127.0.0.1/22/", "/r/127.0.0.1/0/", "/r/127.0.0.1/{below}/", "/r/127.0.0.1/{above}/", "/r/127.0.0.1/65536/",
     "/r/127.0.0.1/99999/", "/r/127.0.0.1/0{first}/", "/r/127.0.0.1/+{first}/", "/r/127.0.0.1/-{first}/",
     "/r/127.0.0.1/{first}.0/", "/r/127.0.0.1/{first}x/", "/r/127.0.0.1/{first}%20/", "/r/127.0.0.1/0x4e20/",
     "/r/127.0.0.1/{over}/",
-    # addresses that are no pod's
+    # addresses outside the pods' network
     "/r/127.0.1.1/{gate}/", "/r/127.0.1.1/{first}/", "/r/10.0.0.1/{first}/", "/r/169.254.169.254/{first}/",
     "/r/0.0.0.0/{first}/", "/r/255.255.255.255/{first}/",
-    # and other ways to write one that is
+    # other ways to write a pod's address
     "/r/127.0.0.01/{first}/", "/r/127.000.000.001/{first}/", "/r/0177.0.0.1/{first}/", "/r/0x7f.0.0.1/{first}/",
     "/r/127.1/{first}/", "/r/2130706433/{first}/", "/r/localhost/{first}/", "/r/127.0.0.1./{first}/",
     "/r/127.0.0.256/{first}/", "/r/[::1]/{first}/", "/r/::1/{first}/", "/r/::ffff:127.0.0.1/{first}/",
     "/r/[::ffff:127.0.0.1]/{first}/", "/r/127.0.0.1%00/{first}/", "/r/127%2e0%2e0%2e1/{first}/",
     "/r/127.0.0.1@127.0.1.1/{first}/", "/r/127.0.0.1:22/{first}/", "/r/127.0.0.1,127.0.1.1/{first}/",
-    # and to walk
+    # and path traversal
     "/r/../r/127.0.0.1/{first}/", "/r/./127.0.0.1/{first}/", "/r/127.0.0.1/../{first}/", "/r/%2e%2e/127.0.0.1/{first}/",
     "/r/127.0.0.1/%2e%2e/22/", "/r//127.0.0.1/{first}/", "/r/127.0.0.1%2f{first}/", "/r/127.0.0.1;a/{first}/",
     "/r/127.0.0.1\\{first}/",
@@ -148,7 +148,7 @@ NOWHERE = [
 
 
 @pytest.mark.parametrize("path", NOWHERE)
-def test_nothing_else_below_r_leads_anywhere(cluster, path):
+def test_any_other_path_below_r_is_404(cluster, path):
     ports = {"below": cluster.lowest - 1, "above": cluster.highest + 1, "over": cluster.first + 65536}
     path = path.format(first=cluster.first, gate=cluster.gate, **ports)
     assert cluster.ask(path) == (404, "no such replica")
@@ -157,22 +157,22 @@ def test_nothing_else_below_r_leads_anywhere(cluster, path):
 @pytest.mark.parametrize(
     "path", ["//r/10.0.0.1/22/", "/R/10.0.0.1/22/", "/x/../r/10.0.0.1/22/", "/%72/10.0.0.1/22/", "/./r/1.1.1.1/22/", "/rr"]
 )
-def test_what_only_looks_like_r_is_the_gates(cluster, path):
+def test_paths_that_only_resemble_r_lead_to_the_gate(cluster, path):
     status, text = cluster.ask(path)
     assert status == 404
     assert text.startswith("not found; there are /")
 
 
-def test_below_a_replicas_prefix_there_are_its_own_paths_and_no_way_up(cluster):
+def test_a_replicas_prefix_leads_to_its_own_paths_only(cluster):
     for rest in ("../../../etc/passwd", "..%2f..", "r/127.0.1.1/22/", "//127.0.1.1/", "page/../../x"):
         status, _ = cluster.ask(f"/r/127.0.0.1/{cluster.first}/{rest}")
         assert status == 404
 
 
-def test_metrics_are_not_for_the_world_but_for_the_cluster(cluster):
+def test_metrics_are_for_the_cluster_only(cluster):
     for path in ("/metrics", f"/r/127.0.0.1/{cluster.first}/metrics", f"/metrics?token={ticket()}"):
         assert cluster.ask(path) == (404, "not found")
-    # written otherwise it is another path, to the server as well
+    # written in another way it is another path, also for the server
     assert cluster.ask(f"/r/127.0.0.1/{cluster.first}/%6detrics")[0] == 404
     for path, status in (("/health", 200), ("/metrics", 200), ("/r/127.0.0.1/22/", 404)):
         with socket.create_connection(("127.0.0.1", cluster.own), PATIENCE) as stream:
@@ -182,7 +182,7 @@ def test_metrics_are_not_for_the_world_but_for_the_cluster(cluster):
 @pytest.mark.parametrize(
     "head",
     [
-        # two lengths, or a length and chunks: what one end takes for the next request the other does not
+        # two lengths, or a length and chunks: the two ends disagree on where the next request begins
         "Content-Length: 4\r\nContent-Length: 5\r\n",
         "Content-Length: 4, 5\r\n",
         "Content-Length: +4\r\n",
@@ -193,18 +193,18 @@ def test_metrics_are_not_for_the_world_but_for_the_cluster(cluster):
         "X: a\0b\r\n",
     ],
 )
-def test_a_request_that_can_be_read_in_two_ways_smuggles_nothing_past_the_edge(cluster, head):
+def test_an_ambiguous_request_smuggles_nothing_past_the_edge(cluster, head):
     smuggled = b"GET /r/127.0.0.1/22/ HTTP/1.1\r\nHost: play.example.org\r\n\r\n"
     with cluster.dial() as stream:
         path = f"/r/127.0.0.1/{cluster.first}/uploads"
         stream.sendall(f"POST {path} HTTP/1.1\r\nHost: play.example.org\r\n{head}\r\n".encode() + smuggled)
         status, _ = answer(stream)
         assert 400 <= status < 600
-        # What follows was never a request, or one that the edge itself has looked at; a server would answer something else.
+        # The rest was never a request, or one that the edge has checked; a server would answer something else.
         assert answer(stream) in ((0, ""), (404, "no such replica"))
 
 
-def test_what_a_client_says_of_its_own_address_is_not_believed(tmp_path):
+def test_addresses_that_a_client_claims_are_not_trusted(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         choices = Choices(name="sky", pods="127.0.0.0/24", ports=(port, port))
@@ -230,7 +230,7 @@ def test_what_a_client_says_of_its_own_address_is_not_believed(tmp_path):
 
 
 def test_no_two_clients_share_a_connection(tmp_path):
-    """So that whoever got a server to misunderstand would confuse nobody but himself."""
+    """A client that desynchronises a connection can harm only itself."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(PATIENCE)
         port = server.getsockname()[1]
@@ -240,7 +240,7 @@ def test_no_two_clients_share_a_connection(tmp_path):
                 with running.dial() as stream:
                     head = f"GET /r/127.0.0.1/{port}/{number} HTTP/1.1\r\nHost: play.example.org\r\n\r\n"
                     stream.sendall(head.encode())
-                    # If it came on an earlier one, none would come here.
+                    # On a shared connection no new one would arrive here.
                     behind.append(server.accept()[0])
                     assert behind[-1].recv(65536).startswith(f"GET /{number} ".encode())
                     behind[-1].sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -258,7 +258,7 @@ def test_tokens_are_not_in_its_log(cluster):
     assert secret not in log
 
 
-def test_a_replica_that_is_not_there_is_503_at_once_and_another_session_goes_on(tmp_path):
+def test_a_missing_replica_is_503_at_once_and_other_sessions_continue(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     with replica("stays") as resumables, reactor_run(other, OTHER, hosts=["play.example.org"]) as dies:
@@ -277,14 +277,14 @@ def test_a_replica_that_is_not_there_is_503_at_once_and_another_session_goes_on(
                 with pytest.raises(InvalidStatus) as refused, running.session(dies.port):
                     pass
                 assert refused.value.response.status_code == 503
-                # asked once: what is not there now is not there a second later
+                # tried once: a missing replica is still missing a second later
                 assert running.metric('haproxy_backend_retry_warnings_total{proxy="replicas"}') == 0
-                # nor is anything else when the gate is away
+                # and a missing gate is not tried again, either
                 assert running.ask("/")[0] == 503
                 assert frames(session, 60) == 60
 
 
-def test_an_edge_that_goes_takes_nobody_and_ends_with_its_last_session(tmp_path):
+def test_an_edge_that_shuts_down_takes_no_client_and_ends_with_its_last_session(tmp_path):
     with replica("only") as only:
         port = only.serving.port
         with edge(tmp_path, Choices(name="sky", pods="127.0.0.0/24", ports=(port, port)), gate="127.0.0.1:9") as running:

@@ -1,6 +1,6 @@
-"""A stand-in for the server, so that the command line is tested without one, and a way to run it as a process.
+"""A fake server for tests of the command line, and a function that runs the command line as a process.
 
-Run as a script it is `reactor` with that stand-in: `python cli_doubles.py BEHAVIOUR run --path ...`.
+As a script this module is `reactor` with the fake server: `python cli_doubles.py BEHAVIOUR run --path ...`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import reactor_trio
 from reactor_trio.errors import ModelFailed
 
 SOURCE = str(Path(reactor_trio.__file__).parents[1])  # not only where the package is installed
-#: The environment of a process on a terminal of its own: without what tells of ours, as a runner of tests in parallel does.
+#: The environment of a process on its own terminal, without variables that describe the terminal of the tests.
 ON_A_TERMINAL = {
     name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
 } | {"PYTHONPATH": SOURCE, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
@@ -40,7 +40,7 @@ class Serving:
 
 
 def stand_in(behaviour: str):
-    """A `serve` that does one thing; each signal is sent from inside, so that nothing races."""
+    """Return a fake `serve` with one behaviour. It sends signals to its own process, so that no test depends on timing."""
 
     async def serve(
         manifest, *, debug=False, listeners=None, drain=None, on_phase=None, task_status=trio.TASK_STATUS_IGNORED
@@ -86,7 +86,7 @@ def stand_in(behaviour: str):
 
 
 def reactor(*arguments, behaviour=None, stdout=subprocess.PIPE, path="", **named) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a process of its own; without a behaviour the installed one."""
+    """Run the command line as a process: with a behaviour on the fake server, without one on the real server."""
     program = ["-m", "reactor_trio"] if behaviour is None else [__file__, behaviour]
     return subprocess.run(
         [sys.executable, *program, *map(str, arguments)], env=os.environ | {"PYTHONPATH": f"{path}:{SOURCE}"},

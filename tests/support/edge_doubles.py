@@ -1,4 +1,4 @@
-"""HAProxy with the printed configuration before real servers, and clients of it that speak raw HTTP or a WebSocket."""
+"""HAProxy with the printed configuration in front of real servers, and clients that speak raw HTTP or a WebSocket."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Model(ReactorPipeline):
 
 
 def replica(name: str, **settings) -> RuntimeHost:
-    """A server that wants tickets, as replicas do, and that the edge brings its clients to."""
+    """A server that requires tickets, as replicas do, behind the edge."""
     auth = AuthSettings(ticket_keys=(KEY,))
     given = {"port": 0, "auth": auth, "resume_window": 60.0, "proxies": ("127.0.0.0/8",), "hosts": ("play.example.org",)}
     return RuntimeHost(Model, name=name, settings=Settings(**given | settings))
@@ -107,7 +107,7 @@ class Edge:
 
 
 def ask(stream: socket.socket, path: str, *, method: str = "GET", body: bytes = b"", **headers: str) -> tuple[int, str]:
-    """One request on a connection that may be kept; the status and the body."""
+    """Send one request on a connection that may be kept. Returns status and body."""
     fields = {"Host": "play.example.org"} | {name.replace("_", "-"): value for name, value in headers.items()}
     if body:
         fields["Content-Length"] = str(len(body))
@@ -117,7 +117,7 @@ def ask(stream: socket.socket, path: str, *, method: str = "GET", body: bytes = 
 
 
 def answer(stream: socket.socket) -> tuple[int, str]:
-    """Status and body of the next answer; (0, "") if there is none."""
+    """Return status and body of the next answer; (0, "") without one."""
     received = b""
     while b"\r\n\r\n" not in received:
         if not (data := stream.recv(65536)):
@@ -134,7 +134,7 @@ def answer(stream: socket.socket) -> tuple[int, str]:
 
 
 def told(session: ClientConnection, kind: str) -> dict:
-    """The data of the next message of this type."""
+    """Return the data of the next message of this type."""
     while True:
         message = session.recv(timeout=PATIENCE)
         if isinstance(message, str):
@@ -145,7 +145,7 @@ def told(session: ClientConnection, kind: str) -> dict:
 
 
 def frames(session: ClientConnection, number: int) -> int:
-    """Read so many frames."""
+    """Read this many frames."""
     seen = 0
     while seen < number:
         seen += isinstance(session.recv(timeout=PATIENCE), bytes)
@@ -154,11 +154,11 @@ def frames(session: ClientConnection, number: int) -> int:
 
 @contextmanager
 def edge(folder: Path, choices: Choices, *, gate: str) -> Iterator[Edge]:
-    """HAProxy with what `reactor deploy --print edge` prints for `choices`, on ports that are open already."""
+    """Run HAProxy with the configuration that `reactor deploy --print edge` prints, on ports that are open already."""
     authority = trustme.CA()
     certificate = authority.issue_cert("play.example.org")
     pem = folder / "edge.pem"
-    # As the Secret of the manifest is mounted: the chain, and the key beside it.
+    # As the mounted Secret of the manifest: the chain, and the key beside it.
     pem.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
     (folder / "edge.pem.key").write_bytes(certificate.private_key_pem.bytes())
     trust = ssl.create_default_context()

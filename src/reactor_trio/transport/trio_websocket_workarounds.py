@@ -55,20 +55,17 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 from wsproto.utilities import LocalProtocolError
 
+from reactor_trio.protocol.websocket import ABNORMAL, CLOSE_WAIT, MAX_FRAGMENTS, NO_STATUS, TOO_BIG
 from reactor_trio.transport.upgrade import STANDARD_HEADERS, WEBSOCKET_VERSION, Handshake
 from reactor_trio.transport.wire_stream import Data, WireStream
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that a close waits for the client's close frame.
-CLOSE_WAIT = 1.0
 #: Bytes that the library reads at a time.
 RECEIVE_BUFFER = 64 * 1024
 
-NO_STATUS, ABNORMAL, TOO_BIG = 1005, 1006, 1009
 _CLOSE = 0x88  # the opcode with the FIN bit
 _MAX_REASON = 123
-_MAX_FRAGMENTS = 16_384
 
 
 def plain_head(handshake: Handshake) -> bytes:
@@ -146,9 +143,9 @@ class ReaderStream(trio.abc.Stream):
             await trio.lowlevel.checkpoint()
             raise trio.ClosedResourceError
         await self._accepted.wait()
-        if self.connection is not None and len(self.connection._message_parts) > _MAX_FRAGMENTS:
+        if self.connection is not None and len(self.connection._message_parts) > MAX_FRAGMENTS:
             self.reads = Reads.END
-            await self.send_close(TOO_BIG, f"too_big: a message of more than {_MAX_FRAGMENTS} fragments")
+            await self.send_close(TOO_BIG, f"too_big: a message of more than {MAX_FRAGMENTS} fragments")
             raise trio.ClosedResourceError
         return await self.wire.receive_some(max_bytes)
 

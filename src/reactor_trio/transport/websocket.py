@@ -12,27 +12,17 @@ from contextlib import suppress
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
-from reactor_trio.protocol.websocket import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, MAX_FRAGMENTS, NO_STATUS, NORMAL, TOO_BIG
+from reactor_trio.protocol.websocket import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
 from reactor_trio.transport.message_stream import MessageStream, PeerGone, PeerTooSlow
 from reactor_trio.transport.peer_limits import Limits
 from reactor_trio.transport.site import Conversation
-from reactor_trio.transport.trio_websocket_workarounds import (
-    ABNORMAL,
-    CLOSE_WAIT,
-    TOO_BIG,
-    ReaderStream,
-    Reads,
-    frame_header,
-    run_reader,
-)
+from reactor_trio.transport.trio_websocket_workarounds import ReaderStream, Reads, frame_header, run_reader
 from reactor_trio.transport.upgrade import Handshake
 from reactor_trio.transport.wire_stream import Data, WireStream
 
 logger = logging.getLogger(__name__)
 
-_TEXT, _BINARY, _CLOSE, _PING = 0x81, 0x82, 0x88, 0x89  # opcodes with the FIN bit
-_MAX_REASON = 123
-_RECEIVE_BUFFER = 64 * 1024  # trio-websocket's 4 KiB costs seven times the CPU
+_TEXT, _BINARY, _PING = 0x81, 0x82, 0x89  # opcodes with the FIN bit
 
 
 async def serve_websocket(
@@ -40,9 +30,9 @@ async def serve_websocket(
 ) -> None:
     """Accept `handshake` on `wire` by `deadline` (Trio's clock), run `serve_client`, and close.
 
-    When this returns, the connection is closed. PeerGone from `serve_client`, alone or in a group, is a normal end. Any
-    other exception closes the WebSocket with 1011 and is raised in a group. If the client leaves before the handshake is
-    complete, `serve_client` is not called.
+    When this returns, the connection is closed. PeerGone from `serve_client`, alone or in a group, is a normal end. Any other
+    exception closes the WebSocket with 1011 and is raised in a group. If the client leaves before the handshake is complete,
+    `serve_client` is not called.
     """
     stream = ReaderStream(wire, handshake)
     async with trio.open_nursery() as nursery:
@@ -67,106 +57,6 @@ async def _until_gone(serve_client: Conversation, messages: MessageStream) -> No
         await serve_client(messages)
     except* PeerGone as gone:
         logger.debug("%s: conversation ended: %s", messages.peer, gone.exceptions[0])
-
-
-async def _read(
-    link: _Link,
-    limits: Limits,
-    subprotocol: str | None,
-    *,
-    task_status: trio.TaskStatus[WebSocketConnection | None] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Own trio-websocket's reader from the handshake to its end; then close the wire so that our last words arrive."""
-    accepted = False
-    try:
-        async with trio.open_nursery() as reader:
-            request = await wrap_server_stream(
-                reader,
-                link,
-                max_message_size=max(limits.text_message, limits.binary_message),
-                receive_buffer_size=_RECEIVE_BUFFER,
-            )
-            headers = [(name.encode(), value.encode()) for name, value in STANDARD_HEADERS.items()]
-            connection = await request.accept(subprotocol=subprotocol, extra_headers=headers)
-            link.open(connection)
-            accepted = True
-            task_status.started(connection)
-    except* (LocalProtocolError, ConnectionClosed) as errors:
-        logger.debug("%s: reader ended: %s", link.wire.peer, errors.exceptions[0])
-    if not accepted:
-        task_status.started(None)
-    await link.wire.linger(CLOSE_WAIT)
-    link.ended.set()
-
-
-class _Link(trio.abc.Stream):
-    """The stream that trio-websocket sees.
-
-    Attributes:
-        close: code and reason of the first close frame that was written, by the library or by us.
-        reader_done: the reader has said the last word and reads no more; `_read` will linger and close.
-        ended: set when the reader has ended and the wire is closed.
-    """
-
-    def __init__(self, wire: WireStream, head: bytes) -> None:
-        self.wire = wire
-        self.close: tuple[int, str] | None = None
-        self.ended = trio.Event()
-        self._head: bytes | None = head
-        self._opened = trio.Event()
-        self._connection: WebSocketConnection | None = None
-        self.reader_done = False
-
-    def open(self, connection: WebSocketConnection) -> None:
-        """From now on what comes in is frames."""
-        self._connection = connection
-        self._opened.set()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        if self.reader_done:
-            await trio.lowlevel.checkpoint()
-            raise trio.ClosedResourceError
-        if self._head is not None:
-            await trio.lowlevel.checkpoint()
-            head, self._head = self._head, None
-            return head
-        await self._opened.wait()
-        if self._connection is not None and len(self._connection._message_parts) > MAX_FRAGMENTS:
-            self.reader_done = True
-            await self.send_close(TOO_BIG, f"too_big: a message of more than {MAX_FRAGMENTS} fragments")
-            raise trio.ClosedResourceError
-        return await self.wire.receive_some(max_bytes)
-
-    async def send_all(self, data: Data) -> None:
-        """Called by the library with one whole frame, or the answer to the handshake."""
-        if data[0] == _CLOSE:
-            self.reader_done = True
-            code, reason = struct.unpack_from("!H", data, 2)[0] if len(data) > 2 else NO_STATUS, bytes(data[4:])
-            await self.send_close(code, reason.decode(errors="replace"))
-        elif self.close is None:
-            await self.wire.send_all(data)
-        else:
-            await trio.lowlevel.checkpoint()
-
-    async def send_close(self, code: int, reason: str) -> None:
-        """Write a close frame, unless one has been written. Raises as `WireStream.send_parts`."""
-        if self.close is not None:
-            await trio.lowlevel.checkpoint()
-            return
-        self.close = code, reason
-        body = b"" if code == NO_STATUS else code.to_bytes(2, "big") + _cut(reason)
-        await self.wire.send_parts(_header(_CLOSE, len(body)) + body, final=True)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self.wire.wait_send_all_might_not_block()
-
-    async def aclose(self) -> None:
-        """Called by the library at the end of its reader, also where it has not said why."""
-        self.reader_done = True
-        why = self._connection.closed if self._connection is not None else None
-        if why is not None and why.code != ABNORMAL:
-            with trio.move_on_after(CLOSE_WAIT), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await self.send_close(why.code, why.reason or "")
 
 
 class WebSocketStream(MessageStream):
@@ -214,17 +104,18 @@ class WebSocketStream(MessageStream):
     def _gone(self) -> PeerGone:
         if self._wire.stalled:
             return PeerTooSlow(ABNORMAL, f"took no byte for {self._limits.stall:g} s")
-        if self._link.close is not None:
-            return PeerGone(*self._link.close)
-        if self._silent:
-            return PeerGone(ABNORMAL, f"silent for {self._limits.silence:g} s")
-        why = self._connection.closed
-        if why is not None and why.code != ABNORMAL:
-            return PeerGone(why.code, why.reason or "")
-        return PeerGone(ABNORMAL, self._wire.torn or "the connection was lost")
+        if (close := self._stream.close or self._stream.library_close) is not None:
+            return PeerGone(*close)
+        return PeerGone(ABNORMAL, self._silence or self._wire.torn or "the connection was lost")
 
-    async def heartbeat(self) -> None:
-        """Task: ping every `ping_interval`; return when the client was silent for `silence`, and has been dropped."""
+    async def heartbeat(self, opened: float) -> None:
+        """Task: ping every `ping_interval`. Drop a client that is silent for `silence` seconds, and return.
+
+        The time in which this process was stopped or suspended does not count as the client's silence. The loop notices such
+        a pause by the clock, from `opened` on. The pings are no measure of it: a ping may wait behind a packet that the
+        client takes slowly.
+        """
+        awake_at, paused_until = opened, -math.inf
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._ping)
             while True:
