@@ -11,7 +11,7 @@ import sys
 
 import pytest
 import trio
-from tests.support.cli_doubles import ON_A_TERMINAL
+from tests.support.cli_doubles import ON_A_TERMINAL, reactor
 
 from reactor_trio.client import connect
 
@@ -132,3 +132,18 @@ def test_readable_lines_on_request(project):
     assert "\x1b[" not in err
     (line,) = (line for line in err.splitlines() if "first step of all" in line)
     assert line[8:].split() == ["[warning", "]", "first", "step", "of", "all", "model=demo", f"session={sid}", "seed=3"]
+
+
+def test_a_models_package_logs_with_structlog_while_it_is_imported(tmp_path):
+    package = tmp_path / "sky"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "parts.py").write_text("import structlog\nstructlog.get_logger('parts').bind(a=1).info('imported')\n")
+    (package / "model.py").write_text(
+        "from reactor_trio.interface import ReactorPipeline\nfrom sky import parts\n"
+        "class Model(ReactorPipeline):\n    def load(self, config):\n        raise RuntimeError('far enough')\n"
+    )
+    (tmp_path / "reactor.yaml").write_text("model: sky.model:Model\nname: sky\nruntime: {port: 0}\n")
+    done = reactor("run", "--path", tmp_path)
+    first = json.loads(done.stderr.splitlines()[0])
+    assert (first["logger"], first["message"], first["a"], first["model"]) == ("parts", "imported", 1, "sky")
