@@ -30,9 +30,9 @@ async def serve_websocket(
 ) -> None:
     """Accept `handshake` on `wire` by `deadline` (Trio's clock), run `serve_client`, and close.
 
-    When this returns, the connection is closed. PeerGone from `serve_client`, alone or in a group, is a normal end. Any other
-    exception closes the WebSocket with 1011 and is raised in a group. If the client leaves before the handshake is complete,
-    `serve_client` is not called.
+    When this returns, the connection is closed. PeerGone from `serve_client`, alone or in a group, is a normal end. Any
+    other exception closes the WebSocket with 1011 and is raised in a group. If the client leaves before the handshake is
+    complete, `serve_client` is not called.
     """
     stream = ReaderStream(wire, handshake)
     async with trio.open_nursery() as nursery:
