@@ -28,7 +28,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "concurrency": ("errors", "outcome trio"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "decoding": ("", "av cv2 numpy"),
-    "pacing": ("", ""),
+    "pacing": ("moved", ""),
     "admission": ("", ""),
     "media": ("errors protocol interface decoding", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors protocol", "av msgspec numpy"),
@@ -55,7 +55,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     ),
     "replicas": (
         "errors protocol interface admission configuration execution edge server gate",
-        "msgspec outcome ray trio",
+        "msgspec ray trio",
     ),
     "offline": (
         "errors protocol concurrency interface pacing media recording configuration execution server",

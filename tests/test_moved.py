@@ -22,3 +22,13 @@ def test_an_earlier_path_is_the_module_that_replaces_it(old, new, monkeypatch):
     with pytest.warns(DeprecationWarning, match=f"{old} is deprecated: import {new}"):
         module = importlib.import_module(old)
     assert module is importlib.import_module(new)
+
+
+def test_an_earlier_name_is_the_class_that_replaces_it():
+    from reactor_trio import pacing
+
+    for old, new in pacing.RENAMED.items():
+        with pytest.warns(DeprecationWarning, match=f"reactor_trio.pacing.{old} is deprecated: use {new}"):
+            assert getattr(pacing, old) is getattr(pacing, new)
+    with pytest.raises(AttributeError, match=r"module 'reactor_trio.pacing' has no attribute 'Tempoo'"):
+        _ = pacing.Tempoo

@@ -26,7 +26,7 @@ def test_each_promise_names_its_tests():
 
 
 def test_the_tables_of_who_may_do_what_are_those_of_the_tests():
-    tree = ast.parse((ROOT / "tests" / "security" / "test_access.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "tests" / "edge" / "test_access.py").read_text(encoding="utf-8"))
     held = {
         target.id: ast.literal_eval(node.value)
         for node in tree.body if isinstance(node, ast.Assign)

@@ -121,7 +121,8 @@ def _modules() -> dict[str, Any]:
             warnings.simplefilter("ignore", DeprecationWarning)  # paths of earlier versions still import
             module = importlib.import_module(name)
         own = [one for one, value in vars(module).items() if one[0] != "_" and isinstance(value, type | FunctionType)]
-        names[name] = sorted(getattr(module, "__all__", own))
+        earlier = vars(module).get("RENAMED", ())
+        names[name] = sorted({*vars(module).get("__all__", own), *earlier} - {"renamed"})
     for place in PLACES:
         module, _, attribute = place.partition(":")
         with warnings.catch_warnings():
