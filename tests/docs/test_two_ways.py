@@ -28,7 +28,12 @@ def section(title: str) -> str:
 @pytest.fixture(scope="module")
 def traced() -> dict[str, list[str]]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.traced_ways"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-m", "tests.support.traced_ways"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     functions: dict[str, list[str]] = json.loads(done.stdout)

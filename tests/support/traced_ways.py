@@ -1,5 +1,5 @@
-"""A server on a real socket, a client, one command and a few frames: `python -m tests.support.traced_ways` prints which functions
-of the package ran, and on which threads, as JSON: {"module:Qualname": ["I/O loop", ...]}.
+"""A server on a real socket, a client, one command and a few frames: `python -m tests.support.traced_ways` prints which
+functions of the package ran, and on which threads, as JSON: {"module:Qualname": ["I/O loop", ...]}.
 
 It is a program of its own, since a profile function sees only the threads that start after it was set.
 """
