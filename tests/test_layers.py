@@ -25,6 +25,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "moved": ("", ""),
     "protocol": ("errors", "msgspec"),
+    "telemetry": ("protocol", "msgspec"),
     "concurrency": ("errors", "outcome trio"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "decoding": ("", "av cv2 numpy"),
@@ -34,19 +35,19 @@ LAYERS: dict[str, tuple[str, str]] = {
     "recording": ("errors protocol", "av msgspec numpy"),
     "configuration": ("errors interface media", "msgspec yaml"),
     "execution": (
-        "errors protocol concurrency interface pacing media configuration",
+        "errors protocol telemetry concurrency interface pacing media configuration",
         "msgspec numpy outcome torch trio",
     ),
-    "session": ("errors protocol concurrency interface pacing media execution", "msgspec trio"),
+    "session": ("errors protocol telemetry concurrency interface pacing media execution", "msgspec trio"),
     "transport": ("protocol", "h11 msgspec trio trio_websocket wsproto"),
     "connection": (
-        "errors protocol concurrency interface pacing admission media execution session transport",
+        "errors protocol telemetry concurrency interface pacing admission media execution session transport",
         "msgspec numpy trio",
     ),
     "edge": ("errors protocol admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
-        "errors moved protocol concurrency interface admission media recording configuration execution session transport "
-        "connection edge",
+        "errors moved protocol telemetry concurrency interface admission media recording configuration execution session "
+        "transport connection edge",
         "msgspec opentelemetry outcome prometheus_client trio",
     ),
     "gate": (
@@ -58,7 +59,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "msgspec ray trio",
     ),
     "offline": (
-        "errors protocol concurrency interface pacing media recording configuration execution server",
+        "errors protocol telemetry concurrency interface pacing media recording configuration execution server",
         "msgspec numpy outcome trio yaml",
     ),
     "client": ("errors protocol decoding recording", "anyio av h11 msgspec numpy simplejpeg wsproto"),
@@ -113,7 +114,7 @@ IMPORTS = imports()
 
 def test_every_part_has_a_layer():
     parts = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    assert parts | {"errors", "moved"} == set(LAYERS)
+    assert parts | {"errors", "moved", "telemetry"} == set(LAYERS)
 
 
 def test_the_table_has_no_cycle():

@@ -75,7 +75,7 @@ async def traced(model, **options):
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
     async with open_server(model, **options) as server:
-        server.runtime.tracing = Tracing(provider.get_tracer("test"), lambda: round(trio.current_time() * 1e9))
+        server.runtime.metrics.tracing = Tracing(provider.get_tracer("test"), lambda: round(trio.current_time() * 1e9))
         yield server, spans
 
 

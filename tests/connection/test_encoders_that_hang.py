@@ -12,6 +12,7 @@ import pytest
 import simplejpeg
 import trio
 import trio.testing
+from noted_drops import NotedDrops
 from tests.support.rendition_stage import ChainEncoder, Stage
 
 from reactor_trio.connection import MediaReceiver
@@ -261,7 +262,7 @@ async def test_sound_that_hangs_goes_on_with_the_next_codec(autojump_clock: Any,
 
 async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     work, go_on = worker_threads(1), threading.Event()
-    dropped: list[Any] = []
+    noted = NotedDrops()
     said: list[tuple[str, str]] = []
     got: list[Any] = []
 
@@ -276,7 +277,7 @@ async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, c
 
     spec = TrackSpec("camera", "video", "in")
     codec_pool = CodecPool(worker, 10)
-    receiver = MediaReceiver((spec,), codec_pool, lambda *what: dropped.append(what), lambda *words: said.append(words))
+    receiver = MediaReceiver((spec,), codec_pool, noted, lambda *words: said.append(words))
     picture, first = np.zeros((2, 2, 3), np.uint8), receiver._decoders[0]
     try:
         async with trio.open_nursery() as nursery:
@@ -294,7 +295,7 @@ async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, c
             await trio.testing.wait_all_tasks_blocked()
             assert len(got) == 1
             assert said[-1][1].endswith("the server's jpeg decoder hangs; send another codec")
-            assert dropped == [("input", "refused", 1)] * 3
+            assert noted.drops == [("input", "refused", 1)] * 3
             nursery.cancel_scope.cancel()
     finally:
         go_on.set()

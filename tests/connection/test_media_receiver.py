@@ -9,6 +9,7 @@ import pytest
 import simplejpeg
 import trio
 import trio.testing
+from noted_drops import NotedDrops
 
 from reactor_trio.client.client import Client
 from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
@@ -150,16 +151,15 @@ async def test_a_viewer_and_a_waiting_client_may_not_send_media(autojump_clock):
 
 async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped():
     """Sound passes them."""
-    gate, dropped, said, got = trio.Event(), [], [], []
+    gate, noted, said, got = trio.Event(), NotedDrops(), [], []
 
     async def worker(function, argument, /, limit):
         await gate.wait()
         return function(argument)
 
     receiver = MediaReceiver(
-        declaration_of(Model).tracks, CodecPool(worker, 10),
-        lambda place, reason, frames: dropped.append((place, reason, frames)), lambda *words: said.append(words),
-    )  # fmt: skip
+        declaration_of(Model).tracks, CodecPool(worker, 10), noted, lambda *words: said.append(words)
+    )
 
     def deliver(track: str, frame: InputFrame) -> None:
         got.append((track, frame.pts))
@@ -171,7 +171,7 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
             await trio.testing.wait_all_tasks_blocked()
         receiver.take(packet(bytes(960), track=MICROPHONE, codec="pcm_s16le"), deliver)
         assert got == [("microphone", 0.0)]
-        assert dropped == [("input", "overflow", 1)] * 3
+        assert noted.drops == [("input", "overflow", 1)] * 3
         gate.set()
         await trio.testing.wait_all_tasks_blocked()
         # the first was under way
@@ -180,7 +180,7 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
         receiver.take(packet(JPEG, codec="jpeg"), deliver)
         receiver.take(packet(JPEG, codec="jpeg"), deliver)
         nursery.cancel_scope.cancel()
-    assert dropped[3:] == [("input", "client_left", 2)]
+    assert noted.drops[3:] == [("input", "client_left", 2)]
     assert said == []
 
 

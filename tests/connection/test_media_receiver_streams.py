@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
+from noted_drops import NotedDrops
 
 from reactor_trio.client.push_video import PushEncoder
 from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
@@ -152,16 +153,15 @@ async def test_what_was_encoded_and_not_sent_is_followed_by_a_keyframe(autojump_
 
 
 async def test_a_picture_that_finds_the_queue_full_does_not_break_the_chain():
-    gate, dropped, asked, got = trio.Event(), [], [], []
+    gate, noted, asked, got = trio.Event(), NotedDrops(), [], []
 
     async def worker(function, argument, /, limit):
         await gate.wait()
         return function(argument)
 
     receiver = MediaReceiver(
-        declaration_of(Model).tracks, CodecPool(worker, 10),
-        lambda *what: dropped.append(what), lambda *words: None, asked.append,
-    )  # fmt: skip
+        declaration_of(Model).tracks, CodecPool(worker, 10), noted, lambda *words: None, asked.append
+    )
     made = packets("h264", range(60, 200, 10), keys=(0, 12))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(receiver.run)
@@ -171,7 +171,7 @@ async def test_a_picture_that_finds_the_queue_full_does_not_break_the_chain():
         gate.set()
         await trio.testing.wait_all_tasks_blocked()
         assert [round(level_of(frame.data), -1) for frame in got] == [60]
-        assert dropped == [("input", "overflow", 1)] + [("input", "no_keyframe", 1)] * WAITING
+        assert noted.drops == [("input", "overflow", 1)] + [("input", "no_keyframe", 1)] * WAITING
         assert asked == [CAMERA]
         for each in made[12:]:
             receiver.take(each, lambda track, frame: got.append(frame))

@@ -16,10 +16,7 @@ async def nowhere(function, argument, limit):
 
 
 def way_out(message_log: MessageLog) -> ClientSender:
-    def ignore(*_):
-        return None
-
-    services = SenderServices((), CodecSettings(), CodecPool(nowhere, 10), 0.15, 5, ignore, ignore, ignore)
+    services = SenderServices((), CodecSettings(), CodecPool(nowhere, 10), 0.15, 5)
     return ClientSender(1, 0.0, ConnectRequest("control", ()), services, message_log)
 
 

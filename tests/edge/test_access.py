@@ -143,12 +143,12 @@ async def test_health_says_little_to_who_shows_nothing(autojump_clock):
         assert health(TOKEN)["model"] == "Model"
         for viewing in (WATCH, player.share_token, ticket(role="viewer")):
             assert health(viewing)["role"] == "viewer"
-        server.runtime.stuck = "a step of Model still computes for session 12, which has ended"
+        server.runtime.metrics.stuck = "a step of Model still computes for session 12, which has ended"
         for path in ("/health", "/ready"):
             assert server.http(path).status == 503
             assert b"Model" not in server.http(path).body
             assert b"session 12" in server.http(path, headers=bearer(TOKEN)).body
-        server.runtime.stuck = None
+        server.runtime.metrics.stuck = None
     async with served(auth=None) as server:
         open_health = json.loads(server.http("/health").body)
         assert open_health["model"] == "Model"

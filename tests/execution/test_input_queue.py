@@ -11,6 +11,7 @@ from reactor_trio.errors import BufferClosed
 from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.interface import Input, InputBuffer, InputFrame, Output, ReactorModel, ReactorPipeline, ReadMode, Video
 from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.telemetry import Telemetry
 
 
 class Main(Output):
@@ -49,17 +50,17 @@ class Host:
             function(*args)
 
 
-class Setting:
+class Setting(Telemetry):
     def __init__(self, model=Pipeline, **options) -> None:
-        self.host, self.dropped, self.heard = Host(), Counter(), 0
+        self.host, self.drops, self.heard = Host(), Counter(), 0
         self.flow = InputQueue(
-            self.host, declaration_of(model), self._count, lambda _frame: None, self._hear, lambda: None, **options
+            self.host, declaration_of(model), self, lambda _frame: None, self._hear, lambda: None, **options
         )
         self.buffer: InputBuffer = self.flow.inputs["input"].camera
 
-    def _count(self, place, reason, frames):
+    def dropped(self, place, reason, frames):
         assert place == "input"
-        self.dropped[reason] += frames
+        self.drops[reason] += frames
 
     def _hear(self):
         self.heard += 1
@@ -110,7 +111,7 @@ def test_frames_that_come_before_the_model_knows_the_session_are_kept(model):
     assert setting.buffer.available == 0  # a look before the session is open takes nothing, and loses nothing
     setting.host.turn()
     assert setting.read() == [1]
-    assert not setting.dropped
+    assert not setting.drops
 
 
 def test_what_a_past_session_left_under_way_is_not_read_by_the_next():
@@ -128,7 +129,7 @@ def test_what_a_past_session_left_under_way_is_not_read_by_the_next():
     setting.host.turn()
     setting.put(first, 6)
     assert setting.read() == [5]
-    assert setting.dropped == {"unread": 5}
+    assert setting.drops == {"unread": 5}
 
 
 def test_a_model_that_computes_for_a_minute_costs_no_more_memory():
@@ -136,13 +137,13 @@ def test_a_model_that_computes_for_a_minute_costs_no_more_memory():
     session = setting.flow.begin()
     setting.host.turn()
     setting.put(session, *range(200))
-    assert setting.dropped == {"evicted": 72}
+    assert setting.drops == {"evicted": 72}
     assert setting.read() == list(range(72, 200))
     setting = Setting(most_bytes=18)  # six pictures, three in each of the two places
     session = setting.flow.begin()
     setting.host.turn()
     setting.put(session, *range(5))
-    assert setting.dropped == {"evicted": 2}
+    assert setting.drops == {"evicted": 2}
     assert setting.read() == [2, 3, 4]
 
 
@@ -157,7 +158,7 @@ def test_what_waits_on_a_track_is_bounded_in_bytes_wherever_it_waits():
     assert setting.buffer.available > 1  # the model has looked: these lie in its buffer now
     for _ in range(200):
         setting.flow.put(session, "camera", full_hd)
-    assert (400 - setting.dropped["evicted"]) * full_hd.data.nbytes <= 512 * 2**20
+    assert (400 - setting.drops["evicted"]) * full_hd.data.nbytes <= 512 * 2**20
 
 
 async def test_a_pipelines_buffers_are_closed_until_a_client_comes(autojump_clock):

@@ -43,6 +43,7 @@ from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.media import CodecSettings
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import decode_server_text
+from reactor_trio.telemetry import Telemetry
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_server import TestServer
 from reactor_trio.transport import Refused, Response, serve_http
@@ -207,19 +208,16 @@ class _Desk:
             codec_pool=CodecPool(_here, 10),
             max_age=0.15,
             message_limit=1024,
-            dropped=lambda *_: None,
-            sent=lambda *_: None,
-            latency=lambda *_: None,
         )
         sender = ClientSender(1, 0.0, request, services)
-        sender.join(RenditionSet(CodecSettings(), CodecPool(_here, 10), 0.15))
+        sender.join(RenditionSet(CodecSettings(), CodecPool(_here, 10), 0.15, Telemetry()))
         return sender
 
     def receiver(self, sender: ClientSender) -> MediaReceiver:
         return MediaReceiver(
             self.declaration.tracks,
             CodecPool(_here, 10),
-            lambda *_: None,
+            Telemetry(),
             lambda code, message: sender.say("reactor.error", {"code": code, "message": message}),
             lambda track: sender.say("reactor.keyframe", {"track": track}),
         )

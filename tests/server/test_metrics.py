@@ -155,9 +155,9 @@ async def test_the_model_is_in_exactly_one_state(autojump_clock: object) -> None
     async with open_server(Slow) as server:
         assert states(server) == ["ready"]
         assert read(server)["reactor_model_load_seconds",] == 3
-        server.runtime._stuck("s", True)
+        server.runtime.metrics.step_stuck("s", True)
         assert states(server) == ["stuck"]
-        server.runtime._stuck("s", False)
+        server.runtime.metrics.step_stuck("s", False)
         await server.drain()
         assert states(server) == ["draining"]
         assert {key[1] for key in read(server) if key[0] == "reactor_model_state"} == set(get_args(ModelState))

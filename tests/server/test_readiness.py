@@ -63,10 +63,10 @@ async def test_a_full_queue_is_healthy_and_not_ready_and_ready_tells_who_would_b
 
 async def test_going_down_and_stuck_are_neither(autojump_clock):
     async with open_server(Model, step_cost=0.25) as server:
-        server.runtime._stuck("s1", True)
+        server.runtime.metrics.step_stuck("s1", True)
         assert answers(server) == (503, "stuck", 503)
         assert "session s1" in json.loads(server.http("/ready").body)["reason"]
-        server.runtime._stuck("s1", False)
+        server.runtime.metrics.step_stuck("s1", False)
         assert answers(server) == (200, "ready", 200)
         await server.drain()
         assert answers(server) == (503, "draining", 503)

@@ -8,8 +8,9 @@ import trio
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.session_events import Answer
 from reactor_trio.interface.declaration import Sharing
-from reactor_trio.session import SESSION_OVER, CommandRecord, Flood
+from reactor_trio.session import SESSION_OVER, Flood
 from reactor_trio.session.command_ledger import CommandLedger
+from reactor_trio.telemetry import CommandRecord
 
 
 def few(over: list[CommandRecord]) -> CommandLedger:

@@ -32,6 +32,7 @@ from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, 
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.pacing import Quality
 from reactor_trio.protocol import TrackInfo, decode_packet
+from reactor_trio.telemetry import Telemetry
 from reactor_trio.transport import MessageStream
 
 VIDEO = TrackSpec("main_video", "video")
@@ -175,6 +176,17 @@ class Viewer(MessageStream):
         return [value for _, keyframe, _, value in self.packets if keyframe]
 
 
+class _ToStage(Telemetry):
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def dropped(self, place: str, reason: str, frames: int) -> None:
+        self._stage.drops[reason] = self._stage.drops.get(reason, 0) + frames
+
+    def latency(self, part: str, seconds: float) -> None:
+        self._stage.latencies.append((part, seconds))
+
+
 class Stage:
     """A session's tiers, its viewers, and a model that shows a frame each `INTERVAL`."""
 
@@ -195,7 +207,7 @@ class Stage:
         self._nursery = nursery
         self._last: tuple[Bundle, float] | None = None
         self.codec_pool = CodecPool(self.work, CodecSettings().timeout)
-        self.renditions = RenditionSet(CodecSettings(), self.codec_pool, max_age)
+        self.renditions = RenditionSet(CodecSettings(), self.codec_pool, max_age, Telemetry())
         for module in (rendition, renditions):
             monkeypatch.setattr(module, "full_bitrate", lambda *_: FULL)
         monkeypatch.setattr(renditions, "open_encoder", lambda spec, codec, settings: self.open_encoder(codec))
@@ -216,10 +228,8 @@ class Stage:
 
     def watch(self, *codecs: str) -> Viewer:
         services = SenderServices(
-            (VIDEO,), CodecSettings(), self.codec_pool, self.max_age, 100,
-            lambda place, reason, count: self.drops.__setitem__(reason, self.drops.get(reason, 0) + count),
-            lambda frames, size: None, lambda part, seconds: self.latencies.append((part, seconds)),
-        )  # fmt: skip
+            (VIDEO,), CodecSettings(), self.codec_pool, self.max_age, 100, _ToStage(self)
+        )
         way = ClientSender(len(self.viewers), 0.0, ConnectRequest("viewer", codecs or ("h264",)), services)
         viewer = Viewer(self, way)
         self.viewers.append(viewer)

@@ -77,7 +77,7 @@ class ClientSender:
         #: the same lanes; the one that was served last comes last
         self._turns: deque[DownTrack] = deque()
         self._standing: dict[str, DueFrame] = {}
-        self._sound = SoundQueue(services.dropped, services.encoded)
+        self._sound = SoundQueue(services.telemetry)
         self._inputs: list[TrackInfo] = []
         for index, spec in enumerate(services.tracks):
             if spec.direction == "in":
@@ -86,7 +86,7 @@ class ClientSender:
                 continue
             elif spec.kind == "video":
                 self._down_tracks[spec.name] = DownTrack(
-                    index, spec, request.video, request.feedback, self._wakeup.set, services.dropped, services.latency,
+                    index, spec, request.video, request.feedback, self._wakeup.set, services.telemetry,
                     services.max_age, self._forsaken,
                 )  # fmt: skip
                 self._turns.append(self._down_tracks[spec.name])
@@ -190,7 +190,7 @@ class ClientSender:
         for down_track in self._down_tracks.values():
             down_track.drop_queue("client_left")
             if down_track.rendition is not None and (lost := down_track.rendition.waits + down_track.rendition.encodes):
-                self._services.dropped("lane", "client_left", lost)
+                self._services.telemetry.dropped("lane", "client_left", lost)
             if self._renditions is not None:
                 self._renditions.leave(down_track)
         self._sound.close()
@@ -317,17 +317,15 @@ class ClientSender:
                 self.say("reactor.track", coded.info)
             if not await self._send_texts(stream):
                 return False
-            began = trio.current_time()
-            down_track.sent(coded, began)
+            down_track.sent(coded, trio.current_time())
             await stream.send_packet(coded.head, coded.payload)
-            self._services.sent(1, coded.size)
+            self._services.telemetry.sent(1, coded.size)
             sent = True
-            if self._services.traced is not None:
-                self._services.traced(self.number, coded, began, trio.current_time())
+            self._services.telemetry.pictured(self.number, coded)
         finally:
             down_track.sending = False
             if not sent:
-                self._services.dropped("lane", "client_left", 1)
+                self._services.telemetry.dropped("lane", "client_left", 1)
         return True
 
     async def _send_sound(self, stream: MessageStream) -> bool:
@@ -341,11 +339,11 @@ class ClientSender:
                 return False
             head, payload = coded
             await stream.send_packet(head, payload)
-            self._services.sent(1, len(head) + payload.nbytes)
+            self._services.telemetry.sent(1, len(head) + payload.nbytes)
             sent = True
         finally:
             if not sent:
-                self._services.dropped("lane", reason, 1)
+                self._services.telemetry.dropped("lane", reason, 1)
         return True
 
 

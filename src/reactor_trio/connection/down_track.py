@@ -24,6 +24,7 @@ from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import FrameHandle, Origin
 from reactor_trio.pacing import CongestionWindow
 from reactor_trio.protocol import TrackInfo
+from reactor_trio.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from reactor_trio.connection.rendition import Rendition
@@ -102,8 +103,7 @@ class DownTrack:
         codecs: what the viewer decodes, best first.
         feedback: whether the viewer has said that it will acknowledge frames.
         wake: called when there is something to send, or room for it.
-        dropped: counts frames dropped: place, reason, number.
-        latency: told of parts of the time from a command to its picture: which, and seconds.
+        telemetry: counts and traces what happens.
         max_age: seconds after its due time from which a packet is too old to be sent.
         forsaken: called when nothing that the viewer decodes can be encoded any more.
     """
@@ -115,8 +115,7 @@ class DownTrack:
         codecs: tuple[str, ...],
         feedback: bool,
         wake: Callable[[], None],
-        dropped: Callable[[str, str, int], None],
-        latency: Callable[[str, float], None],
+        telemetry: Telemetry,
         max_age: float,
         forsaken: Callable[[], None],
     ) -> None:
@@ -142,8 +141,7 @@ class DownTrack:
         self.sending = False
         #: whether it is gated because packets were too old, and has not asked for one that stands alone since
         self._cut_off = False
-        self._dropped = dropped
-        self._latency = latency
+        self._telemetry = telemetry
         self._max_age = max_age
         self._queue: deque[CodedFrame] = deque()
         self._newest_command: int | None = None
@@ -186,7 +184,7 @@ class DownTrack:
             self.drop_queue("superseded")
             self.gated = self._cut_off = False
         elif self.gated:
-            self._dropped("lane", "gated", 1)
+            self._telemetry.dropped("lane", "gated", 1)
             return
         self._queue.append(coded)
         self._drop_late(now)
@@ -205,13 +203,13 @@ class DownTrack:
     def drop_queue(self, reason: str) -> None:
         """Drop what waits; only a packet that stands alone can follow."""
         if self._queue:
-            self._dropped("lane", reason, len(self._queue))
+            self._telemetry.dropped("lane", reason, len(self._queue))
             self._queue.clear()
         self.gated = True
 
     def lose(self, reason: str) -> None:
         """A frame will not be encoded."""
-        self._dropped("lane", reason, 1)
+        self._telemetry.dropped("lane", reason, 1)
 
     def passed_over(self, reason: str, now: float) -> None:
         """A frame was replaced before it was encoded."""
@@ -229,7 +227,7 @@ class DownTrack:
         self._newest_command = origin.command
         self._unconfirmed = _Unconfirmed(coded, now)
         for part, seconds in zip(("wait", "step", "queue", "encode"), _parts(coded), strict=True):
-            self._latency(part, seconds)
+            self._telemetry.latency(part, seconds)
 
     def acknowledged(self, seq: int, held: float | None, now: float) -> None:
         """The viewer has dealt with frame `seq` and all before it, and had it for `held` seconds until it was decoded."""
@@ -239,9 +237,9 @@ class DownTrack:
             self._unconfirmed = None
             way = now - first.at
             decode = min(held or 0.0, way)
-            self._latency("network", way - decode)
-            self._latency("decode", decode)
-            self._latency("total", sum(_parts(first.coded)) + way)
+            self._telemetry.latency("network", way - decode)
+            self._telemetry.latency("decode", decode)
+            self._telemetry.latency("total", sum(_parts(first.coded)) + way)
         self.wake()
 
 

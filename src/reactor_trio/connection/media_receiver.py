@@ -26,6 +26,7 @@ from reactor_trio.media import InputDecoder, Overrun, Undecodable
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.media.input_decoder import STREAMS
 from reactor_trio.protocol import Packet, decode_packet
+from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -45,7 +46,7 @@ class MediaReceiver:
     Args:
         tracks: the model's tracks; their places are the indices on the wire.
         coders: run the decoders.
-        dropped: counts frames dropped: place, reason, number.
+        telemetry: counts and traces what happens.
         refuse: tells the client that a packet was not used.
         ask: asks the client for a keyframe of the track of an index.
     """
@@ -54,13 +55,13 @@ class MediaReceiver:
         self,
         tracks: tuple[TrackSpec, ...],
         codec_pool: CodecPool,
-        dropped: Callable[[str, str, int], None],
+        telemetry: Telemetry,
         refuse: Callable[[str, str], None],
         ask: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._tracks = {index: track for index, track in enumerate(tracks) if track.direction == "in"}
         self._codec_pool = codec_pool
-        self._dropped = dropped
+        self._telemetry = telemetry
         self._refuse = refuse
         self._ask = ask
         self._decoders = {index: InputDecoder(track) for index, track in self._tracks.items()}
@@ -97,12 +98,12 @@ class MediaReceiver:
         if len(self._waiting) > WAITING:
             _, lost, _ = self._waiting.popleft()
             self._gaps.add(lost.track)
-            self._dropped("input", "overflow", 1)
+            self._telemetry.dropped("input", "overflow", 1)
         self._wakeup.set()
 
     def not_taken(self, code: str, message: str) -> None:
         """A binary message of a client that may not send any."""
-        self._dropped("input", "not_taken", 1)
+        self._telemetry.dropped("input", "not_taken", 1)
         self._tell(None, code, message)
 
     async def run(self) -> None:
@@ -121,7 +122,7 @@ class MediaReceiver:
                     self._gaps.remove(packet.track)
                     decoder.lose()
                 if not decoder.wants(packet.meta, packet.keyframe):
-                    self._dropped("input", "no_keyframe", 1)
+                    self._telemetry.dropped("input", "no_keyframe", 1)
                     self._ask_keyframe(packet.track)
                     await trio.lowlevel.checkpoint()
                     continue
@@ -139,7 +140,7 @@ class MediaReceiver:
                     deliver(spec.name, _frame(packet, data))
         finally:
             if left := len(self._waiting) + under_way:
-                self._dropped("input", "client_left", left)
+                self._telemetry.dropped("input", "client_left", left)
 
     def _ask_keyframe(self, index: int) -> None:
         now = trio.current_time()
@@ -148,7 +149,7 @@ class MediaReceiver:
             self._ask(index)
 
     def _not_used(self, index: int | None, message: str) -> None:
-        self._dropped("input", "refused", 1)
+        self._telemetry.dropped("input", "refused", 1)
         self._tell(index, "protocol_error", f"a binary message was not used: {message}")
 
     def _tell(self, index: int | None, code: str, message: str) -> None:

@@ -24,6 +24,7 @@ from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoded, Encoder, Target, full_bitrate
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, packet_head
+from reactor_trio.telemetry import Telemetry
 
 #: seconds between two packets that stand alone: where one is asked for, and where a newcomer needs one
 KEYFRAME_FLOOR = 0.5
@@ -43,7 +44,7 @@ class Rendition:
         max_age: seconds after its due time from which a frame is too old to be encoded.
         failed: told that the encoder has raised an exception or hangs, and is let go, and of the newest frame, which was not
             encoded.
-        encoded: told of each frame encoded: codec, and seconds.
+        telemetry: counts and traces what happens.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Rendition:
         codec_pool: CodecPool,
         max_age: float,
         failed: Callable[[Rendition, Exception, DueFrame], None],
-        encoded: Callable[[str, float], None],
+        telemetry: Telemetry,
     ) -> None:
         self.track = spec.name
         self.codec = encoder.codec
@@ -74,7 +75,7 @@ class Rendition:
         self._codec_pool = codec_pool
         self._max_age = max_age
         self._failed = failed
-        self._encoded = encoded
+        self._telemetry = telemetry
         #: lanes of other tiers that join with the next keyframe
         self._expected: list[DownTrack] = []
         self._busy = False
@@ -279,7 +280,7 @@ class Rendition:
         assert self._info is not None
         origin = frame.origin
         queued, encoding = max(0.0, began - frame.made), now - began
-        self._encoded(self.codec, encoding)
+        self._telemetry.encoded(self.codec, encoding)
         meta = dict(encoded.meta)
         meta["timing"] = [
             None if origin.waited is None else round(origin.waited * 1e6),

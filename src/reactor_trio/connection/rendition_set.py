@@ -11,7 +11,7 @@ none. The lanes that it served go on with the next codec that their viewers deco
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import trio
@@ -20,6 +20,7 @@ from reactor_trio.connection.down_track import DownTrack, DueFrame, Level
 from reactor_trio.connection.rendition import Rendition
 from reactor_trio.media import CodecSettings, full_bitrate, open_encoder
 from reactor_trio.media.codec_pool import CodecPool
+from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -45,7 +46,7 @@ class RenditionSet:
         settings: how frames are encoded.
         coders: run the encoders.
         max_age: seconds after its due time from which a frame is too old to be encoded.
-        encoded: told of each frame encoded: codec, and seconds.
+        telemetry: counts and traces what happens.
     """
 
     def __init__(
@@ -53,12 +54,12 @@ class RenditionSet:
         settings: CodecSettings,
         codec_pool: CodecPool,
         max_age: float,
-        encoded: Callable[[str, float], None] = lambda _codec, _seconds: None,
+        telemetry: Telemetry,
     ) -> None:
         self._settings = settings
         self._codec_pool = codec_pool
         self._max_age = max_age
-        self._encoded = encoded
+        self._telemetry = telemetry
         self._renditions: dict[str, list[Rendition]] = {}
         #: (track, codec) of encoders that have failed
         self._failed: set[tuple[str, str]] = set()
@@ -198,7 +199,7 @@ class RenditionSet:
             self._codec_pool,
             self._max_age,
             self._replace,
-            self._encoded,
+            self._telemetry,
         )
         self._renditions[track].append(rendition)
         return rendition

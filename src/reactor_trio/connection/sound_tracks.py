@@ -13,6 +13,7 @@ from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoded, Encoder, FrameHandle, Origin, open_encoder
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import KEYFRAME, Packet, TrackInfo, packet_head
+from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -106,13 +107,11 @@ class SoundQueue:
     """The blocks of all tracks that wait for one viewer's socket, in order.
 
     Args:
-        dropped: counts blocks dropped: place, reason, number.
-        encoded: told of each block encoded: codec, and seconds.
+        telemetry: counts and traces what happens.
     """
 
-    def __init__(self, dropped: Callable[[str, str, int], None], encoded: Callable[[str, float], None]) -> None:
-        self._dropped = dropped
-        self._encoded = encoded
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
         self._tracks: dict[str, SoundTracks] = {}
         self._blocks: deque[_Block] = deque()
 
@@ -136,7 +135,7 @@ class SoundQueue:
             return
         if len(self._blocks) >= AUDIO_BLOCKS:
             self._blocks.popleft()
-            self._dropped("lane", "audio_overflow", 1)
+            self._telemetry.dropped("lane", "audio_overflow", 1)
         self._blocks.append(_Block(track, frame, seq, pts, origin))
 
     async def encode_next(self) -> tuple[bytes, memoryview] | None:
@@ -145,7 +144,7 @@ class SoundQueue:
         encoded = await block.track.encode(block.frame)
         if encoded is None:
             return None
-        self._encoded(block.track.info.codec or "", trio.current_time() - began)
+        self._telemetry.encoded(block.track.info.codec or "", trio.current_time() - began)
         origin, flags = block.origin, KEYFRAME if encoded.keyframe else 0
         head = packet_head(Packet(
             block.track.index, block.seq, max(0, round(block.pts * 1e6) + encoded.pts_shift_us), flags,
@@ -156,7 +155,7 @@ class SoundQueue:
     def close(self) -> None:
         """The connection is over: what waits is dropped and counted, encoders let go."""
         if self._blocks:
-            self._dropped("lane", "client_left", len(self._blocks))
+            self._telemetry.dropped("lane", "client_left", len(self._blocks))
             self._blocks.clear()
         for track in self._tracks.values():
             track.close()

@@ -21,13 +21,14 @@ from reactor_trio.concurrency import ModelHost
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import INPUT_BYTES, InputBuffer, InputFrame
 from reactor_trio.interface.tracks import Input
+from reactor_trio.telemetry import Telemetry
 
 
 class InputQueue:
     """The input tracks of one model instance.
 
     Args:
-        dropped: counts frames dropped, on the I/O loop: place, reason, number.
+        telemetry: counts and traces what happens.
         read: told on the model loop of the newest frame of each read.
         arrived: told on the model loop that frames have come.
         ended: told on the model loop that a reader gets BufferClosed.
@@ -39,7 +40,7 @@ class InputQueue:
         self,
         host: ModelHost,
         declaration: Declaration,
-        dropped: Callable[[str, str, int], object],
+        telemetry: Telemetry,
         read: Callable[[InputFrame], object],
         arrived: Callable[[], object],
         ended: Callable[[], object],
@@ -48,7 +49,7 @@ class InputQueue:
     ) -> None:
         self._most_bytes = most_bytes // 2
         self._host = host
-        self._dropped = dropped
+        self._telemetry = telemetry
         self._arrived = arrived
         self._session = 0  # on the model loop: the session that the buffers are open for
         self._newest_session = 0  # on the I/O loop
@@ -86,7 +87,7 @@ class InputQueue:
                 way.popleft()
             except IndexError:  # the model has just taken them
                 break
-            self._dropped("input", "evicted", 1)
+            self._telemetry.dropped("input", "evicted", 1)
         if not self._told:
             self._told = True
             self._host.post(self._hear)
@@ -128,7 +129,7 @@ class InputQueue:
                     self._count("unread", 1)
 
     def _count(self, reason: str, frames: int) -> None:
-        self._host.post_io(self._dropped, "input", reason, frames)
+        self._host.post_io(self._telemetry.dropped, "input", reason, frames)
 
 
 def _with_buffers(cls: type[Input], buffers: dict[str, InputBuffer]) -> Input:

@@ -22,6 +22,7 @@ from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.interface.video_model import VideoModel, instantiate
 from reactor_trio.pacing.cadence import checked_fps
+from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -57,7 +58,7 @@ async def load_model(
     config: dict[str, Any],
     host: ModelHost,
     settings: Settings,
-    dropped: Callable[[str, str, int], None],
+    telemetry: Telemetry,
     prepare: Callable[[Model], object] = lambda _model: None,
 ) -> LoadedModel:
     """Check a model's class, make a model of it, give it its port and load it.
@@ -65,7 +66,7 @@ async def load_model(
     Raises DeclarationError, ManifestError, and what author code raises. What looks wrong but can be served is logged.
 
     Args:
-        dropped: counts frames dropped: place, reason, number.
+        telemetry: counts and traces what happens.
         prepare: called with the model, which has its port, before that is loaded.
     """
     checked = check_model(model_class, settings)
@@ -77,8 +78,7 @@ async def load_model(
     declared = _declared_fps(model) if settings.fps is None else settings.fps
 
     def open_binding(turn: Turn | None = None) -> SessionBinding:
-        no_client = partial(dropped, "model", "no_client")
-        return SessionBinding(host, declaration, declared, max_fps, no_client, dropped, turn, settings.limits.input_bytes)
+        return SessionBinding(host, declaration, declared, max_fps, telemetry, turn, settings.limits.input_bytes)
 
     model._reactor_binding = binding = open_binding()
     prepare(model)

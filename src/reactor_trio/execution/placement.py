@@ -19,11 +19,10 @@ from reactor_trio.execution.model_session import ModelSession
 from reactor_trio.execution.session_copies import SessionCopies
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
+from reactor_trio.telemetry import Telemetry
 
 #: `check(text, command, field)` gives the reason for which the text is refused, None if it is fine. It does not raise.
 Check = Callable[[str, str, str], Awaitable[str | None]]
-#: counts frames dropped: place, reason, number
-Dropped = Callable[[str, str, int], None]
 #: gives the model's side of a session of this id, for the client of this number and joining time
 OpenHalf = Callable[[str, tuple[int, float]], ModelSession]
 
@@ -59,7 +58,7 @@ class Placement(Protocol):
     def running(self) -> int:
         """How many calls of the model loop go on for the server's life: each `run()`, and what grants turns."""
 
-    async def load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
+    async def load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
         """Import, make and load the model; again, if it has ended in a way that `restarts`.
 
         Raises ManifestError if it cannot be imported, ModelFailed with the author's exception as cause.
@@ -111,10 +110,10 @@ class LocalPlacement:
         """See `Placement`."""
         return self._loop.running
 
-    async def load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
+    async def load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
         """See `Placement`."""
         try:
-            return await self._host.run(self._load, config, settings, dropped)
+            return await self._host.run(self._load, config, settings, telemetry)
         except trio.Cancelled:
             raise
         except BaseException as raised:
@@ -142,11 +141,11 @@ class LocalPlacement:
         """See `Placement`."""
         self._loop.killed(error)
 
-    async def _load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
+    async def _load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
         model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
         if check_model(model_class, settings).ranks > 1:
             raise SeveralRanks
-        loaded = await load_model(model_class, config, self._host, settings, dropped)
+        loaded = await load_model(model_class, config, self._host, settings, telemetry)
         open_model_session = partial(loaded.open_model_session, host=self._host, settings=settings)
         self._session_copies = loaded.session_copies
         return Placed(loaded.declaration, open_model_session, loaded.max_sessions, loaded.model, moderate)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -26,6 +26,7 @@ from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.tracks import Input
 from reactor_trio.media import chunk_from_output
 from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
+from reactor_trio.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from reactor_trio.execution.session_runner import SessionRunner
@@ -62,8 +63,7 @@ class SessionBinding:
 
     Args:
         fps: declared rate, or None.
-        no_client: counts frames that were emitted with no session.
-        dropped: counts input frames dropped: place, reason, number.
+        telemetry: counts and traces what happens.
         turn: how its sessions share the model thread with those of other ports; None: they do not.
         input_bytes: bytes of frames that may wait on each input track.
     """
@@ -74,8 +74,7 @@ class SessionBinding:
         declaration: Declaration,
         fps: float | None,
         max_fps: float,
-        no_client: Callable[[int], object],
-        dropped: Callable[[str, str, int], object],
+        telemetry: Telemetry,
         turn: Turn | None = None,
         input_bytes: int = INPUT_BYTES,
     ) -> None:
@@ -88,9 +87,9 @@ class SessionBinding:
         self._class_fps = fps
         self._declared_fps = fps
         self._max_fps = max_fps
-        self._no_client = no_client
+        self._telemetry = telemetry
         self.input_queue = InputQueue(
-            host, declaration, dropped, self._input_read, self._input_arrived, self._input_ended, input_bytes,
+            host, declaration, telemetry, self._input_read, self._input_arrived, self._input_ended, input_bytes,
             self._input_awaited,
         )  # fmt: skip
 
@@ -161,7 +160,7 @@ class SessionBinding:
             if runner is not None and not runner.over:
                 await runner.emit(chunk, compute_time, drop)
                 return
-            self._host.post_io(self._no_client, chunk.length)
+            self._host.post_io(self._telemetry.dropped, "model", "no_client", chunk.length)
             if self.runner is None or self.runner.over:  # also while a session is said goodbye: a loop must not spin
                 await trio.sleep(1 / self.fps)
         finally:

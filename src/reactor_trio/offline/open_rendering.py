@@ -28,6 +28,7 @@ from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
 from reactor_trio.offline.script_uploads import Uploads
 from reactor_trio.offline.unpaced_session import DueCommand, UnpacedTime
+from reactor_trio.telemetry import Telemetry
 
 
 @asynccontextmanager
@@ -156,7 +157,7 @@ async def _load(
     host: ModelHost, find_model: Callable[[], type[Model]], name: str, config: dict[str, Any], settings: Settings
 ) -> LoadedModel:
     async def load() -> LoadedModel:
-        return await load_model(find_model(), config, host, settings, lambda _place, _reason, _frames: None)
+        return await load_model(find_model(), config, host, settings, Telemetry())
 
     try:
         return await host.run(load)

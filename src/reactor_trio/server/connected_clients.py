@@ -14,8 +14,7 @@ from reactor_trio.connection import ClientSender, ConnectRequest, MediaReceiver,
 from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media.codec_pool import CodecPool
-from reactor_trio.server.server_metrics import Metrics
-from reactor_trio.server.tracing import Tracing
+from reactor_trio.telemetry import Telemetry
 
 
 class ConnectedClients:
@@ -24,7 +23,6 @@ class ConnectedClients:
     Args:
         tracks: the model's tracks.
         coders: run encoders and decoders.
-        tracing: is told what becomes of commands, None if nobody follows them.
         left: rung when one has left.
     """
 
@@ -32,16 +30,15 @@ class ConnectedClients:
         self,
         tracks: tuple[TrackSpec, ...],
         settings: Settings,
-        metrics: Metrics,
+        telemetry: Telemetry,
         codec_pool: CodecPool,
-        tracing: Tracing | None,
         left: RepeatedEvent,
     ) -> None:
         #: seconds after which a frame is too old; a client that holds the model back is sent every one
         self.max_age = math.inf if settings.slow_client == "hold" else settings.max_age
         self._tracks = tracks
         self._codec_pool = codec_pool
-        self._dropped = metrics.dropped
+        self._telemetry = telemetry
         self._left = left
         self._numbers = itertools.count(1)
         self._present: set[ClientSender] = set()
@@ -49,9 +46,7 @@ class ConnectedClients:
         self._kept = (limits.resume_messages, limits.resume_bytes) if settings.resume_window else (0, 0)
         self._services = SenderServices(
             tracks=tracks, codec=settings.codec, codec_pool=codec_pool, max_age=self.max_age,
-            message_limit=settings.limits.unanswered_commands,
-            dropped=metrics.dropped, sent=metrics.sent, latency=metrics.latency,
-            encoded=metrics.encoded, traced=None if tracing is None else tracing.pictured,
+            message_limit=settings.limits.unanswered_commands, telemetry=telemetry,
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -78,7 +73,7 @@ class ConnectedClients:
     def receiver(self, sender: ClientSender) -> MediaReceiver:
         """The way in of the client that `sender` leads to."""
         return MediaReceiver(
-            self._tracks, self._codec_pool, self._dropped,
+            self._tracks, self._codec_pool, self._telemetry,
             lambda code, message: sender.say("reactor.error", {"code": code, "message": message}),
             lambda track: sender.say("reactor.keyframe", {"track": track}),
         )  # fmt: skip

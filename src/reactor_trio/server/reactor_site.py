@@ -155,7 +155,7 @@ class ReactorSite(AccessSite):
         """200 or 503 for everybody; how the server is only for who may come in."""
         runtime = self._runtime
         phase = runtime.journal.phase
-        status = "stuck" if runtime.stuck is not None else "ok" if phase == "ready" else phase
+        status = "stuck" if runtime.metrics.stuck is not None else "ok" if phase == "ready" else phase
         code, headers = (200, {}) if status == "ok" else (503, {"retry-after": "1"})
         if (grant := self._known(request)) is None:
             return json_response(code, {"status": status, "phase": phase}, headers)
@@ -171,7 +171,7 @@ class ReactorSite(AccessSite):
         }
         if self._access.required:
             body["role"] = grant.claims.role
-        if reason := runtime.stuck or runtime.journal.reason or self._grace_left() or runtime.late:
+        if reason := runtime.metrics.stuck or runtime.journal.reason or self._grace_left() or runtime.metrics.late:
             body["reason"] = reason
         return json_response(code, body, headers)
 

@@ -25,8 +25,8 @@ def readiness(runtime: Runtime, known: bool = True) -> Response:
 
 def _readiness(runtime: Runtime) -> Response:
     phase, room = runtime.journal.phase, runtime.room.admission.room()
-    if runtime.stuck is not None:
-        return not_ready("stuck", runtime.stuck)
+    if runtime.metrics.stuck is not None:
+        return not_ready("stuck", runtime.metrics.stuck)
     if phase == "loading":
         return not_ready(phase, "the model is still loading")
     if phase == "failed":

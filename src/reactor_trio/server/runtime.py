@@ -26,19 +26,18 @@ from reactor_trio.media import Worker, encoders
 from reactor_trio.protocol import PROTOCOL, EndReason
 from reactor_trio.server.leases import Leases
 from reactor_trio.server.running_sessions import RunningSessions
-from reactor_trio.server.server_metrics import CommandOutcome, Metrics, ModelState
+from reactor_trio.server.server_metrics import ModelState
+from reactor_trio.server.server_telemetry import ServerTelemetry
 from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.server.session_recording import recording_folder
 from reactor_trio.server.session_settings import session_services
 from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import WaitingRoom
 from reactor_trio.server.warm_up import prepare, prepare_rest
-from reactor_trio.session import SESSION_OVER, CommandRecord, Session, SessionServices
+from reactor_trio.session import Session, SessionServices
 from reactor_trio.session.upload_store import Disk
 
 log = logging.getLogger("reactor_trio.server")
-
-_OUTCOMES: dict[str | None, CommandOutcome] = {None: "applied", "internal_error": "failed", SESSION_OVER: "discarded"}
 
 
 class Runtime:
@@ -71,24 +70,20 @@ class Runtime:
         self.placement = placement
         self.name = name
         self.settings = settings
-        self.metrics = Metrics(name, self._model_state)
-        self.tracing = tracing
         #: what its clients must show
         self.access = Access(settings.auth, name)
         self.room = WaitingRoom(
             Admission(settings.max_sessions or 1, settings.queue, settings.claim_within),
             settings.takeover, settings.limits.waiting_per_address,
         )  # fmt: skip
+        #: what its sessions and connections report to
+        self.metrics = ServerTelemetry(name, self._model_state, tracing, self.room.tell_again)
         #: what `GET /schema` answers, None until the model is loaded
         self.schema: dict[str, Any] | None = None
         self._load_began = trio.current_time()
         self.journal = Journal(self._load_began)
         #: the author's exception that ended the last session which one ended, or the model itself
         self.last_error: BaseException | None = None
-        #: why the model is not free although no session runs; None: it is
-        self.stuck: str | None = None
-        self._stuck_sessions: set[str] = set()
-        self._late_calls: dict[str, tuple[str, float]] = {}
         self._failures = FailureLog()
         #: why the server goes down, as its clients are told
         self.goodbye: EndReason = "draining"
@@ -252,13 +247,6 @@ class Runtime:
         return self._services
 
     @property
-    def late(self) -> str | None:
-        """Which author code runs for long although its client is there, in words; that is no reason to end the server."""
-        for sid, (what, since) in self._late_calls.items():
-            return f"{what} for {trio.current_time() - since:.0f} s in session {sid} of {self.name}; the log has its stack"
-        return None
-
-    @property
     def sessions(self) -> RunningSessions:
         """Those that run."""
         return self.session_manager.sessions
@@ -271,9 +259,7 @@ class Runtime:
         """A session has ended."""
         assert session.reason is not None
         self.leases.over(session.id, session.reason)
-        self.metrics.session_ended(session.reason, trio.current_time() - session.began)
-        if self.tracing is not None:
-            self.tracing.session_over(session.controller)
+        self.metrics.session_over(session)
         if session.error is not None:
             self.last_error = session.error
             if not isinstance(session.error, Exception):
@@ -283,11 +269,10 @@ class Runtime:
 
     async def _load(self) -> None:
         self._load_began = trio.current_time()
-        self._placed = placed = await self.placement.load(self.config, self.settings, self.metrics.dropped)
+        self._placed = placed = await self.placement.load(self.config, self.settings, self.metrics)
         self.room.admission.slots = placed.max_sessions
         self._services = session_services(
-            placed, self.settings, self.metrics, debug=self._debug, disk=self._disk, failures=self._failures,
-            late=self._late, stuck=self._stuck, commanded=self._commanded,
+            placed, self.settings, self.metrics, debug=self._debug, disk=self._disk, failures=self._failures
         )  # fmt: skip
         self.schema = {"name": self.name, "protocol": PROTOCOL, **placed.declaration.schema()}
 
@@ -320,30 +305,13 @@ class Runtime:
         self._failed(str(failure).removeprefix(f"{self.name}: "))
         raise failure
 
-    def _commanded(self, command: CommandRecord) -> None:
-        self.metrics.commanded(_OUTCOMES.get(command.code, "refused"), command.answered - command.at)
-        if self.tracing is not None:
-            self.tracing.commanded(command)
-
     def _model_state(self) -> ModelState:
-        if self.stuck is not None:
+        if self.metrics.stuck is not None:
             return "stuck"
         match self.journal.phase:
             case "loading" | "ready" | "failed" as phase:
                 return phase
         return "draining"
-
-    def _late(self, sid: str, what: str, since: float) -> None:
-        self._late_calls.pop(sid, None)
-        if what:
-            self._late_calls[sid] = what, since
-
-    def _stuck(self, sid: str, stuck: bool) -> None:
-        (self._stuck_sessions.add if stuck else self._stuck_sessions.discard)(sid)
-        ended = sorted(self._stuck_sessions)
-        of = f"session {ended[0]}, which has ended" if len(ended) == 1 else f"sessions {', '.join(ended)}, which have ended"
-        self.stuck = f"a step of {self.name} still computes for {of}" if ended else None
-        self.room.tell_again()
 
     def _failed(self, reason: str) -> None:
         self.journal.enter("failed", trio.current_time(), reason)

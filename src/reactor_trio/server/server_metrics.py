@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from reactor_trio.edge.request_metrics import RequestMetrics, labelled
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
+from reactor_trio.session import SESSION_OVER
+from reactor_trio.telemetry import CommandRecord, Telemetry
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -64,6 +66,7 @@ ModelState = Literal["loading", "ready", "draining", "failed", "stuck"]
 #: What became of a command: its handler ran or its field was set; it was refused, by a check or by the handler; its handler
 #: raised what is no CommandError; its session was over before it was its turn.
 CommandOutcome = Literal["applied", "refused", "failed", "discarded"]
+_OUTCOMES: dict[str | None, CommandOutcome] = {None: "applied", "internal_error": "failed", SESSION_OVER: "discarded"}
 
 #: What encodes; another name counts as "other".
 CODECS = ("raw", "jpeg", "h264", "lossless", "vp8", "vp9", "av1", "pcm_s16le", "opus", "other")
@@ -95,7 +98,7 @@ class Buckets:
         return list(zip(bounds, accumulate(self._counts), strict=True))
 
 
-class Metrics(RequestMetrics):
+class Metrics(RequestMetrics, Telemetry):
     """The counters of one server.
 
     Args:
@@ -133,7 +136,7 @@ class Metrics(RequestMetrics):
         self._latencies = {part: Buckets(_LATENCY) for part in LATENCY_PARTS}
 
     def dropped(self, place: str, reason: str, frames: int) -> None:
-        """Frames were dropped, at a place and for a reason of `DROPS`."""
+        """See `Telemetry`."""
         self._dropped[place, reason] += frames
 
     def drops(self) -> dict[tuple[str, str], int]:
@@ -141,10 +144,7 @@ class Metrics(RequestMetrics):
         return {where: frames for where, frames in self._dropped.items() if frames}
 
     def handed(self, frames: int, lateness: float, interval: float | None, step: float | None) -> None:
-        """A bundle was shown, `lateness` seconds after its due time and `interval` after the one before, if there was one.
-
-        `step`: how long its step took, if it is the first of that and the model has said so.
-        """
+        """See `Telemetry`."""
         self._handed += frames
         self._lateness.add(max(0.0, lateness))
         if interval is not None:
@@ -153,24 +153,24 @@ class Metrics(RequestMetrics):
             self._steps.add(step)
 
     def encoded(self, codec: str, seconds: float) -> None:
-        """A frame was encoded, which took so long, the wait for a worker thread included."""
+        """See `Telemetry`."""
         self._encodings.get(codec, self._encodings["other"]).add(seconds)
 
-    def commanded(self, outcome: CommandOutcome, waited: float) -> None:
-        """A command was answered, or would have been if it had an id, so many seconds after it came."""
-        self._commands[outcome] += 1
-        self._command_waits.add(waited)
+    def commanded(self, command: CommandRecord) -> None:
+        """See `Telemetry`."""
+        self._commands[_OUTCOMES.get(command.code, "refused")] += 1
+        self._command_waits.add(command.answered - command.at)
 
     def latency(self, part: str, seconds: float) -> None:
-        """A part, of `LATENCY_PARTS`, of the time from a command to its picture."""
+        """See `Telemetry`."""
         self._latencies[part].add(seconds)
 
     def underrun(self) -> None:
-        """Sound, and the picture with it, stood still because the model had not made more."""
+        """See `Telemetry`."""
         self._underruns += 1
 
     def sent(self, frames: int, size: int) -> None:
-        """Frames were written to a client."""
+        """See `Telemetry`."""
         self._sent += frames
         self._bytes += size
 

@@ -25,9 +25,8 @@ from reactor_trio.server.connected_clients import ConnectedClients
 from reactor_trio.server.resumable_sessions import Begin, ResumableSessions
 from reactor_trio.server.run_facts import run_facts
 from reactor_trio.server.running_sessions import RunningSessions
-from reactor_trio.server.server_metrics import Metrics
+from reactor_trio.server.server_telemetry import ServerTelemetry
 from reactor_trio.server.session_recording import SessionRecording, recorder_request
-from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import Place, WaitingRoom
 from reactor_trio.session import Session, SessionServices
 from reactor_trio.session.upload_store import Disk
@@ -41,18 +40,15 @@ class ServerContext(Protocol):
     Attributes:
         schema: what `GET /schema` answers, None until the model is loaded.
         goodbye: why the server goes down, as its clients are told.
-        stuck: why the model is not free although no session runs; None: it is.
         config: what the model's `load` got.
     """
 
     name: str
     settings: Settings
-    metrics: Metrics
+    metrics: ServerTelemetry
     room: WaitingRoom
-    tracing: Tracing | None
     schema: dict[str, Any] | None
     goodbye: EndReason
-    stuck: str | None
     config: dict[str, Any]
 
     @property
@@ -105,7 +101,7 @@ class SessionManager:
         if self._clients is None:
             context = self._context
             self._clients = ConnectedClients(
-                context.declaration.tracks, context.settings, context.metrics, self.codec_pool, context.tracing, self.left
+                context.declaration.tracks, context.settings, context.metrics, self.codec_pool, self.left
             )
         return self._clients
 
@@ -141,7 +137,7 @@ class SessionManager:
             return sender.end_reason if resumable is None else resumable.end_reason
 
         def moved(position: int, total: int) -> None:
-            stuck = self._context.stuck
+            stuck = self._context.metrics.stuck
             sender.say("reactor.queued", {"position": position, "total": total} | ({"reason": stuck} if stuck else {}))
 
         place = self._context.room.enter(sid, sender.request, moved, send_away, why)
@@ -176,7 +172,7 @@ class SessionManager:
         length = sender.request.claims.session_length
         session = Session(sid, self._context.services, (sender.number, sender.joined_at), self._session_over, length)
         renditions = RenditionSet(
-            self._context.settings.codec, self.codec_pool, self.clients.max_age, self._context.metrics.encoded
+            self._context.settings.codec, self.codec_pool, self.clients.max_age, self._context.metrics
         )
         running_session = self.sessions.begin(session, renditions)
         self._show_queue()
@@ -240,7 +236,7 @@ class SessionManager:
         sender.join(self.renditions(session))
         welcome = self.welcome(session, sender, request)
         run = run_facts(self._context.declaration.model, self._context.config, session.id)
-        return SessionRecording(folder, session, sender, welcome, self._disk, run, self._context.metrics.dropped)
+        return SessionRecording(folder, session, sender, welcome, self._disk, run, self._context.metrics)
 
     def _session_over(self, session: Session) -> None:
         self.sessions.end(session)

@@ -10,7 +10,7 @@ a bounded queue (`reactor_trio.recording`). What happens besides frames it learn
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ from reactor_trio.recording import (
 )
 from reactor_trio.session import Session
 from reactor_trio.session.upload_store import Disk, Upload
+from reactor_trio.telemetry import Telemetry
 from reactor_trio.transport import MessageStream
 
 log = logging.getLogger("reactor_trio.server")
@@ -79,7 +80,7 @@ class SessionRecording:
         welcome: what it is told first.
         disk: runs what touches files.
         run: what is needed to run it again.
-        dropped: counts frames lost: place, reason, number.
+        telemetry: counts the frames that are lost.
     """
 
     def __init__(
@@ -90,13 +91,13 @@ class SessionRecording:
         welcome: Welcome,
         disk: Disk,
         run: Mapping[str, Any],
-        dropped: Callable[[str, str, int], None],
+        telemetry: Telemetry,
     ) -> None:
         self._path = folder / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{session.id}.mp4"
         self._session = session
         self._sender = sender
         self._disk = disk
-        self._dropped = dropped
+        self._telemetry = telemetry
         self._wakeup = RepeatedEvent()
         self._tracks = {track.index: track for track in welcome.tracks}
         self._recorder: Recorder | None = None
@@ -168,7 +169,7 @@ class SessionRecording:
 
     def _count(self, recorder: Recorder) -> None:
         for reason, number in recorder.left_out().items():
-            self._dropped("recording", reason, number)
+            self._telemetry.dropped("recording", reason, number)
         for index in recorder.keyframes_wanted():
             self._sender.request_keyframe(index)
 

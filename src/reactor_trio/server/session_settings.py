@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from reactor_trio.concurrency import FailureLog
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.placement import Placed
-from reactor_trio.server.server_metrics import Metrics
-from reactor_trio.session import CommandRecord, SessionServices
+from reactor_trio.session import SessionServices
 from reactor_trio.session.lifetime import TimeLimits
 from reactor_trio.session.upload_store import Disk, UploadLimits
+from reactor_trio.telemetry import Telemetry
 
 
 def session_services(
     placed: Placed,
     settings: Settings,
-    metrics: Metrics,
+    telemetry: Telemetry,
     *,
     debug: bool,
     disk: Disk,
     failures: FailureLog,
-    late: Callable[[str, str, float], None],
-    stuck: Callable[[str, bool], None],
-    commanded: Callable[[CommandRecord], None],
 ) -> SessionServices:
     """The other arguments are those of `SessionServices`."""
     limits, uploads = settings.limits, settings.uploads
@@ -35,8 +31,6 @@ def session_services(
         commands_per_second=limits.commands_per_second, pending_commands=limits.pending_commands,
         unanswered_commands=limits.unanswered_commands,
         uploads=UploadLimits(uploads.file_size, uploads.total_size, uploads.files, uploads.at_once, uploads.folder),
-        disk=disk, failures=failures, dropped=metrics.dropped, underrun=metrics.underrun, handed=metrics.handed, late=late,
-        stuck=stuck, moderate=placed.moderate,
+        disk=disk, failures=failures, telemetry=telemetry, moderate=placed.moderate,
         times=TimeLimits(limits.session_length or math.inf, limits.session_idle or math.inf, limits.end_warning),
-        commanded=commanded,
     )  # fmt: skip

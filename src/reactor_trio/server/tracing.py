@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from reactor_trio.connection.down_track import CodedFrame
 from reactor_trio.errors import ManifestError
-from reactor_trio.session import CommandRecord
+from reactor_trio.telemetry import CommandRecord, SentFrame
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -66,21 +65,22 @@ class Tracing:
         if len(pending) > MOST_PENDING:
             self._tell(pending.popleft())
 
-    def pictured(self, client: int, picture: CodedFrame, began: float, ended: float) -> None:
-        """A picture was written to the socket of the client with this number, between `began` and `ended`."""
+    def pictured(self, client: int, picture: SentFrame) -> None:
+        """A picture was written, just now, to the socket of the client with this number."""
         pending = self._pending.get(client)
         while pending and pending[0].step <= picture.origin.step:
-            self._tell(pending.popleft(), picture, ended)
+            self._tell(pending.popleft(), picture)
 
     def session_over(self, client: int) -> None:
         """The session of this controlling client is over."""
         for record in self._pending.pop(client, ()):
             self._tell(record)
 
-    def _tell(self, record: CommandRecord, picture: CodedFrame | None = None, ended: float | None = None) -> None:
+    def _tell(self, record: CommandRecord, picture: SentFrame | None = None) -> None:
         from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
-        zero = self._wall() - trio.current_time() * 1e9  # anew each time: the system's clock may be set
+        now = trio.current_time()
+        zero = self._wall() - now * 1e9  # measured for each command, since the system's clock may be set
 
         def at(seconds: float) -> int:
             return round(zero + seconds * 1e9)
@@ -95,7 +95,7 @@ class Tracing:
         )
         if record.code is not None:
             span.set_status(StatusCode.ERROR, record.code)
-        if picture is not None and ended is not None:
+        if picture is not None:
             inside = set_span_in_context(span)
             encode = picture.made + picture.queued
             encoded = encode + picture.encoding
@@ -107,11 +107,11 @@ class Tracing:
                 ("step", step, picture.made, seen),
                 ("queue", picture.made, encode, {}),
                 ("encode", encode, encoded, coded),
-                ("send", encoded, ended, {}),
+                ("send", encoded, now, {}),
             )
             for name, begin, end, what in parts:
                 self._tracer.start_span(name, inside, attributes=what, start_time=at(begin)).end(at(end))
-        span.end(at(record.answered if ended is None else ended))
+        span.end(at(record.answered if picture is None else now))
 
 
 @asynccontextmanager

@@ -13,38 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
 import trio
 
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.session_events import Answer
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.session.attachment import Flood, Journal
+from reactor_trio.telemetry import CommandRecord
 
 #: Code of a command that the session did not come to, for the record.
 SESSION_OVER: Final = "session_over"
-
-
-class CommandRecord(msgspec.Struct, frozen=True):
-    """A command that is over.
-
-    Attributes:
-        session_id, client: whose it was; the client by its number.
-        at, answered: when it came, and when it was applied or refused, in `trio.current_time()` seconds.
-        step: the first step that sees it.
-        code: why it was refused, or `SESSION_OVER`; None: it was applied.
-        traceparent: what the client said of the trace that it is part of.
-    """
-
-    session_id: str
-    client: int
-    name: str
-    id: int | None
-    at: float
-    answered: float
-    step: int
-    code: str | None
-    traceparent: str | None
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.model_session import ModelSession
 from reactor_trio.media import Bundle
 from reactor_trio.pacing import PresentationTimeline
+from reactor_trio.telemetry import Telemetry
 
 
 class Playout:
@@ -23,8 +24,7 @@ class Playout:
     Args:
         hand: gives a bundle and its presentation time (absolute, seconds) to the viewers; must not wait.
         hold: awaited before a bundle is handed, where the model shall wait for slow clients.
-        dropped: counts frames dropped: place, reason, number.
-        underrun: counts times when sound, and the picture with it, stood still because the next was not there.
+        telemetry: counts and traces what happens.
         half: the model's side; it leaves in its mailbox what it made, and is told what became of it.
     """
 
@@ -32,14 +32,12 @@ class Playout:
         self,
         hand: Callable[[Bundle, float], None],
         hold: Callable[[], Awaitable[None]] | None,
-        dropped: Callable[[str, str, int], None],
-        underrun: Callable[[], None],
+        telemetry: Telemetry,
         model_session: ModelSession,
     ) -> None:
         self._hand = hand
         self._hold = hold
-        self._dropped = dropped
-        self._underrun = underrun
+        self._telemetry = telemetry
         self._model_session = model_session
         self._mailbox = model_session.mailbox
         self._queue: deque[tuple[Bundle, int, float]] = deque()
@@ -79,7 +77,7 @@ class Playout:
             self._queue.popleft()
             self._mailbox.asleep = False
             if not bundle.paced and -math.inf < self._timeline.until < due:
-                self._underrun()
+                self._telemetry.underrun()
             self.last_lateness = now - due
             self._timeline.show(due, bundle.duration)
             self._shown_paced = bundle.paced
@@ -117,7 +115,7 @@ class Playout:
 
     def count_drop(self, place: str, reason: str, frames: int) -> None:
         """Frames were dropped on the model's side."""
-        self._dropped(place, reason, frames)
+        self._telemetry.dropped(place, reason, frames)
 
     def close(self) -> None:
         """The session is over: what is queued is dropped and counted."""
@@ -129,5 +127,5 @@ class Playout:
 
     def _count_flushed(self, reason: str, kept: deque[tuple[Bundle, int, float]]) -> None:
         if gone := len(self._queue) - len(kept):
-            self._dropped("buffer", reason, gone)
+            self._telemetry.dropped("buffer", reason, gone)
         self._queue = kept

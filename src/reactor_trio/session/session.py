@@ -87,12 +87,12 @@ class Session:
         self._shown_step = -1
         self._ledger = CommandLedger(
             session_id, self._controller, per_second=services.commands_per_second, pending=services.pending_commands,
-            most=services.unanswered_commands, over=services.commanded,
+            most=services.unanswered_commands, over=services.telemetry.commanded,
         )  # fmt: skip
         self._frame_rate_cap = FrameRateCap()
         self._model_session = services.open_model_session(session_id, controller)
         self.playout = Playout(
-            self._hand, self._wait_free if services.hold else None, services.dropped, services.underrun, self._model_session
+            self._hand, self._wait_free if services.hold else None, services.telemetry, self._model_session
         )
         self._model_session.connect(self, self.playout)
         self._paused = False
@@ -304,9 +304,9 @@ class Session:
         interval = None if self._shown_at is None else due + lateness - self._shown_at
         first = origin.step != self._shown_step and origin.seconds > 0
         self._shown_at, self._shown_step = due + lateness, origin.step
-        self._services.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
+        self._services.telemetry.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
         if self.journal is None and not self._watched:
-            self._services.dropped("session", "no_viewer", len(bundle.tracks))
+            self._services.telemetry.dropped("session", "no_viewer", len(bundle.tracks))
         offered = [self._offer(attachment, bundle, pts) for attachment in list(self._attachments.values())]
         if self._frame_rate_cap.handed(due, outpaced=True in offered and False not in offered):
             self._model_session.limit(self._frame_rate_cap.fps)
@@ -369,7 +369,7 @@ class Session:
         unwound = trio.Event()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(report_if_stuck, self.id, self._services, self._model_session, unwound)
-            nursery.start_soon(self._model_session.watch, partial(self._services.late, self.id))
+            nursery.start_soon(self._model_session.watch, partial(self._services.telemetry.author_code_late, self.id))
             if self.uploads is not None:
                 nursery.start_soon(self._end_uploads, self.uploads)
             try:

@@ -10,9 +10,9 @@ from reactor_trio.concurrency import FailureLog
 from reactor_trio.execution.model_session import ModelSession
 from reactor_trio.execution.placement import Check
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.session.command_ledger import CommandRecord
 from reactor_trio.session.lifetime import TimeLimits
 from reactor_trio.session.upload_store import Disk, UploadLimits
+from reactor_trio.telemetry import Telemetry
 
 
 class SessionServices(msgspec.Struct, frozen=True):
@@ -29,14 +29,7 @@ class SessionServices(msgspec.Struct, frozen=True):
         uploads, disk: what files a session may have, and how they are written and read.
         times: how long a session may last.
         failures: logs the exceptions of author code that end a session.
-        dropped: counts frames dropped: place, reason, number.
-        underrun: counts times when sound had to wait for the model.
-        handed: told of each bundle handed: frames, lateness, time since the one before (None: there was none), and of the
-            first of a step how long that took, if known (else None); in seconds.
-        commanded: told of each command that is over.
-        late: told of author code that takes too long while its client is there: the session, what the code does, in words,
-            and since when; with an empty text when it has ended.
-        stuck: told when a step outlives its session for too long (True), and when it ends after all (False).
+        telemetry: counts and traces what happens.
     """
 
     model_name: str
@@ -51,11 +44,6 @@ class SessionServices(msgspec.Struct, frozen=True):
     uploads: UploadLimits
     disk: Disk
     failures: FailureLog
-    dropped: Callable[[str, str, int], None]
-    underrun: Callable[[], None]
-    handed: Callable[[int, float, float | None, float | None], None]
-    commanded: Callable[[CommandRecord], None]
-    late: Callable[[str, str, float], None]
-    stuck: Callable[[str, bool], None]
+    telemetry: Telemetry
     moderate: Check | None = None
     times: TimeLimits = TimeLimits()

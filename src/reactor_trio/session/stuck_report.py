@@ -25,7 +25,7 @@ async def report_if_stuck(
         with trio.move_on_after(services.stuck_after, shield=True) as limit:
             await unwound.wait()
         if limit.cancelled_caught:
-            services.stuck(session_id, True)
+            services.telemetry.step_stuck(session_id, True)
             log.error(
                 "session %s: %s still computes %g s after the session ended, and the next client waits for it. "
                 "Poll self.cancelled() in long steps. It is here:\n%s",
@@ -33,4 +33,4 @@ async def report_if_stuck(
             )  # fmt: skip
             with trio.CancelScope(shield=True):
                 await unwound.wait()
-            services.stuck(session_id, False)
+            services.telemetry.step_stuck(session_id, False)

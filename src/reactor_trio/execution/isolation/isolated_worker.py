@@ -32,6 +32,7 @@ from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.media import Bundle, to_host
+from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -49,6 +50,16 @@ def model_class(path: str) -> type[Model]:
         found = getattr(found, part)
     model: type[Model] = found
     return model
+
+
+class _ToServer(Telemetry):
+    """Frames dropped in the model's process are counted in the server's."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def dropped(self, place: str, reason: str, frames: int) -> None:
+        self._link.send(ipc_messages.Dropped(None, place, reason, frames))
 
 
 async def work(
@@ -151,10 +162,7 @@ class _Worker:
             self.link.send(ipc_messages.RunEnded(what, None if cause is None else failure_of(cause)))
 
     async def _import_and_load(self, path: str, config: dict[str, Any], settings: Settings) -> LoadedModel:
-        return await self._load_model(self._find(path), config, self._host, settings, self._dropped)
-
-    def _dropped(self, place: str, reason: str, frames: int) -> None:
-        self.link.send(ipc_messages.Dropped(None, place, reason, frames))
+        return await self._load_model(self._find(path), config, self._host, settings, _ToServer(self.link))
 
     def _begin(self, session: str, client: tuple[int, float]) -> None:
         assert self._loaded is not None

@@ -25,8 +25,9 @@ from reactor_trio.execution.isolation.remote_session import RemoteModelSession
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.isolation.time_limit import within
 from reactor_trio.execution.model_checks import check_model
-from reactor_trio.execution.placement import Check, Dropped, Ending, Placed, not_loaded
+from reactor_trio.execution.placement import Check, Ending, Placed, not_loaded
 from reactor_trio.interface.model import Model
+from reactor_trio.telemetry import Telemetry
 
 #: pings in the time after which a process counts as hung
 _PINGS = 4
@@ -66,7 +67,7 @@ class ProcessPlacement:
         self._in_thread = in_thread
         self._served: _Served | None = None
 
-    async def load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
+    async def load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
         """See `Placement`."""
         model_class, moderate = await self._in_thread(self._find)
         try:
@@ -75,7 +76,7 @@ class ProcessPlacement:
         except DeclarationError as error:
             raise not_loaded(self._name, type(error).__name__, str(error)) from error
         process = await self._open_process(checked.ranks)
-        self._served = served = _Served(process, dropped)
+        self._served = served = _Served(process, telemetry)
         await self._nursery.start(served.run)
         bare = msgspec.structs.replace(settings, auth=None, tls=None)  # secrets are not the model's business
         load = ipc_messages.Load(path, process.path, process.pack((config, bare, self._weights)))
@@ -109,10 +110,10 @@ class ProcessPlacement:
 class _Served:
     """One process, from its start to its end."""
 
-    def __init__(self, process: ModelProcess, dropped: Dropped) -> None:
+    def __init__(self, process: ModelProcess, telemetry: Telemetry) -> None:
         self.process = process
         self._link: Link = process.link
-        self._dropped = dropped
+        self._telemetry = telemetry
         self._frames = FrameExchange(self._link.send)
         self._model_sessions: dict[str, RemoteModelSession] = {}
         self._answer: ipc_messages.Loaded | ipc_messages.NotLoaded | None = None
@@ -215,7 +216,7 @@ class _Served:
             case ipc_messages.Logged():
                 forward_log(word)
             case ipc_messages.Dropped(None, place, reason, frames):
-                self._dropped(place, reason, frames)
+                self._telemetry.dropped(place, reason, frames)
             case _:
                 if (model_session := self._model_sessions.get(word.session)) is not None:
                     model_session.hear(word)

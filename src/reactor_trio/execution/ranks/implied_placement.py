@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.execution.placement import Dropped, Ending, LocalPlacement, Placed, Placement, SeveralRanks
+from reactor_trio.execution.placement import Ending, LocalPlacement, Placed, Placement, SeveralRanks
+from reactor_trio.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from reactor_trio.execution.isolation.model_process import ModelProcess
@@ -33,13 +34,13 @@ class ImpliedPlacement:
         process: ModelProcess | None = getattr(self._placement, "process", None)
         return process
 
-    async def load(self, config: dict[str, Any], settings: Settings, dropped: Dropped) -> Placed:
+    async def load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
         """See `Placement`."""
         try:
-            return await self._placement.load(config, settings, dropped)
+            return await self._placement.load(config, settings, telemetry)
         except SeveralRanks:
             self._placement = self._processes()
-        return await self._placement.load(config, settings, dropped)
+        return await self._placement.load(config, settings, telemetry)
 
     async def begin(self) -> None:
         """See `Placement`."""

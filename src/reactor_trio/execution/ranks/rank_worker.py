@@ -59,10 +59,10 @@ async def lead(
     """
     leading = Leader(others, host, link.send, at_once=at_once)
 
-    async def load(cls: type[Model], config: dict[str, Any], host: ModelHost, settings: Settings, dropped: Any) -> Any:
+    async def load(cls: type[Model], config: dict[str, Any], host: ModelHost, settings: Settings, telemetry: Any) -> Any:
         join()
         leading.patience = settings.step_timeout or float("inf")
-        loaded = await load_model(cls, config, host, settings, dropped, partial(_place_first, leading))
+        loaded = await load_model(cls, config, host, settings, telemetry, partial(_place_first, leading))
         refuse_several_sessions(cls.__qualname__, loaded.max_sessions)
         return msgspec.structs.replace(loaded, runner_type=partial(LeadingSessionRunner, leading))
 
