@@ -18,11 +18,10 @@ from typing import Any
 import trio
 
 from reactor_trio.concurrency import FailureLog
+from reactor_trio.execution.model_side import Hook
 from reactor_trio.execution.placement import Check
 
 log = logging.getLogger("reactor_trio.moderation")
-
-Hook = Callable[..., "str | Awaitable[str | None] | None"]
 
 #: What the client is told of a text that could not be checked; why is in the log.
 UNCHECKED = "the text could not be checked"

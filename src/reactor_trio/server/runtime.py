@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import trio
@@ -39,6 +40,24 @@ from reactor_trio.session.upload_store import Disk
 
 log = logging.getLogger("reactor_trio.server")
 
+#: accepts clients, and runs their connections in the nursery that it gets
+Transport = Callable[[trio.Nursery], Awaitable[None]]
+
+
+@contextmanager
+def one_failure() -> Generator[None, None, None]:
+    """A model that failed comes out of the block as one ModelFailed or ManifestError, however many nurseries it passed."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        failed, others = group.split((ModelFailed, ManifestError))
+        if failed is None or others is not None:
+            raise
+        error: BaseException = failed
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from error.__cause__
+
 
 class Runtime:
     """One loaded model and those it serves.
@@ -52,6 +71,7 @@ class Runtime:
         on_phase: told each phase the server enters.
         tracing: is told what becomes of commands, None if nobody follows them.
         after_session: awaited when the model has let go of a session, before the next one begins.
+        on_session: called with each session that begins.
     """
 
     def __init__(
@@ -66,6 +86,7 @@ class Runtime:
         on_phase: Callable[[str], object] | None = None,
         tracing: Tracing | None = None,
         after_session: Callable[[], Awaitable[None]] | None = None,
+        on_session: Callable[[Session], object] = lambda _session: None,
     ) -> None:
         self.placement = placement
         self.name = name
@@ -103,6 +124,7 @@ class Runtime:
         self._debug = debug
         self._worker = worker
         self._disk = disk
+        self._on_session = on_session
         self._on_phase = on_phase or (lambda _phase: None)
         self._services: SessionServices | None = None
         #: what connections ask
@@ -111,6 +133,36 @@ class Runtime:
         self.leases = Leases(self.room)
 
     # ---- life ---------------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        config: dict[str, Any],
+        *,
+        transports: Sequence[Transport] = (),
+        watch: Callable[[Runtime], Awaitable[None]] | None = None,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Load the model and serve it until cancelled; started once the model is ready.
+
+        Args:
+            transports: run from before the load on, so that the port answers meanwhile. Each gets the nursery of its
+                connections.
+            watch: runs instead of `watch_model`, which it must call.
+
+        Raises as `load`, `prepare` and `watch_model` do.
+        """
+        with one_failure():
+            async with self.session_manager.codec_pool.closing(), trio.open_nursery() as nursery:
+                nursery.start_soon(self.room.run)
+                nursery.start_soon(self.leases.run)
+                await nursery.start(self.session_manager.resumables.run)
+                for transport in transports:
+                    nursery.start_soon(transport, nursery)
+                await self.load(config)
+                nursery.start_soon(watch or Runtime.watch_model, self)
+                await self.open_doors()
+                nursery.start_soon(self.prepare)
+                task_status.started()
 
     async def load(self, config: dict[str, Any]) -> None:
         """Import, make and load the model, where it runs.
@@ -254,6 +306,7 @@ class Runtime:
     def session_begins(self, session: Session) -> None:
         """A client is let in."""
         self.leases.begun(session.id)
+        self._on_session(session)
 
     def session_over(self, session: Session) -> None:
         """A session has ended."""

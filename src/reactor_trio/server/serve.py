@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from pathlib import Path
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,17 +16,16 @@ from reactor_trio.configuration.settings import Settings, address_of
 from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.address_limits import page_urls, reachable_hosts
 from reactor_trio.edge.certificates import Certificates
-from reactor_trio.errors import ManifestError, ModelFailed
-from reactor_trio.execution.placement import Check, LocalPlacement, Placement
+from reactor_trio.execution.model_side import Hook, ModelSource, model_source, place_model
+from reactor_trio.execution.placement import Placement
 from reactor_trio.execution.processors import usable_processors
-from reactor_trio.execution.ranks.implied_placement import ImpliedPlacement
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.media.worker_threads import worker_threads
 from reactor_trio.server.free_memory import FreeMemory, trimmer
-from reactor_trio.server.moderation_hook import Hook, check_in_thread
+from reactor_trio.server.moderation_hook import check_in_thread
 from reactor_trio.server.reactor_site import ReactorSite
-from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.runtime import Runtime, one_failure
 from reactor_trio.server.tracing import open_tracing
 
 
@@ -85,62 +84,34 @@ async def serve(
     Raises ManifestError if the model cannot be imported, ModelFailed if `load()` or `run()` fails, OSError if the
     address cannot be bound.
     """
-    if isinstance(model, Manifest):
-        manifest, name = model, name or model.name
-        config = model.config if config is None else config
-        settings = settings or model.settings
-        weights, path = model.weights, model.model_path
-        find_model: Callable[[], type[Model]] = lambda: manifest.model  # noqa: E731 - imported where it runs
-        find_hook: Callable[[], Hook | None] = lambda: moderate or manifest.moderate  # noqa: E731
-    else:
-        cls, name, weights, path = model, name or model.__name__, None, None
-        find_model = lambda: cls  # noqa: E731
-        find_hook = lambda: moderate  # noqa: E731
-        if settings is not None and settings.moderate is not None:
-            raise ManifestError("runtime.moderate: without a manifest give the function itself, serve(..., moderate=...)")
-    settings = msgspec.structs.replace(
-        settings or Settings(), **{key: value for key, value in (("host", host), ("port", port)) if value is not None}
-    )
+    source = model_source(model, name=name, config=config, settings=settings, moderate=moderate)
+    given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
+    settings = msgspec.structs.replace(source.settings, **given)
+    source = msgspec.structs.replace(source, settings=settings)
     tell = on_phase or (lambda _phase: None)
     certificates = None if settings.tls is None else Certificates(settings.tls)
     open_listeners = listeners or await trio.open_tcp_listeners(settings.port, host=settings.host)
     worker = worker_threads(usable_processors())
 
-    def find_moderation() -> Check | None:
-        hook = find_hook()
-        return None if hook is None else check_in_thread(hook, settings.moderate_timeout)
-
     try:
-        with weights_of_manifest(weights):
-            async with (
-                open_tracing(settings.tracing, name) as tracing,
-                _open_placement(settings, name, find_model, find_moderation, path, weights) as placement,
-            ):
+        with weights_of_manifest(source.weights), one_failure():
+            async with open_tracing(settings.tracing, source.name) as tracing, _open_placement(source) as placement:
                 runtime = Runtime(
-                    placement, name=name, settings=settings, debug=debug, worker=worker, on_phase=tell, tracing=tracing,
-                    after_session=FreeMemory(trim=trimmer()).after_session,
+                    placement, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=tell,
+                    tracing=tracing, after_session=FreeMemory(trim=trimmer()).after_session,
                 )  # fmt: skip
-                async with runtime.session_manager.codec_pool.closing(), trio.open_nursery() as nursery:
-                    bound = open_listeners[0].socket.getsockname()
-                    serving = Serving(bound[0], bound[1], runtime, certificates)
-                    accepting = trio.CancelScope()
-                    nursery.start_soon(_listen, serving, open_listeners, accepting, nursery)
-                    await runtime.load(dict(config or {}))
-                    nursery.start_soon(runtime.watch_model)
-                    await runtime.open_doors()
-                    nursery.start_soon(runtime.prepare)
+                bound = open_listeners[0].socket.getsockname()
+                serving = Serving(bound[0], bound[1], runtime, certificates)
+                accepting = trio.CancelScope()
+                async with trio.open_nursery() as nursery:
+                    listen = partial(_listen, serving, open_listeners, accepting)
+                    await nursery.start(partial(runtime.run, source.config, transports=[listen]))
                     task_status.started(serving)
                     await (trio.Event() if drain is None else drain).wait()
                     if runtime.goodbye == "model_restarting":
-                        accepting.cancel()  # who comes from now on waits in the sockets' queue for the next server
+                        accepting.cancel()  # clients that connect from now on wait in the sockets' queue for the next server
                     await runtime.drain()
                     nursery.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        # A model that failed is one error, however many nurseries it came through.
-        failed, others = group.split((ModelFailed, ManifestError))
-        if failed is None or others is not None:
-            raise
-        raise _first(failed) from _first(failed).__cause__
     finally:
         for listener in open_listeners:
             listener.socket.close()
@@ -148,29 +119,12 @@ async def serve(
 
 
 @asynccontextmanager
-async def _open_placement(
-    settings: Settings,
-    name: str,
-    find_model: Callable[[], type[Model]],
-    find_moderation: Callable[[], Check | None],
-    path: str | None,
-    weights: Path | None,
-) -> AsyncGenerator[Placement, None]:
-    """The place that the settings choose, or that the model implies."""
-
-    def processes(nursery: trio.Nursery) -> Placement:
-        from reactor_trio.execution.isolation.process_placement import ProcessPlacement
-        from reactor_trio.execution.ranks.rank_group import open_ranks
-
-        return ProcessPlacement(nursery, open_ranks, name, find_model, find_moderation, path, weights)
-
-    if settings.isolation == "process":
-        async with trio.open_nursery() as nursery:
-            yield processes(nursery)
-            nursery.cancel_scope.cancel()
-        return
-    async with open_model_host() as host, trio.open_nursery() as nursery:
-        yield ImpliedPlacement(LocalPlacement(host, name, find_model, find_moderation), lambda: processes(nursery))
+async def _open_placement(source: ModelSource) -> AsyncGenerator[Placement, None]:
+    async with AsyncExitStack() as stack:
+        local = source.settings.isolation != "process"
+        host = await stack.enter_async_context(open_model_host()) if local else None
+        nursery = await stack.enter_async_context(trio.open_nursery())
+        yield place_model(source, nursery, host, check_in_thread)
         nursery.cancel_scope.cancel()
 
 
@@ -180,17 +134,8 @@ async def _listen(
     """Accept until `accepting` is cancelled."""
     runtime = serving.runtime
     warn_if_open(listeners, runtime.settings)
-    connections.start_soon(runtime.room.run)
-    connections.start_soon(runtime.leases.run)
-    await connections.start(runtime.session_manager.resumables.run)
     site = ReactorSite(runtime, *bound_addresses(listeners))
     room, metrics = runtime.settings.limits.connections, runtime.metrics
-    reception = Acceptor(site, room, metrics, lambda: metrics.ready, runtime.draining, serving.certificates)
+    acceptor = Acceptor(site, room, metrics, lambda: metrics.ready, runtime.draining, serving.certificates)
     with accepting:
-        await reception.run(listeners, connections)
-
-
-def _first(group: BaseException) -> BaseException:
-    while isinstance(group, BaseExceptionGroup):
-        group = group.exceptions[0]
-    return group
+        await acceptor.run(listeners, connections)

@@ -110,8 +110,13 @@ class InlineRanks(Group):
         return self.ranks[0].loaded
 
 
-def inline_ranks(host: ModelHost, nursery: trio.Nursery, model: type[Model], ranks: int) -> InlineRanks:
-    """The processes of so many ranks, as `InlineProcess` is one."""
+async def inline_ranks(
+    host: ModelHost, nursery: trio.Nursery, model: type[Model], ranks: int
+) -> InlineProcess | InlineRanks:
+    """As `execution.ranks.rank_group.open_ranks`: an `InlineProcess` for each rank, in a group if there are several."""
+    await trio.lowlevel.checkpoint()
+    if ranks == 1:
+        return InlineProcess(host, nursery, model)
     pairs = [memory_links(Done, FromLead) for _ in range(1, ranks)]
     first = partial(lead, others=[mine for mine, _ in pairs], join=_nothing, leave=_nothing, at_once=False)
     started = [InlineProcess(host, nursery, model, first, FromRank)]

@@ -24,20 +24,16 @@ from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.refusal_log import Refusals
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
-from reactor_trio.execution.isolation.model_process import ModelProcess
-from reactor_trio.execution.isolation.process_placement import ProcessPlacement
-from reactor_trio.execution.placement import Check, LocalPlacement, Placement
-from reactor_trio.execution.ranks.implied_placement import ImpliedPlacement
-from reactor_trio.interface.distributed import DistributedPipeline
+from reactor_trio.execution.model_side import Hook, model_source, place_model
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.video_model import VideoModel
-from reactor_trio.server.moderation_hook import Hook, check_on_loop
+from reactor_trio.server.moderation_hook import check_on_loop
 from reactor_trio.server.reactor_site import ReactorSite
-from reactor_trio.server.runtime import Runtime
+from reactor_trio.server.runtime import Runtime, one_failure
 from reactor_trio.session import Session
 from reactor_trio.testing.activity import Mark, done_since, mark
 from reactor_trio.testing.author_failures import Failures
-from reactor_trio.testing.inline_process import InlineProcess, inline_ranks
+from reactor_trio.testing.inline_process import inline_ranks
 from reactor_trio.testing.memory_connection import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
 from reactor_trio.testing.session_client import SessionClient
 from reactor_trio.testing.simulated_link import Link, LinkTransport
@@ -55,10 +51,12 @@ class TestServer:
 
     __test__ = False  # not a test, whatever pytest thinks of its name
 
-    def __init__(self, runtime: Runtime, host: ModelHost, nursery: trio.Nursery, websocket: bool) -> None:
+    def __init__(
+        self, runtime: Runtime, sessions: list[Session], host: ModelHost, nursery: trio.Nursery, websocket: bool
+    ) -> None:
         self.runtime = runtime
         #: every session there was, in order
-        self.sessions: list[Session] = []
+        self.sessions = sessions
         #: what ended the model, if something did
         self.failure: ModelFailed | None = None
         self._failure_seen = False
@@ -71,14 +69,6 @@ class TestServer:
         self._site = ReactorSite(runtime, _HOST)
         self._refusals = Refusals(runtime.metrics, lambda: runtime.metrics.ready)
         self._peers = 0
-        opened = runtime.session_manager.open_session
-
-        def open_session(sid: str, sender: Any) -> Session:
-            session = opened(sid, sender)
-            self.sessions.append(session)
-            return session
-
-        runtime.session_manager.open_session = open_session  # type: ignore[method-assign]
 
     @property
     def model(self) -> Any:
@@ -211,9 +201,9 @@ class TestServer:
             left.append(f"{self.runtime.session_manager.present} clients are still connected")
         return left
 
-    async def _watch(self) -> None:
+    async def _watch(self, runtime: Runtime) -> None:
         try:
-            await self.runtime.watch_model()
+            await runtime.watch_model()
         except ModelFailed as failure:
             self.failure = failure
 
@@ -299,25 +289,26 @@ async def open_server(
     author code of a session raised of which the test has not heard. An exception of the block comes out as it is.
     """
     settings = settings or msgspec.convert(runtime, Settings)
+    source = model_source(model, name=name, config=config, settings=settings, moderate=moderate)
+    source = msgspec.structs.replace(source, path="the:test's")
     failure: BaseException | None = None
     server: TestServer | None = None
     time = HeldTime(step_cost) if thread else InlineTime(step_cost)
-    async with open_model_host(time) as host, AsyncExitStack() as virtual:
-        async with trio.open_nursery() as nursery:
+    with one_failure():
+        async with open_model_host(time) as host, AsyncExitStack() as virtual, trio.open_nursery() as nursery:
             if issubclass(model, VideoModel):
                 virtual.enter_context(virtual_sleep(host))
-            name = name or model.__name__
-            placement = _placement(model, name, moderate, settings, host, nursery)
-            served = Runtime(placement, name=name, settings=settings, debug=debug, worker=_here, disk=_disk_here)
-            server = TestServer(served, host, nursery, websocket)
+            open_process = partial(inline_ranks, host, nursery, model)
+            placement = place_model(source, nursery, host, check_on_loop, open_process=open_process, in_thread=_call_here)
+            sessions: list[Session] = []
+            served = Runtime(
+                placement, name=source.name, settings=settings, debug=debug, worker=_here, disk=_call_here,
+                on_session=sessions.append,
+            )  # fmt: skip
+            server = TestServer(served, sessions, host, nursery, websocket)
             try:
-                await served.load(dict(config or {}))
-                nursery.start_soon(server._watch)
-                nursery.start_soon(served.room.run)
-                nursery.start_soon(served.leases.run)
-                await nursery.start(served.session_manager.resumables.run)
-                await served.open_doors()
-                await served.prepare()  # takes no time here, so nobody comes before its end
+                await nursery.start(partial(served.run, source.config, watch=server._watch))
+                await served.at_rest.wait()  # takes no time here, so no client comes before it
                 yield server
             except trio.Cancelled:
                 raise
@@ -344,30 +335,6 @@ async def open_session(
         yield client
 
 
-def _placement(
-    model: type[Model], name: str, moderate: Hook | None, settings: Settings, host: ModelHost, nursery: trio.Nursery
-) -> Placement:
-    def hook() -> Check | None:
-        return check_on_loop(moderate, settings.moderate_timeout) if moderate else None
-
-    async def open_process(ranks: int) -> ModelProcess:
-        await trio.lowlevel.checkpoint()
-        return InlineProcess(host, nursery, model) if ranks == 1 else inline_ranks(host, nursery, model, ranks)
-
-    def processes() -> Placement:
-        return ProcessPlacement(nursery, open_process, name, lambda: model, hook, "the:test's", in_thread=_find_here)
-
-    if settings.isolation == "process":
-        return processes()
-    local = LocalPlacement(host, name, lambda: model, hook)
-    return ImpliedPlacement(local, processes) if issubclass(model, DistributedPipeline) else local
-
-
-async def _find_here(find: Callable[[], Any]) -> Any:
-    await trio.lowlevel.checkpoint()
-    return find()
-
-
 def assert_nothing_left(server: TestServer) -> None:
     """Raise AssertionError naming each task, thread, generator or queued frame that a past session left behind."""
     left = server.leftovers()
@@ -383,16 +350,16 @@ def _vanishing(transport: MemoryTransport | LinkTransport) -> Callable[[], Await
     return vanish
 
 
-async def _here(function: Callable[[A], R], argument: A, /, limit: float = math.inf) -> R:
-    """A worker thread would run beside the virtual clock; encoding and decoding take no time here."""
-    await trio.lowlevel.checkpoint()
-    return function(argument)
-
-
-async def _disk_here(function: Callable[..., Any], *arguments: Any, abandon_on_cancel: bool = False) -> Any:
-    """As for encoding."""
+async def _call_here(function: Callable[..., Any], *arguments: Any, abandon_on_cancel: bool = False) -> Any:
+    """Call `function` on this loop: a worker thread would run beside the virtual clock."""
     await trio.lowlevel.checkpoint()
     return function(*arguments)
+
+
+async def _here(function: Callable[[A], R], argument: A, /, limit: float = math.inf) -> R:
+    """As `_call_here`; encoding and decoding take no virtual time."""
+    await trio.lowlevel.checkpoint()
+    return function(argument)
 
 
 def _request(url: str, method: str, headers: Mapping[str, str] | None) -> Request:

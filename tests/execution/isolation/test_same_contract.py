@@ -29,10 +29,10 @@ for left_out in [
 
 @pytest.fixture(autouse=True)
 def isolated(monkeypatch):
-    placement = kit._placement
+    place_model = kit.place_model
 
-    def in_a_process(model, name, moderate, settings, host, nursery):
-        isolated = msgspec.structs.replace(settings, isolation="process")
-        return placement(model, name, moderate, isolated, host, nursery)
+    def in_a_process(source, *args, **options):
+        settings = msgspec.structs.replace(source.settings, isolation="process")
+        return place_model(msgspec.structs.replace(source, settings=settings), *args, **options)
 
-    monkeypatch.setattr(kit, "_placement", in_a_process)
+    monkeypatch.setattr(kit, "place_model", in_a_process)

@@ -1,0 +1,100 @@
+"""The model's side of a server, of a test and of a rendering: which model, and the place where it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+
+from reactor_trio.concurrency import ModelHost
+from reactor_trio.configuration.manifest import Manifest
+from reactor_trio.configuration.settings import Settings
+from reactor_trio.errors import ManifestError
+from reactor_trio.execution.placement import Check, LocalPlacement, Placement
+from reactor_trio.execution.ranks.implied_placement import ImpliedPlacement
+from reactor_trio.interface.model import Model
+
+if TYPE_CHECKING:
+    from reactor_trio.execution.isolation.model_process import OpenProcess
+
+#: `hook(text, command=, field=)` is the author's function that moderates text; it may be async.
+Hook = Callable[..., "str | Awaitable[str | None] | None"]
+
+
+class ModelSource(msgspec.Struct, frozen=True):
+    """A model class or a manifest, with what holds for it.
+
+    Attributes:
+        find_model, find_hook: return the class and the moderation hook. Called where the model runs, since they may import.
+        config: the argument of the model's `load`.
+        path: `module:Class`; None without a manifest.
+        weights: the folder that the manifest names.
+    """
+
+    name: str
+    find_model: Callable[[], type[Model]]
+    find_hook: Callable[[], Hook | None]
+    config: dict[str, Any]
+    settings: Settings
+    path: str | None = None
+    weights: Path | None = None
+
+
+def model_source(
+    model: type[Model] | Manifest,
+    *,
+    name: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
+    moderate: Hook | None = None,
+) -> ModelSource:
+    """What is given here holds instead of what the manifest says."""
+    if isinstance(model, Manifest):
+        return ModelSource(
+            name or model.name, lambda: model.model, lambda: moderate or model.moderate,
+            dict(model.config if config is None else config), settings or model.settings, model.model_path, model.weights,
+        )  # fmt: skip
+    settings = settings or Settings()
+    if settings.moderate is not None:
+        raise ManifestError("runtime.moderate: without a manifest give the function itself, serve(..., moderate=...)")
+    return ModelSource(name or model.__name__, lambda: model, lambda: moderate, dict(config or {}), settings)
+
+
+def place_model(
+    source: ModelSource,
+    nursery: trio.Nursery,
+    host: ModelHost | None,
+    make_check: Callable[[Hook, float], Check],
+    *,
+    open_process: OpenProcess | None = None,
+    in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = trio.to_thread.run_sync,
+) -> Placement:
+    """The place that the settings choose, or that the model implies; its `load` imports, checks and loads the model.
+
+    Args:
+        nursery: runs the tasks that watch a model's process.
+        host: the model loop of this process; None is enough for `isolation: process`.
+        make_check: turns the moderation hook and its time limit in seconds into what a session calls.
+        open_process, in_thread: see `ProcessPlacement`.
+    """
+
+    def find_check() -> Check | None:
+        hook = source.find_hook()
+        return None if hook is None else make_check(hook, source.settings.moderate_timeout)
+
+    def processes() -> Placement:
+        from reactor_trio.execution.isolation.process_placement import ProcessPlacement
+        from reactor_trio.execution.ranks.rank_group import open_ranks
+
+        return ProcessPlacement(
+            nursery, open_process or open_ranks, source.name, source.find_model, find_check, source.path, source.weights,
+            in_thread,
+        )  # fmt: skip
+
+    if source.settings.isolation == "process":
+        return processes()
+    assert host is not None
+    return ImpliedPlacement(LocalPlacement(host, source.name, source.find_model, find_check), processes)
