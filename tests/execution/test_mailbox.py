@@ -16,18 +16,18 @@ class Bench:
 
 def test_a_frame_wakes_only_a_loop_that_sleeps() -> None:
     bench = Bench()
-    bench.mailbox.leave(bench.heard.append, "first frame")
+    bench.mailbox.post_lazily(bench.heard.append, "first frame")
     assert len(bench.posted) == 1
     bench.mailbox.asleep = False
-    bench.mailbox.leave(bench.heard.append, "second frame")
+    bench.mailbox.post_lazily(bench.heard.append, "second frame")
     assert len(bench.posted) == 1
 
 
 def test_a_word_always_wakes_and_brings_what_lay_before_it() -> None:
     bench = Bench()
     bench.mailbox.asleep = False
-    bench.mailbox.leave(bench.heard.append, "frame")
-    bench.mailbox.send(bench.heard.append, "word")
+    bench.mailbox.post_lazily(bench.heard.append, "frame")
+    bench.mailbox.post(bench.heard.append, "word")
     for post in bench.posted:
         post()
     assert bench.heard == ["frame", "word"]
@@ -36,8 +36,8 @@ def test_a_word_always_wakes_and_brings_what_lay_before_it() -> None:
 def test_a_look_hears_words_whose_post_has_not_arrived_before_the_frames_after_them() -> None:
     bench = Bench()
     bench.mailbox.asleep = False
-    bench.mailbox.send(bench.heard.append, "word")
-    bench.mailbox.leave(bench.heard.append, "frame")
+    bench.mailbox.post(bench.heard.append, "word")
+    bench.mailbox.post_lazily(bench.heard.append, "frame")
     bench.mailbox.deliver()  # the frame on screen has ended before the post came through
     assert bench.heard == ["word", "frame"]
     bench.posted[0]()

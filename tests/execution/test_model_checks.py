@@ -100,7 +100,7 @@ class Model(ReactorPipeline):
 """
 #: sources of models that are served, and what is doubtful in each
 DOUBTFUL = {
-    "no_tracks": (PIPELINE, "Model has no tracks, so nobody sees or hears anything of it"),
+    "no_tracks": (PIPELINE, "Model has no tracks, so its viewers see and hear nothing"),
     "a_state_that_no_model_uses": (TRACK + """
 class Base(InputState):
     level: int = 0

@@ -22,7 +22,7 @@ def sharing(name: str) -> Sharing:
 
 
 def add(unanswered: CommandLedger, name: str) -> int:
-    return unanswered.add(name, b"", None, None, sharing(name)).number
+    return unanswered.add(name, {}, b"", {}, None, None, sharing(name)).number
 
 
 async def test_sets_in_a_row_take_one_place_and_all_places_come_back(autojump_clock):

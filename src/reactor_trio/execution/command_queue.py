@@ -1,27 +1,29 @@
-"""Commands that have arrived and are not yet applied, in order, with what supersedes what.
-
-Consecutive `set_<field>` of one field share one place: only the last counts, and all are answered with it. Of the pending
-commands of a `dedupe` event from one client the newest runs, at the place of the first.
-"""
+"""Commands that have reached the model loop and are not yet applied."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from reactor_trio.interface.declaration import Sharing
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.interface.files import UploadedFile
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A validated command, as plain data for the way between the loops.
+    """A valid command of a client, from its arrival to its answer, on both loops.
 
-    `number` counts the session's commands; `at` is when it arrived, in `trio.current_time()` seconds. `data` holds the
-    arguments as the client sent them, JSON, and `files` those that they name, by the id of their upload.
+    Attributes:
+        number: counts the session's commands from 1.
+        client: number of the client.
+        arguments: validated and decoded.
+        id: the client's own id, for the acknowledgement; None if it wants none.
+        at: when the command arrived, in `trio.current_time()` seconds.
+        data: the arguments as the client sent them, JSON.
+        files: the uploaded files that the arguments name, by the id of their upload.
+        place: the command's place in the order. Commands with the same place supersede each other: only the newest is
+            carried out, and all are answered with it. `CommandLedger` chooses it.
+        traceparent: the trace that the client says the command is part of.
     """
 
     number: int
@@ -32,43 +34,25 @@ class Command(msgspec.Struct, frozen=True):
     at: float = 0.0
     data: bytes = b""
     files: dict[str, UploadedFile] = msgspec.field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class QueuedCommand:
-    """One place in the order: the command that counts, and the numbers of all that are answered with it."""
-
-    command: Command
-    numbers: list[int] = field(default_factory=list)
+    place: int = 0
+    traceparent: str | None = None
 
 
 class CommandQueue:
-    """The pending commands of one session. `sharing` says how commands of a name share a place."""
+    """The pending commands of one session, in the order of their places; `wakeup` is set when a command arrives."""
 
-    def __init__(self, sharing: Callable[[str], Sharing]) -> None:
-        self._sharing = sharing
-        self._places: deque[QueuedCommand] = deque()
+    def __init__(self, wakeup: RepeatedEvent) -> None:
+        self._wakeup = wakeup
+        self._places: dict[int, list[Command]] = {}
 
     def __len__(self) -> int:
         return len(self._places)
 
     def add(self, command: Command) -> None:
-        """A command has arrived."""
-        place = self._shared_place(command)
-        if place is None:
-            self._places.append(QueuedCommand(command, [command.number]))
-        else:
-            place.command = command
-            place.numbers.append(command.number)
+        """Put a command behind the others, or to the commands that have its place."""
+        self._places.setdefault(command.place, []).append(command)
+        self._wakeup.set()
 
-    def take(self) -> QueuedCommand | None:
-        """The next to apply."""
-        return self._places.popleft() if self._places else None
-
-    def _shared_place(self, command: Command) -> QueuedCommand | None:
-        sharing = self._sharing(command.name)
-        if sharing == "none":
-            return None
-        candidates = list(self._places) if sharing == "anywhere" else list(self._places)[-1:]
-        key = (command.name, command.client)
-        return next((p for p in candidates if (p.command.name, p.command.client) == key), None)
+    def take(self) -> list[Command]:
+        """Remove the first place; returns its commands in the order of their arrival, none if nothing is pending."""
+        return self._places.pop(next(iter(self._places))) if self._places else []

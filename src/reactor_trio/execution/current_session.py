@@ -1,9 +1,9 @@
-"""Which session the running code works for, on either loop, so that what is said of it can say so too.
+"""Which session the running code works for, on either loop: for log lines and for author code.
 
-The tasks of a connection share one `Served`, which is filled in when its session is known: those that read and write its
-socket begin before that. Context variables carry it to the session's half on the model loop, to author code, and to the
-worker threads and tasks that either starts with Trio. Code of a `run()` loop outlives sessions; for it counts the one that
-it last saw (`binding`).
+The tasks of a connection share one `Served`. It is filled in when the session is known: the tasks that read and write the
+socket begin before that. Context variables carry it to the model's side of the session, to author code, and to the worker
+threads and tasks that author code starts with Trio. Code of a `run()` loop outlives sessions; it works for the session that
+it last saw (`session_binding`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _SERVED: ContextVar[Served | None] = ContextVar("reactor_served", default=None)
 
 
 def serve_connection() -> Served:
-    """Code that runs in this context from now on works for the connection whose session the result is told."""
+    """Make a `Served` for the connection that the code of this context works for from now on."""
     served = Served()
     _SERVED.set(served)
     return served
 
 
 def current_session() -> str | None:
-    """The id of the session that the calling code works for, None if for none, or if that is not known.
+    """The id of the session that the calling code works for; None if it works for none, or if that is not known.
 
-    Known: in hooks, handlers, `inference()`, `run()` once it has seen a client, `start_session()`, and in tasks and threads
-    that these start with Trio. A plain `threading.Thread` starts without context variables; give it
+    It is known in hooks, handlers, `inference()`, `run()` once it has seen a client, `start_session()`, and in tasks and
+    threads that these start with Trio. A plain `threading.Thread` starts without context variables; give it
     `contextvars.copy_context().run` as its target.
     """
     runner = observed_runner()

@@ -1,14 +1,14 @@
-"""Frames into the model: from the I/O loop, where they arrive, to the buffers that author code reads.
+"""Input frames on their way from the I/O loop, where they arrive, to the buffers that author code reads.
 
-What has arrived lies in one short queue for each track. The I/O loop puts at one end; the model loop takes from the other,
-at the posted word that there is something and whenever the model looks by itself, so that a generator that reads twice in
-one blocking step sees what came meanwhile. Only the operations of the deque are shared, and these are atomic. The queue has
-the bounds of the buffer behind it, so a model that computes for a minute costs no more memory than one that reads: half of
-`runtime.limits.input_bytes` for each of the two.
+Each track has one short queue. The I/O loop puts frames at one end. The model loop takes them from the other end, when a
+posted call says that frames have come and whenever author code looks into a buffer. So a generator that reads twice in one
+blocking step sees what came in between. The loops share only the operations of the deque, which are atomic. Queue and buffer
+have the same bounds, half of `runtime.limits.input_bytes` each, so a model that computes for a minute costs no more memory
+than one that reads.
 
-The buffers are the model's for the server's life, since author code may keep one. A session opens them, empty, and closes
-them. Each frame lies in the queue with the number of its session: one of a past session is dropped, one of a session that
-the model loop has not heard of yet stays until it has.
+The buffers live as long as the model, since author code may keep one. A session opens them, empty, and closes them. Each
+frame in the queue carries the number of its session: a frame of a past session is dropped, and a frame of a session that the
+model loop does not know yet stays until it does.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class InputQueue:
 
     Args:
         telemetry: counts and traces what happens.
-        read: told on the model loop of the newest frame of each read.
-        arrived: told on the model loop that frames have come.
-        ended: told on the model loop that a reader gets BufferClosed.
+        read: called on the model loop with the newest frame of each read.
+        arrived: called on the model loop when frames have come.
+        ended: called on the model loop when a reader gets BufferClosed.
         most_bytes: bytes of frames that may wait on a track, beyond one frame in each of its two places.
-        waits: told on the model loop when a reader waits for frames (True), and when it goes on.
+        waits: called on the model loop when a reader begins to wait for frames (True), and when it goes on (False).
     """
 
     def __init__(
@@ -53,75 +53,72 @@ class InputQueue:
         self._arrived = arrived
         self._session = 0  # on the model loop: the session that the buffers are open for
         self._newest_session = 0  # on the I/O loop
-        self._told = False
-        self._ways: dict[str, tuple[deque[tuple[int, InputFrame]], InputBuffer]] = {
+        self._posted = False
+        self._tracks: dict[str, tuple[deque[tuple[int, InputFrame]], InputBuffer]] = {
             track.name: (deque(), InputBuffer(self._look, read, ended, self._count, most_bytes // 2, waits))
             for track in declaration.tracks
             if track.direction == "in"
         }
         #: by the attribute of the model, its `Input` class with a buffer in each field
         self.inputs: dict[str, Input] = {
-            attribute: _with_buffers(cls, {name: buffer for name, (_, buffer) in self._ways.items()})
+            attribute: _with_buffers(cls, {name: buffer for name, (_, buffer) in self._tracks.items()})
             for attribute, cls in declaration.inputs.items()
         }
         if declaration.kind == "pipeline":
-            self._close()
+            self.close()
 
     # ---- on the I/O loop ----------------------------------------------------------------------------------------------
 
     def begin(self) -> int:
-        """A session begins; its number, for `put`. Before its frames, and after the one before it has ended."""
+        """Open the buffers for a new session; returns its number, for `put`. The session before must have ended."""
         self._newest_session += 1
-        if self._ways:
+        if self._tracks:
             self._host.post(self._open, self._newest_session)
         return self._newest_session
 
     def put(self, session: int, track: str, frame: InputFrame) -> None:
-        """A frame of an input track has arrived. Never waits; of more than a buffer holds the oldest is dropped."""
-        way, _ = self._ways[track]
-        way.append((session, frame))
-        while len(way) > InputBuffer.capacity or (
-            len(way) > 1 and sum(waiting.data.nbytes for _, waiting in tuple(way)) > self._most_bytes
+        """Queue a frame that has arrived, and drop the oldest beyond what a buffer holds. Never waits."""
+        queue, _ = self._tracks[track]
+        queue.append((session, frame))
+        while len(queue) > InputBuffer.capacity or (
+            len(queue) > 1 and sum(waiting.data.nbytes for _, waiting in tuple(queue)) > self._most_bytes
         ):
             try:
-                way.popleft()
+                queue.popleft()
             except IndexError:  # the model has just taken them
                 break
             self._telemetry.dropped("input", "evicted", 1)
-        if not self._told:
-            self._told = True
-            self._host.post(self._hear)
+        if not self._posted:
+            self._posted = True
+            self._host.post(self._arrive)
 
     # ---- on the model loop --------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """The session is over: what has not been read is dropped, and every reader is told."""
-        self._close()
+        """End the session: drop what has not been read; every reader gets BufferClosed."""
+        for _, buffer in self._tracks.values():
+            buffer.close()
 
     def _open(self, session: int) -> None:
-        for _, buffer in self._ways.values():
-            buffer.reset()  # takes over and forgets what was for the session before
+        for _, buffer in self._tracks.values():
+            buffer.reset()  # takes over and forgets the frames of the session before
         self._session = session
         self._look()
 
-    def _close(self) -> None:
-        for _, buffer in self._ways.values():
-            buffer.close()
-
-    def _hear(self) -> None:
-        self._told = False  # first: what is put from here on is posted again
+    def _arrive(self) -> None:
+        self._posted = False  # first: a frame that is put from here on posts again
         self._look()
         self._arrived()
 
     def _look(self) -> None:
-        for way, buffer in self._ways.values():
-            while way:
+        for queue, buffer in self._tracks.values():
+            while queue:
                 try:
-                    session, frame = way.popleft()
+                    session, frame = queue.popleft()
                 except IndexError:  # the I/O loop has just dropped it
                     break
                 if session > self._session:
-                    way.appendleft((session, frame))
+                    queue.appendleft((session, frame))
                     break
                 if session == self._session:
                     buffer.put(frame)

@@ -1,4 +1,4 @@
-"""From a model class to a loaded model with its declaration and its port, on the model's thread."""
+"""From a model class to a loaded model with its declaration and its binding, on the model's thread."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ import msgspec
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.drivers.turns import Turn
+from reactor_trio.execution.local_model_session import LocalModelSession
 from reactor_trio.execution.model_checks import buffer_size_of, check_model, refuse_no_generator, sessions_of
-from reactor_trio.execution.model_session import LocalModelSession
 from reactor_trio.execution.session_binding import SessionBinding
 from reactor_trio.execution.session_copies import SessionCopies
 from reactor_trio.execution.session_runner import SessionRunner
+from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model, ReactorModel
 from reactor_trio.interface.video_model import VideoModel, instantiate
+from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.telemetry import Telemetry
 
@@ -28,7 +30,7 @@ log = logging.getLogger("reactor_trio.server")
 
 
 class LoadedModel(msgspec.Struct, frozen=True):
-    """A model that can be served; `max_sessions`, `max_fps` and `buffer_size` are its own or the manifest's."""
+    """A model that can be served. `max_sessions`, `max_fps` and `buffer_size` are the manifest's, or the model's own."""
 
     model: Model
     declaration: Declaration
@@ -36,21 +38,32 @@ class LoadedModel(msgspec.Struct, frozen=True):
     max_sessions: int
     max_fps: float
     buffer_size: int
-    #: makes a session's side on the model loop
+    #: makes the model's side of a session
     runner_type: Callable[..., SessionRunner] = SessionRunner
 
     def open_model_session(
         self, session_id: str, client: tuple[int, float], *, host: ModelHost, settings: Settings
     ) -> LocalModelSession:
-        """The model's side of a new session; see `SessionServices.open_model_session`."""
-        session_copy = self.session_copies.take()
-        return LocalModelSession(
-            session_id, client, host=host, model=session_copy.model, binding=session_copy.binding,
-            declaration=self.declaration,
-            max_fps=self.max_fps, buffer_size=self.buffer_size, hold=settings.slow_client == "hold",
-            stuck_after=settings.stuck_after, own_model=session_copy.own,
-            closed=partial(self.session_copies.give_back, session_copy), runner_type=self.runner_type,
+        """Make the model's side of a new session, on the I/O loop.
+
+        Args:
+            session_id: for the log.
+            client: number and joining time of the controlling client.
+        """
+        copy = self.session_copies.take()
+        make_runner = partial(
+            self.runner_type, session_id=session_id, client=client, host=host, model=copy.model, binding=copy.binding,
+            declaration=self.declaration, own_model=copy.own, cadence=self._cadence(copy.binding),
+            forecast=PlayoutForecast(self.buffer_size, assume=settings.slow_client != "hold"),
         )  # fmt: skip
+        closed = partial(self.session_copies.give_back, copy)
+        return LocalModelSession(host, copy.binding.input_queue, make_runner, settings.stuck_after, closed)
+
+    def _cadence(self, binding: SessionBinding) -> Cadence:
+        if self.declaration.kind != "blocking":
+            return Cadence(binding.declared_fps, self.max_fps)
+        fixed = fixed_rate(type(self.model))
+        return BlockCadence(fixed or binding.declared_fps, self.max_fps, fixed=fixed is not None)
 
 
 async def load_model(
@@ -61,13 +74,13 @@ async def load_model(
     telemetry: Telemetry,
     prepare: Callable[[Model], object] = lambda _model: None,
 ) -> LoadedModel:
-    """Check a model's class, make a model of it, give it its port and load it.
+    """Check a model's class, make a model of it, give it its binding and load it.
 
-    Raises DeclarationError, ManifestError, and what author code raises. What looks wrong but can be served is logged.
+    Raises DeclarationError, ManifestError, and the exceptions of author code. A doubt about the class is logged.
 
     Args:
         telemetry: counts and traces what happens.
-        prepare: called with the model, which has its port, before that is loaded.
+        prepare: called with the model when that has its binding and is not yet loaded.
     """
     checked = check_model(model_class, settings)
     for doubt in checked.doubts:
@@ -86,7 +99,7 @@ async def load_model(
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(loaded):
             await loaded
-    if declaration.kind == "pipeline" and not declaration.batched:  # once more: it may have assigned one
+    if declaration.kind == "pipeline" and not declaration.batched:  # again: `load` may have assigned one
         refuse_no_generator(model_class.__qualname__, model.inference)  # type: ignore[attr-defined]
     buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
     session_copies = SessionCopies(model, declaration, binding, max_sessions, host, open_binding)
@@ -102,7 +115,7 @@ async def _instantiate(model_class: type[Model], config: dict[str, Any], host: M
 
 
 def _declared_fps(model: Model) -> float | None:
-    """The rate that the author declared, on the class or in `load`; None if only the base class speaks."""
+    """The rate that the author declared, on the class or in `load`; None if only the base class declares one."""
     if "fps" in vars(model) or any("fps" in vars(c) for c in type(model).__mro__ if issubclass(c, Model)
                                    and not c.__module__.startswith("reactor_trio.interface")):  # fmt: skip
         return checked_fps(model.fps)

@@ -1,13 +1,13 @@
-"""From one half of a session to the other, which lives on another loop: one queue, so one order.
+"""Calls from one loop to the other for one session, in one order.
 
-A word that must be heard now wakes that loop. Others need not: as long as a frame is on screen, the playout looks here by
-itself when that one ends, and the model's half looks here before each step. Waking a sleeping loop costs more than all else
-that a small frame needs, so it is saved. What lies here is delivered in order whoever asks, so a message never falls behind
-a frame that was made after it, and a command that came while a step kept its loop busy is there when that step ends: what
-was posted to the loop would be heard a turn later, which may be after the next step.
+A mailbox is a queue of calls. `post` wakes the other loop. `post_lazily` does not: as long as a frame is on screen, the
+playout looks into its mailbox when that frame ends, and the model side looks before each step. Waking a sleeping loop costs
+more than all else that a small frame needs. A look delivers all calls in their order, so a message never falls behind a
+frame that was made after it. A command that came while a step kept its loop busy is there when that step ends; as a function
+posted to that loop it would run a turn later, perhaps after the next step.
 
-The two loops touch the deque and the flag at the same time. Both operations of the deque are atomic; and the side that lies
-down looks once more after it has raised the flag, so either it sees what was left, or the other side sees the flag.
+Both loops touch the deque and the flag at the same time. Each operation of the deque is atomic. The loop that goes to sleep
+looks once more after it has set the flag: so either it finds the call, or the other loop finds the flag.
 """
 
 from __future__ import annotations
@@ -17,27 +17,30 @@ from collections.abc import Callable
 
 
 class Mailbox:
-    """Words for the other loop. `post` brings a function there; what is delivered must not raise."""
+    """Calls for another loop, which must not raise. `wake` runs a function on that loop.
 
-    def __init__(self, post: Callable[[Callable[[], object]], None], *, asleep: bool) -> None:
-        self._post = post
-        self._words: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
-        #: set by the loop that hears, while nothing would make it look here
+    Attributes:
+        asleep: set by the receiving loop while nothing would make it look here.
+    """
+
+    def __init__(self, wake: Callable[[Callable[[], object]], None], *, asleep: bool) -> None:
+        self._wake = wake
+        self._calls: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
         self.asleep = asleep
 
-    def send(self, word: Callable[..., object], *args: object) -> None:
-        """The loop that tells: to be delivered now."""
-        self._words.append((word, args))
-        self._post(self.deliver)
+    def post(self, function: Callable[..., object], *args: object) -> None:
+        """Queue a call and wake the other loop."""
+        self._calls.append((function, args))
+        self._wake(self.deliver)
 
-    def leave(self, word: Callable[..., object], *args: object) -> None:
-        """The loop that tells: to be delivered when the other looks next; it is woken only if nothing else would."""
-        self._words.append((word, args))
+    def post_lazily(self, function: Callable[..., object], *args: object) -> None:
+        """Queue a call without waking the other loop, unless that is `asleep`. It runs when that loop looks next."""
+        self._calls.append((function, args))
         if self.asleep:
-            self._post(self.deliver)
+            self._wake(self.deliver)
 
     def deliver(self) -> None:
-        """The loop that hears: hear what there is."""
-        while self._words:
-            word, args = self._words.popleft()
-            word(*args)
+        """Make the queued calls; on the receiving loop."""
+        while self._calls:
+            function, args = self._calls.popleft()
+            function(*args)

@@ -1,4 +1,4 @@
-"""What is wrong with a model's class: `reactor doctor` tells it, and what loads a model refuses it before the load."""
+"""Checks a model's class: `reactor doctor` reports what is wrong with it, and `load_model` refuses it before the load."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reactor_trio.pacing.cadence import checked_fps
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """What keeps no model from being served, but is hardly meant: what was seen, and what to do."""
+    """Something in a model that can be served but is hardly meant: what was seen, and the remedy."""
 
     text: str
     remedy: str
@@ -29,7 +29,7 @@ class CheckedModel(msgspec.Struct, frozen=True):
     """A class that can be loaded.
 
     Attributes:
-        ranks: how many processes its model takes.
+        ranks: how many processes the model takes.
         schema: its tracks, commands and messages; see `Declaration.schema`.
     """
 
@@ -40,7 +40,7 @@ class CheckedModel(msgspec.Struct, frozen=True):
 
 
 def check_model(model_class: type[Model], settings: Settings) -> CheckedModel:
-    """Look at the class, of which no instance is made. Raises DeclarationError or ManifestError, whichever is wrong."""
+    """Check the class without an instance. Raises DeclarationError for the class, ManifestError for the settings."""
     declaration = declaration_of(model_class)
     ranks = ranks_of(model_class, settings)
     _check_numbers(model_class, settings)
@@ -63,10 +63,7 @@ def refuse_no_generator(name: str, inference: Any) -> None:
 
 def sessions_of(model: Model | type[Model], settings: Settings) -> int:
     """How many sessions the model is to serve at the same time. Raises DeclarationError."""
-    number = settings.max_sessions or model.max_sessions
-    kind = model if isinstance(model, type) else type(model)
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise DeclarationError(f"{kind.__qualname__}.max_sessions must be a whole number above 0")
+    number, kind = _number(model, "max_sessions", settings.max_sessions)
     if number > 1 and issubclass(kind, VideoModel):
         raise DeclarationError(
             f"{kind.__qualname__}: a VideoModel serves one session at a time, since start_session() keeps its thread for as "
@@ -78,15 +75,19 @@ def sessions_of(model: Model | type[Model], settings: Settings) -> int:
 
 def buffer_size_of(model: Model | type[Model], settings: Settings) -> int:
     """How many frames its buffer holds. Raises DeclarationError."""
-    number = settings.buffer_size or model.buffer_size
-    kind = model if isinstance(model, type) else type(model)
+    return _number(model, "buffer_size", settings.buffer_size)[0]
+
+
+def _number(model: Model | type[Model], name: str, given: int | None) -> tuple[int, type[Model]]:
+    """The number `given`, or that of the model, and the model's class. Raises DeclarationError."""
+    number, kind = given or getattr(model, name), model if isinstance(model, type) else type(model)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise DeclarationError(f"{kind.__qualname__}.buffer_size must be a whole number above 0")
-    return number
+        raise DeclarationError(f"{kind.__qualname__}.{name} must be a whole number above 0")
+    return number, kind
 
 
 def _check_numbers(model_class: type[Model], settings: Settings) -> None:
-    """Those that the class has; a property has one when the model is loaded, and is looked at then."""
+    """Check the numbers that the class declares; a property has its value only when the model is loaded."""
 
     def has(name: str) -> bool:
         return not isinstance(getattr(model_class, name), property)
@@ -110,7 +111,7 @@ def _doubts(model_class: type[Model], schema: dict[str, Any]) -> Iterator[Doubt]
     name = model_class.__qualname__
     if not schema["tracks"]:
         yield Doubt(
-            f"{name} has no tracks, so nobody sees or hears anything of it",
+            f"{name} has no tracks, so its viewers see and hear nothing",
             "define an Output class in its module, with a field for each track: `main_video: Video`",
         )
     for state in _unused_states(model_class):

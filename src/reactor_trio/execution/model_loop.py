@@ -1,4 +1,4 @@
-"""What may end the model: its own `run()`, which must go on for the model's life, and model code that ends its process."""
+"""Runs a model's `run()`, which must go on for the model's life, and notices what ends the model."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ log = logging.getLogger("reactor_trio.server")
 
 
 class ModelLoop:
-    """Watches over one model.
+    """Runs the `run()` of one model, and the task that grants turns, for the model's life.
 
     Attributes:
-        running: calls of the model loop that go on for the server's life: each `run()`, and what grants turns.
+        running: calls of the model loop that go on for the server's life: each `run()`, and the granting of turns.
     """
 
     def __init__(self, host: ModelHost) -> None:
@@ -34,7 +34,7 @@ class ModelLoop:
         self._killer: BaseException | None = None
 
     def killed(self, error: BaseException) -> None:
-        """Model code of a session raised what no program survives, such as SystemExit."""
+        """End the model: code of a session raised an exception that no program survives, such as SystemExit."""
         self._killer = error
         self._killed.set()
 
@@ -43,7 +43,7 @@ class ModelLoop:
         return isinstance(error, KeyboardInterrupt) and self._host.thread is None
 
     async def until_ended(self, session_copies: SessionCopies) -> tuple[str, BaseException | None]:
-        """Run it for as long as it lives; why it ended, in words, and what it raised."""
+        """Run the model until it ends; returns why it ended, in words, and its exception."""
         what: str = ""
         cause: BaseException | None = None
 
@@ -89,7 +89,7 @@ class ModelLoop:
                 raise
             cause = with_twin(error) if isinstance(error, Exception) else error
             what = f"run() raised {type(cause).__name__}: {cause}"
-            if trio.current_effective_deadline() == -math.inf:  # the server ends already, and reads no answer
+            if trio.current_effective_deadline() == -math.inf:  # the server ends already, and does not read the result
                 log.error("%s while the server ended", what, exc_info=cause)
             return what, cause
         finally:

@@ -1,15 +1,16 @@
-"""Frames out of the model, on its own loop: accept, pace, queue.
+"""The model side of a session's frames: it accepts chunks, paces the model, and sends bundles to the playout.
 
-Room is counted here, where it is spent, and is free again when a frame is shown, which `PlayoutForecast` knows; so nothing
-is computed that could not be queued. While nobody watches there is none, and that time counts for nothing. Each bundle
-leaves with its duration; after a flush, words about older ones do not count.
+The pacer counts the room in the output here, where the model spends it. A place is free again when its frame is shown,
+which `PlayoutForecast` knows, so the model computes nothing that could not be queued. While the session is paused there is
+no room, and no estimate counts that time. Each bundle carries its duration and the pacer's epoch. A flush begins a new
+epoch; reports about bundles of an older one change only what is on screen.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 import trio
 from msgspec.structs import replace
@@ -22,23 +23,30 @@ from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast, PlayoutS
 
 
 class PlayoutSide(Protocol):
-    """The other half, on the I/O loop; each method is heard from the mailbox and must not raise."""
+    """The playout as the pacer sees it. The mailbox calls these methods on the I/O loop; they must not raise."""
 
-    def put(self, bundle: Bundle, epoch: int, ready: float) -> None:
-        """A bundle was made, at `ready` in `trio.current_time()` seconds."""
+    def put(self, bundle: Bundle) -> None:
+        """Queue a bundle to be shown."""
 
     def flush(self, epoch: int) -> None:
-        """What was made before `epoch` is void."""
+        """Drop the bundles of epochs before `epoch`."""
 
     def retime(self, interval: float) -> None:
-        """The rate changed."""
+        """Show each frame whose duration is not fixed for `interval` seconds."""
 
     def count_drop(self, place: str, reason: str, frames: int) -> None:
-        """Frames were dropped on this side."""
+        """Count frames that the model side dropped."""
 
 
 class OutputPacer:
-    """Model side of a session's frames; `waits` is told before a pipeline's frame waits for room."""
+    """Paces one session's frames, on the model loop.
+
+    Args:
+        mailbox: carries calls to the playout.
+        replies: what the playout has posted; delivered before each look at the room.
+        wakeup: wakes whoever waits for room.
+        waits: called before a pipeline's frame waits for room.
+    """
 
     def __init__(
         self,
@@ -75,10 +83,10 @@ class OutputPacer:
 
     @property
     def fps(self) -> float:
-        """Target rate in frames per second."""
+        """The target rate, in frames per second."""
         return self._cadence.fps
 
-    # ---- what the model asks ------------------------------------------------------------------------------------------
+    # ---- for the model's side -----------------------------------------------------------------------------------------
 
     def step_at(self, now: float) -> float:
         """When the next step of a pipeline may start."""
@@ -86,69 +94,83 @@ class OutputPacer:
         if self._paused_at is not None:
             return math.inf
         step_margin = self._step_margin.seconds(self._cadence.interval)
-        if self._smoother.cycle > self._cadence.shortest * self._frames_per_step:  # it never rests
+        if self._smoother.cycle > self._cadence.shortest * self._frames_per_step:  # the model never rests
             step_margin = max(step_margin, self._smoother.ahead)
         return self._forecast.step_at(now, self._predicted, step_margin)
 
-    async def queue(self, chunk: Chunk, late: float, seconds: float, between: float, origin: Origin) -> None:
-        """Queue what a pipeline's step, begun `late` seconds after it was planned, made in `seconds`, its turn waited for.
+    def stepped(self, chunk: Chunk, late: float, seconds: float, between: float) -> None:
+        """Learn from a pipeline's step, before its chunk is queued.
 
-        `between` is what passed since the step before, 0 if there was a wait. Waits for room if the step came early. Loses
-        nothing.
+        Args:
+            late: how long after its planned time the step began, in seconds.
+            seconds: how long it took, with the wait for its turn.
+            between: what passed since the step before; 0 if the model waited in between.
         """
         self._step_margin.observe(late + seconds - self._predicted)
-        self._begin(chunk, seconds)
-        epoch, made = self._epoch, trio.current_time()
+        self.accept(chunk, seconds)
         if chunk.length and not chunk.audios:
-            self._follow(seconds + between, chunk.length, made)
-        origin = replace(origin, input_pts_us=self.input_pts_us)
-        for index, (tracks, duration) in enumerate(chunk.split()):
-            while (at := self._room(self._forecast.queue_at)) > trio.current_time() and not self._stale(epoch):
-                self._waits()
-                await self._wakeup.wait(at)
-            if self._stale(epoch):
-                self._drop_rest(tracks, chunk.length - index)
-                return
-            self._put(tracks, duration, origin, made)
+            self._follow(seconds + between, chunk.length)
 
-    async def emit(self, chunk: Chunk, seconds: float | None, origin: Origin, drop: bool) -> None:
-        """Queue what a run loop emitted: wait while the buffer is full, or with `drop` discard what finds no room."""
-        self._begin(chunk, seconds)
+    def accept(self, chunk: Chunk, seconds: float | None) -> None:
+        """Make room for the chunk, and learn from the seconds that it took if they are known."""
+        if chunk.length == 0:
+            return
+        if seconds is not None:
+            self._cadence.observe(seconds, chunk.length)
+        self._frames_per_step = chunk.length
+        self._forecast.make_room_for(chunk.length * self._blocks)
+        for name, frames in chunk.videos.items():
+            height, width = frames.shape[-3:-1]
+            self._sizes[name] = (int(height), int(width))
+
+    async def queue(self, chunk: Chunk, origin: Origin, by: Literal["step", "emit"] = "step", drop: bool = False) -> None:
+        """Send the chunk's bundles to the playout, each as soon as there is room for it.
+
+        Args:
+            by: whose room counts. A step that came early waits; an `emit` waits while the buffer is full.
+            drop: discard what finds no room instead of waiting.
+        """
+        room_at = self._forecast.queue_at if by == "step" else self._forecast.emit_at
         epoch, made = self._epoch, trio.current_time()
         origin = replace(origin, input_pts_us=self.input_pts_us)
         for index, (tracks, duration) in enumerate(chunk.split()):
-            while (at := self._room(self._forecast.emit_at)) > (now := trio.current_time()) and not self._stale(epoch):
+            while (at := self._room(room_at)) > (now := trio.current_time()) and not self._stale(epoch):
                 if drop and self._paused_at is None:
                     break
+                if by == "step":
+                    self._waits()
                 await self._wakeup.wait(at)
             if self._stale(epoch):
-                self._drop_rest(tracks, chunk.length - index)
+                self._drop(tracks, chunk.length - index, "session_over" if self.closed else "flushed")
                 return
-            if at > now:  # the tail goes with it, also if room comes meanwhile: what is shown of a batch has no holes
+            if at > now:  # the rest is dropped too, even if room comes meanwhile: a batch is shown without holes
                 self._drop(tracks, chunk.length - index, "full")
                 return
-            self._put(tracks, duration, origin, made)
+            self._mailbox.post_lazily(self._playout.put, self._bundle(tracks, duration, origin, made))
 
     async def push(self, chunk: Chunk, origin: Origin) -> None:
-        """Queue a block of a blocking model, whose pushes are what sets the rate; waits while two blocks are queued."""
+        """Queue a block of a blocking model, whose pushes set the rate. Waits while two blocks are queued."""
         assert isinstance(self._cadence, BlockCadence)
         self._replies.deliver()
         interval, now = self._cadence.interval, trio.current_time()
         self._cadence.pushed(now, chunk.length, self._forecast.waiting(now))
         if self._cadence.interval != interval:
             self._retime(self._cadence.interval)
-        await self.emit(chunk, None, origin, drop=False)
+        self.accept(chunk, None)
+        await self.queue(chunk, origin, "emit")
 
     async def push_black(self, origin: Origin) -> None:
-        """Queue one black frame of the last size behind what is queued; the rate is not told."""
-        await self.emit(black_chunk(self._declaration.tracks, self._sizes), None, origin, drop=False)
+        """Queue one black frame of the last size behind what is queued. The rate does not change."""
+        chunk = black_chunk(self._declaration.tracks, self._sizes)
+        self.accept(chunk, None)
+        await self.queue(chunk, origin, "emit")
 
     def count_drop(self, reason: str, frames: int) -> None:
-        """Any thread: frames were dropped before they were accepted."""
-        self._mailbox.send(self._playout.count_drop, "model", reason, frames)
+        """Count frames that were dropped before they were accepted. Any thread may call it."""
+        self._mailbox.post(self._playout.count_drop, "model", reason, frames)
 
     def monitor(self, enabled: bool) -> None:
-        """Whether the time that passes is a blocking model's work."""
+        """Say whether the time that passes is a blocking model's work."""
         assert isinstance(self._cadence, BlockCadence)
         if enabled:
             self._cadence.enable(trio.current_time())
@@ -162,29 +184,30 @@ class OutputPacer:
         self._retime(self._cadence.interval)
 
     def flush(self, step: int, *, black: bool) -> None:
-        """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if asked."""
+        """Drop what is queued, also the rest of a batch that waits for room; then show one black frame if `black`."""
         self._epoch += 1
         self._replies.deliver()
         self._forecast.flushed(trio.current_time())
-        self._mailbox.send(self._playout.flush, self._epoch)
+        self._mailbox.post(self._playout.flush, self._epoch)
         if black:
             for tracks, duration in black_chunk(self._declaration.tracks, self._sizes).split():
-                self._put(tracks, duration, Origin(step), trio.current_time())
+                bundle = self._bundle(tracks, duration, Origin(step), trio.current_time())
+                self._mailbox.post_lazily(self._playout.put, bundle)
         self._wakeup.set()
 
     def close(self) -> None:
-        """The session is over: what waits for room is released, nothing more is queued."""
+        """End the session: release whoever waits for room, and queue nothing more."""
         self.closed = True
         self._wakeup.set()
 
-    # ---- heard from the session's other half -------------------------------------------------------------------------
+    # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
 
     def limit(self, fps: float) -> None:
-        """What the viewers' encoders take, in frames per second; from the next step on."""
+        """Cap the rate at `fps`, which is what the viewers' encoders can take; from the next step on."""
         self._cadence.limit(fps)
 
     def pause(self, paused: bool) -> None:
-        """Nobody watches from now on, or somebody does again."""
+        """Stop for a session without viewers, or go on."""
         now = trio.current_time()
         if self._paused_at is not None and isinstance(self._cadence, BlockCadence):
             self._cadence.stood_still(self._paused_at, now)
@@ -192,7 +215,7 @@ class OutputPacer:
         self._wakeup.set()
 
     def handed(self, until: float, epoch: int) -> None:
-        """The oldest bundle is shown now, until `until`."""
+        """Note that the oldest bundle, of this epoch, is shown until `until`."""
         if epoch == self._epoch:
             self._forecast.handed(until)
         else:
@@ -200,7 +223,7 @@ class OutputPacer:
         self._wakeup.set()
 
     def shown(self, until: float) -> None:
-        """The bundle on screen now ends at `until`."""
+        """Note that the bundle on screen ends at `until`."""
         self._forecast.shown(until)
         self._wakeup.set()
 
@@ -216,54 +239,40 @@ class OutputPacer:
 
     def _retime(self, interval: float) -> None:
         self._forecast.retimed(interval)
-        self._mailbox.send(self._playout.retime, interval)
+        self._mailbox.post(self._playout.retime, interval)
 
-    def _follow(self, seconds: float, frames: int, made: float) -> None:
-        """Set how long the frames of a step that ended at `made` shall be shown."""
+    def _follow(self, seconds: float, frames: int) -> None:
+        """Set how long the frames of a step that has just ended shall be shown."""
         self._smoother.observe(seconds, frames)
         self._replies.deliver()
         before, anew = self._interval, self._smoother.anew
-        wait = self._smoother.delay if anew else self._forecast.runs_dry(made) - made
+        now = trio.current_time()
+        wait = self._smoother.delay if anew else self._forecast.runs_dry(now) - now
         self._interval = self._cadence.clamped(self._smoother.duration(wait))
         if anew and before is not None and self._interval < before:
             self._retime(self._interval)
 
-    def _begin(self, chunk: Chunk, seconds: float | None) -> None:
-        if chunk.length == 0:
-            return
-        if seconds is not None:
-            self._cadence.observe(seconds, chunk.length)
-        self._frames_per_step = chunk.length
-        self._forecast.make_room_for(chunk.length * self._blocks)
-        for name, frames in chunk.videos.items():
-            height, width = frames.shape[-3:-1]
-            self._sizes[name] = (int(height), int(width))
-
     def _stale(self, epoch: int) -> bool:
         return self.closed or epoch != self._epoch
 
-    def _put(self, tracks: dict[str, FrameHandle], duration: float | None, origin: Origin, made: float) -> None:
+    def _bundle(self, tracks: dict[str, FrameHandle], duration: float | None, origin: Origin, made: float) -> Bundle:
+        """Make the next bundle and count it as queued."""
         interval = self._interval or self._cadence.interval
-        seconds = interval if duration is None else duration
         bundle = Bundle(
             tracks=tracks,
             seqs={name: self._next_seq(name) for name in tracks},
-            duration=seconds, paced=duration is None, origin=origin, made=made,
+            duration=interval if duration is None else duration, paced=duration is None, origin=origin, made=made,
+            epoch=self._epoch, ready=trio.current_time(),
         )  # fmt: skip
-        ready = trio.current_time()
-        self._forecast.put(ready, seconds, bundle.paced)
-        self._mailbox.leave(self._playout.put, bundle, self._epoch, ready)
+        self._forecast.put(bundle.ready, bundle.duration, bundle.paced)
+        return bundle
 
     def _next_seq(self, track: str) -> int:
         seq = self._seqs.get(track, 0)
         self._seqs[track] = seq + 1
         return seq
 
-    def _drop_rest(self, tracks: dict[str, FrameHandle], bundles: int) -> None:
-        """A batch found no room before a flush or the end of the session."""
-        self._drop(tracks, bundles, "session_over" if self.closed else "flushed")
-
     def _drop(self, tracks: dict[str, FrameHandle], bundles: int, reason: str) -> None:
         for name in tracks:  # numbers are used up, so that a viewer sees the gap
             self._seqs[name] = self._seqs.get(name, 0) + bundles
-        self._mailbox.send(self._playout.count_drop, "buffer", reason, bundles)
+        self._mailbox.post(self._playout.count_drop, "buffer", reason, bundles)

@@ -1,4 +1,4 @@
-"""Where the model runs: on a loop of this process (`LocalPlacement`), or in a process of its own (`isolation`)."""
+"""The place where a model runs: the model loop of this process (`LocalPlacement`), or another process (`isolation`)."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from reactor_trio.telemetry import Telemetry
 
 #: `check(text, command, field)` gives the reason for which the text is refused, None if it is fine. It does not raise.
 Check = Callable[[str, str, str], Awaitable[str | None]]
-#: gives the model's side of a session of this id, for the client of this number and joining time
-OpenHalf = Callable[[str, tuple[int, float]], ModelSession]
+#: makes the model's side of a session with this id, for the client of this number and joining time
+OpenModelSession = Callable[[str, tuple[int, float]], ModelSession]
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A model that is loaded.
+    """A loaded model.
 
     Attributes:
-        max_sessions: how many it serves at the same time.
+        max_sessions: how many sessions it serves at the same time.
         model: the instance; None if it is in another process.
-        moderate: checks the text in commands; it runs in this process wherever the model is.
+        moderate: checks the text in commands, in this process wherever the model is; None: nothing does.
     """
 
     declaration: Declaration
-    open_model_session: OpenHalf
+    open_model_session: OpenModelSession
     max_sessions: int
     model: Model | None
     moderate: Check | None
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """Why a model is there no longer, in words, what it raised, and whether it can be loaded again."""
+    """Why a model has ended, in words; the exception that ended it; whether it can be loaded again."""
 
     what: str
     cause: BaseException | None = None
@@ -56,39 +56,39 @@ class Placement(Protocol):
 
     @property
     def running(self) -> int:
-        """How many calls of the model loop go on for the server's life: each `run()`, and what grants turns."""
+        """How many calls of the model loop go on for the server's life: each `run()`, and the granting of turns."""
 
     async def load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
-        """Import, make and load the model; again, if it has ended in a way that `restarts`.
+        """Import, make and load the model; again, after an end that `restarts`.
 
         Raises ManifestError if it cannot be imported, ModelFailed with the author's exception as cause.
         """
 
     async def begin(self) -> None:
-        """Return when `run()`, which `until_ended` has started before, has had its first turn."""
+        """Return when the model's `run()`, which `until_ended` has started, has had its first turn of the loop."""
 
     async def until_ended(self) -> Ending:
-        """Run the model's own loop; returns when it, or the model, has ended."""
+        """Run the model's own `run()`; returns when that, or the model, has ended."""
 
     def killed(self, error: BaseException) -> None:
-        """Model code of a session raised what no program survives, such as SystemExit."""
+        """End the model: code of a session raised an exception that no program survives, such as SystemExit."""
 
 
 def not_loaded(name: str, kind: str, text: str) -> ModelFailed:
-    """That loading the model `name` raised an exception of this kind and text; its class may be wrong, or its load."""
+    """The error for a model `name` whose class, or whose load, raised an exception of this kind and text."""
     return ModelFailed(f"{name}: {text}" if kind == DeclarationError.__name__ else f"{name}: load() raised {kind}: {text}")
 
 
 class SeveralRanks(ReactorError):
-    """The model is not one for a single process."""
+    """The model takes more than one process."""
 
 
 class LocalPlacement:
-    """On the model loop of this process.
+    """Runs the model on the model loop of this process.
 
     Args:
         find_model: gives the model class; called on the model thread, so that an import of its module happens there.
-        find_moderation: gives what checks the text in commands, or None; called after it.
+        find_moderation: gives the function that checks the text in commands, or None; called after `find_model`.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class LocalPlacement:
 
     @property
     def session_copies(self) -> SessionCopies:
-        """Where the sessions of the loaded model sit."""
+        """The instances of the loaded model."""
         assert self._session_copies is not None, "the model is not loaded"
         return self._session_copies
 
@@ -142,7 +142,7 @@ class LocalPlacement:
         self._loop.killed(error)
 
     async def _load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
-        model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before the load
+        model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either shows before the load
         if check_model(model_class, settings).ranks > 1:
             raise SeveralRanks
         loaded = await load_model(model_class, config, self._host, settings, telemetry)

@@ -1,8 +1,8 @@
-"""What the runtime puts on a model instance: the one way from author code to the session that it serves.
+"""What the runtime puts on a model instance: the way from author code to the session that it serves.
 
-Code of a `run()` loop outlives sessions, so it must be known which session a piece of it works for. It is the session that
-the code last *saw*: by `connected.wait()`, by `connected.is_set()`, by coming back from `emit()`, or because the runtime
-called it for one. A frame computed for a session that is over goes nowhere, even if the next one has begun.
+Code of a `run()` loop outlives sessions, so the binding must know which session a piece of it works for. That is the session
+that the code last *saw*: by `connected.wait()` or `connected.is_set()`, by a return from `emit()`, or because the runtime
+called it for that session. A frame computed for a session that is over is dropped, even if the next session has begun.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextvars
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
 from reactor_trio.concurrency import ModelHost, SessionOver
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import OutputError
-from reactor_trio.execution.drivers.turns import NoTurns, Turn
+from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.input_queue import InputQueue
 from reactor_trio.interface.author_code import NamesPlace
 from reactor_trio.interface.declaration import Declaration
@@ -28,43 +29,40 @@ from reactor_trio.media import chunk_from_output
 from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
 from reactor_trio.telemetry import Telemetry
 
-if TYPE_CHECKING:
-    from reactor_trio.execution.session_runner import SessionRunner
-
-_SEEN: contextvars.ContextVar[SessionRunner | None] = contextvars.ContextVar("reactor_session", default=None)
+_SEEN: contextvars.ContextVar[DrivenSession | None] = contextvars.ContextVar("reactor_session", default=None)
 
 
 class ConnectedSignal:
-    """`model.connected`. Looking at it is what tells `run()` code which session it serves."""
+    """`model.connected`. Code of `run()` serves the session that it sees here."""
 
     def __init__(self) -> None:
-        self._runner: SessionRunner | None = None
+        self._runner: DrivenSession | None = None
         self._wakeup = RepeatedEvent()
 
-    def change(self, runner: SessionRunner | None) -> None:
-        """A session begins (`runner`) or ends (None)."""
+    def change(self, runner: DrivenSession | None) -> None:
+        """Note that a session begins (`runner`) or ends (None)."""
         self._runner = runner
         self._wakeup.set()
 
     def is_set(self) -> bool:
-        """Whether a client is there; False at once when it has left, also in the middle of a step."""
+        """Whether a client is connected; False as soon as it has left, also in the middle of a step."""
         _SEEN.set(self._runner)
         return self._runner is not None and not self._runner.over
 
     async def wait(self) -> None:
-        """Return when a client is there. Always a checkpoint."""
+        """Return when a client is connected. Always a checkpoint."""
         await trio.lowlevel.checkpoint()
         while not self.is_set():
             await self._wakeup.wait()
 
 
 class SessionBinding:
-    """The port of one model instance.
+    """Connects one model instance with its sessions, one after the other, on the model loop.
 
     Args:
         fps: declared rate, or None.
         telemetry: counts and traces what happens.
-        turn: how its sessions share the model thread with those of other ports; None: they do not.
+        turn: how its sessions share the model thread with the sessions of other bindings; None: they do not share it.
         input_bytes: bytes of frames that may wait on each input track.
     """
 
@@ -79,9 +77,9 @@ class SessionBinding:
         input_bytes: int = INPUT_BYTES,
     ) -> None:
         self.connected = ConnectedSignal()
-        self.runner: SessionRunner | None = None
-        #: how its sessions come to the model thread
-        self.turn: Turn = turn or NoTurns(host.time)
+        self.runner: DrivenSession | None = None
+        #: how its sessions get the model thread
+        self.turn = turn or Turn(host.time)
         self._host = host
         self._declaration = declaration
         self._class_fps = fps
@@ -95,7 +93,7 @@ class SessionBinding:
 
     @property
     def output_buffer(self) -> SessionBinding:
-        """The queue between the model and its viewers; this object answers for it."""
+        """The queue between the model and its viewers: this object."""
         return self
 
     @property
@@ -104,7 +102,7 @@ class SessionBinding:
         return self.runner.state if self.runner is not None else None
 
     def set_state(self, state: Any) -> None:
-        """Give the session, which there is, another state."""
+        """Replace the state of the current session."""
         assert self.runner is not None, "there is no session"
         self.runner.state = state
 
@@ -134,7 +132,7 @@ class SessionBinding:
             self.runner.output_pacer.set_fps(fps)
 
     def forget_fps(self) -> None:
-        """A pipeline's session is over: what the class declares holds again."""
+        """Return to the rate that the class declares, when a pipeline's session is over."""
         self._declared_fps = self._class_fps
 
     def flush(self) -> None:
@@ -143,7 +141,7 @@ class SessionBinding:
             self.runner.output_pacer.flush(self.runner.step, black=True)
 
     def clear(self) -> None:
-        """Drop what is queued; the last picture stays."""
+        """Drop what is queued; the last picture stays on screen."""
         if self.runner is not None:
             self.runner.output_pacer.flush(self.runner.step, black=False)
 
@@ -161,7 +159,7 @@ class SessionBinding:
                 await runner.emit(chunk, compute_time, drop)
                 return
             self._host.post_io(self._telemetry.dropped, "model", "no_client", chunk.length)
-            if self.runner is None or self.runner.over:  # also while a session is said goodbye: a loop must not spin
+            if self.runner is None or self.runner.over:  # also while a session ends: a loop must not spin
                 await trio.sleep(1 / self.fps)
         finally:
             _SEEN.set(self.runner)
@@ -171,8 +169,8 @@ class SessionBinding:
         data = message_data(message)
         await trio.lowlevel.checkpoint()
         runner = self._seen() or self.runner
-        if runner is not None and not runner.closed:
-            runner.tell(type(message).__reactor_type__, data, None)
+        if runner is not None:
+            runner.tell(type(message).__reactor_type__, data)
 
     def cancelled(self) -> bool:
         """See `ReactorModel.cancelled`."""
@@ -184,13 +182,13 @@ class SessionBinding:
         if self.cancelled():
             raise SessionOver
 
-    def _seen(self) -> SessionRunner | None:
-        """The session that this code has seen. One of another port says nothing: code may work for several sessions."""
+    def _seen(self) -> DrivenSession | None:
+        """The session that this code has seen; the current one if it saw one of another binding, of several sessions."""
         runner = _SEEN.get()
         return runner if runner is None or runner.binding is self else self.runner
 
     def _input_read(self, frame: InputFrame) -> None:
-        """Who reads a frame works for the session that it came in."""
+        """Code that reads a frame works for the session in which the frame came."""
         _SEEN.set(self.runner)
         if self.runner is not None:
             self.runner.output_pacer.input_pts_us = round(frame.pts * 1e6)
@@ -209,9 +207,9 @@ class SessionBinding:
 
 
 class SharedBinding:
-    """The port of a model of which each session has a copy of its own: that of the session which the calling code serves.
+    """The binding of a loaded model whose sessions have copies of it: it forwards to the session of the calling code.
 
-    What `load` made may have kept the model that was loaded, and reaches the right session by it all the same.
+    An object that `load` made may keep the loaded model; through this binding it still reaches the right session.
     """
 
     def __init__(self, unserved: SessionBinding) -> None:
@@ -235,11 +233,11 @@ def _checked_compute_time(seconds: Any) -> float | None:
     return float(seconds)
 
 
-def serve_session(runner: SessionRunner | None) -> None:
-    """Code that runs in this context from now on works for `runner`."""
+def serve_session(runner: DrivenSession | None) -> None:
+    """Note that the code of this context works for `runner` from now on."""
     _SEEN.set(runner)
 
 
-def observed_runner() -> SessionRunner | None:
-    """Which session author code works for; None if it has seen none."""
+def observed_runner() -> DrivenSession | None:
+    """The session that author code works for; None if it has seen none."""
     return _SEEN.get()

@@ -1,14 +1,15 @@
-"""Where the sessions of one model sit: each has a port, and with more than one of them a model of its own beside it.
+"""The model instances that serve a model's sessions: the loaded model, or one shallow copy for each of several sessions.
 
-One session: the loaded model itself. Several: shallow copies of it, which share what it holds, weights above all. A copy of
-a pipeline is made when its session begins and is gone with it; those of a run loop are made after `load`, since each `run()`
-goes on for the server's life, and a session takes one that is free.
+Copies share what the loaded model holds, weights above all. A copy of a pipeline is made when its session begins and is gone
+with it. The copies of a run loop are made after `load`, since each `run()` goes on for the server's life; a session takes a
+free one.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.errors import DeclarationError
@@ -19,25 +20,25 @@ from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 
 
+@dataclass(eq=False)
 class SessionCopy:
-    """One place: a model and its port. `own` makes the session's model of it, None if `model` serves it itself."""
+    """A model instance with its binding. `own` makes a copy of it for the session; None: `model` itself serves it."""
 
-    def __init__(self, model: Model, binding: SessionBinding, own: Callable[[Model], Model] | None = None) -> None:
-        self.model = model
-        self.binding = binding
-        self.own = own
+    model: Model
+    binding: SessionBinding
+    own: Callable[[Model], Model] | None = None
 
 
 class SessionCopies:
-    """The seats of a loaded model.
+    """The instances of a loaded model, one for each of the sessions that run at the same time.
 
     Args:
         number: sessions at the same time.
-        open_port: makes a port, given how its sessions come to the model thread.
+        open_binding: makes a binding, given the turn by which its sessions get the model thread.
 
     Attributes:
-        turns: grants the turns of several sessions; None: there is nothing to share.
-        run_loops: the seats whose model has a `run()` that goes on for the server's life.
+        turns: grants the turns of several sessions; None for one session.
+        run_loops: the instances whose `run()` goes on for the server's life.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class SessionCopies:
             model._reactor_binding = SharedBinding(binding)
 
     def take(self) -> SessionCopy:
-        """A seat for a new session. On the I/O loop; there is one for as many sessions as were said."""
+        """An instance for a new session, on the I/O loop. There is one for each of `number` sessions."""
         if self._free:
             return self._free.pop(0)
         if self.turns is None or not self._shared:
@@ -75,7 +76,7 @@ class SessionCopies:
         return SessionCopy(self._first.model, binding, lambda model: own_copy(model, binding))
 
     def give_back(self, session_copy: SessionCopy) -> None:
-        """Its session is over."""
+        """Take back the instance of a session that is over."""
         if session_copy in self.run_loops:
             self._free.append(session_copy)
 
@@ -86,7 +87,7 @@ class SessionCopies:
 
 
 def own_copy(model: Model, binding: SessionBinding) -> Model:
-    """A shallow copy of `model` with this port. Raises DeclarationError if its class makes no copy."""
+    """A shallow copy of `model` with this binding. Raises DeclarationError if its class makes no copy."""
     copied = copy.copy(model)
     if copied is model or not isinstance(copied, type(model)):
         kind = type(model).__qualname__

@@ -1,4 +1,4 @@
-"""What a session hears from its model's side, wherever that is."""
+"""What the model's side of a session reports to the session on the I/O loop: answers, messages, changed settings."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-#: Name of the command that is no client's: a file is complete. No event can have it.
+#: Name of the command that the runtime itself makes when an upload is complete. No event can have this name.
 FILE_UPLOADED: Final = "file_uploaded"
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What became of a command: applied, to be seen first by step `step`, or refused with `code`.
+    """The answer to commands that share a place.
 
-    `values`: the settings that have another value since, as JSON; see `StateWatch`.
+    Attributes:
+        numbers: the numbers of the commands.
+        step: the first step that sees them, if they were applied.
+        reply: of the handler, as plain JSON data.
+        code, message: why they were refused; `code` is None if they were applied.
+        values: the settings that have changed since, as JSON; see `StateWatch`.
     """
 
     numbers: tuple[int, ...]
@@ -25,13 +30,13 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class SessionEvents(Protocol):
-    """The other half, on the I/O loop; each method is heard from the mailbox and must not raise."""
+    """The session as its model's side sees it. The mailbox calls these methods on the I/O loop; they must not raise."""
 
     def answered(self, answer: Answer) -> None:
-        """Commands were applied or refused."""
+        """Answer commands that were applied or refused."""
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
-        """A message for every client, or for one."""
+        """Send a message of the model to every client, or to one."""
 
     def state_changed(self, values: dict[str, bytes]) -> None:
-        """Settings have other values, as JSON; see `StateWatch`."""
+        """Take over changed settings, as JSON; see `StateWatch`."""

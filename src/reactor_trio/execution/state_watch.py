@@ -1,9 +1,9 @@
-"""What has changed in a session's state since the last look, on the model loop.
+"""Finds which settings of a session's state have changed, on the model loop.
 
-The model looks after each step, hook and handler. A number or a text costs one comparison by identity. A value that can
-change in place is written as JSON at each look, which costs what its size costs. So after a value that is left out, since it
-is too large or JSON cannot say it, a setting is looked at again after a second; a number, a text or another fixed value that
-takes its place is seen at once. A model that puts another large list there at each step pays for one a second.
+The model's side looks after each step, hook and handler. A number or a text costs one comparison by identity. A value that
+can change in place is written as JSON at each look, which costs what its size costs. A value that is left out, because it is
+too large or JSON cannot express it, is looked at again only after a second; a number, a text or another fixed value that
+takes its place is seen at once. So a model that assigns a new large list at each step pays for one list a second.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reactor_trio.interface.json_values import json_of
 
 #: types of values that cannot change in place
 _FIXED: Final = frozenset({bool, int, float, str, bytes, type(None)})
-#: seconds until a value that is left out is looked at again
+#: seconds until a left-out value is looked at again
 PATIENCE: Final = 1.0
 
 _NOTHING: Final = object()
@@ -34,7 +34,7 @@ class StateWatch:
         self._left_out_until: dict[str, float] = {}
 
     def changes(self, state: Any, now: float) -> dict[str, bytes]:
-        """The settings of `state` that have another value than at the last look, as JSON; empty if it is left out."""
+        """The settings of `state` that changed since the last look, as JSON; an empty text for a value that is left out."""
         changed: dict[str, bytes] = {}
         for name, told in self._told.items():
             value = getattr(state, name, _NOTHING)

@@ -62,6 +62,8 @@ class Bundle(msgspec.Struct, frozen=True):
         paced: the duration is the pacer's interval, which may change until the bundle is shown; False if audio fixes it.
         origin: how it came about.
         made: when its step ended, in `trio.current_time()` seconds.
+        epoch: how many times the model had flushed its output before.
+        ready: when it was queued, in `trio.current_time()` seconds.
     """
 
     tracks: Mapping[str, FrameHandle]
@@ -70,6 +72,8 @@ class Bundle(msgspec.Struct, frozen=True):
     paced: bool
     origin: Origin
     made: float
+    epoch: int = 0
+    ready: float = 0.0
 
     @property
     def nbytes(self) -> int:

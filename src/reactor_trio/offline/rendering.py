@@ -143,7 +143,7 @@ class Rendering:
 
     # ---- heard from the model's half ----------------------------------------------------------------------------------
 
-    def put(self, bundle: Bundle, epoch: int, ready: float) -> None:
+    def put(self, bundle: Bundle) -> None:
         """A bundle was made."""
         self._queue.append((bundle, self._clock.begins.popleft()))
         self._wakeup.set()
@@ -233,7 +233,7 @@ class Rendering:
             with self._scope:
                 error = await self._host.run(self._runner.run)
         finally:
-            error = error or self._runner.raised
+            error = error or self._runner.error
             if error is not None:
                 self._error = self._error or self._failure(error)
             self._over = True

@@ -62,14 +62,15 @@ class Feed:
     def deliver(self) -> None:
         """Model loop: make the next command pending if it is due and none is."""
         runner, entry = self.runner, self.next
-        if runner is None or entry is None or runner.pending or self._clock.enough:
+        if runner is None or entry is None or runner.commands or self._clock.enough:
             return
         due = entry.step is None or entry.step <= runner.next_step
         if due and entry.t is not None:
             due = entry.t <= self._clock.seconds + EPSILON
         if due:
             number, command = self._left.popleft()
-            runner.command(Command(number, 1, entry.name, command.arguments, entry.id, trio.current_time()))
+            at = trio.current_time()
+            runner.commands.add(Command(number, 1, entry.name, command.arguments, entry.id, at, place=number))
 
 
 class UnpacedTime(ClockHooks):
@@ -125,7 +126,7 @@ class UnpacedSessionRunner(SessionRunner):
     def __init__(
         self, feed: Feed, clock: FilmClock, time: UnpacedTime, host: ModelHost, *, once: bool, **options: Any
     ) -> None:
-        super().__init__(replies=feed, forecast=clock, host=host, **options)  # type: ignore[arg-type]  # a feed delivers, too
+        super().__init__(replies=feed, forecast=clock, host=host, **options)  # a feed delivers, too
         self.once = once
         self.released = False
         self._feed = feed
@@ -141,7 +142,7 @@ class UnpacedSessionRunner(SessionRunner):
     @property
     def next_step(self) -> int:
         """Number of the step that sees what is applied now."""
-        return self.blocks.number if self.kind == "blocking" else self.step
+        return self.step - 1 if self.kind == "blocking" else self.step
 
     # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
 

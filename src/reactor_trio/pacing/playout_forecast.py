@@ -13,19 +13,12 @@ not follow the rule. With `assume=False` the forecast relies on these reports al
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
-from dataclasses import dataclass
 
 #: Times that are sums of the same numbers in another order differ by less than this many seconds.
 EPSILON = 1e-9
-
-
-@dataclass(slots=True)
-class _Queued:
-    ready: float
-    duration: float
-    paced: bool
 
 
 class PlayoutForecast:
@@ -40,7 +33,8 @@ class PlayoutForecast:
         self._capacity = capacity
         self._assume = assume
         self.capacity = capacity
-        self._queued: deque[_Queued] = deque()  # put, and not yet reported as shown
+        #: when each frame was ready, its duration, and whether it is paced: put, and not yet reported as shown
+        self._queued: deque[tuple[float, float, bool]] = deque()
         self._until = -math.inf  # when the newest frame reported as shown ends
 
     def make_room_for(self, batch: int) -> None:
@@ -51,7 +45,7 @@ class PlayoutForecast:
         """Record a queued frame that was ready at `ready` and lasts `duration` seconds. `paced` is False if audio fixes its
         duration.
         """
-        self._queued.append(_Queued(ready, duration, paced))
+        self._queued.append((ready, duration, paced))
 
     def handed(self, until: float) -> None:
         """Record that the oldest queued frame is shown now, until `until`."""
@@ -65,9 +59,7 @@ class PlayoutForecast:
 
     def retimed(self, interval: float) -> None:
         """Give each queued paced frame the duration `interval`, in seconds."""
-        for frame in self._queued:
-            if frame.paced:
-                frame.duration = interval
+        self._queued = deque((ready, interval if paced else lasts, paced) for ready, lasts, paced in self._queued)
 
     def flushed(self, now: float) -> None:
         """Forget the queued frames, except the one that is on screen at `now`."""
@@ -104,20 +96,20 @@ class PlayoutForecast:
             return until
         return now
 
-    def _at(self, now: float) -> tuple[list[_Queued], float]:
-        """The frames that are queued at `now`, and when the one on screen ends."""
+    def _at(self, now: float) -> tuple[list[float], float]:
+        """The durations of the frames that wait at `now`, and when the frame on screen ends."""
         until, shown = self._until, 0
         if self._assume:
-            for frame in self._queued:
-                due = max(until, frame.ready)
+            for ready, duration, _ in self._queued:
+                due = max(until, ready)
                 if due > now + EPSILON:
                     break
-                until, shown = due + frame.duration, shown + 1
-        return list(self._queued)[shown:], until
+                until, shown = due + duration, shown + 1
+        return [duration for _, duration, _ in itertools.islice(self._queued, shown, None)], until
 
     def _next_shown(self, until: float) -> float:
         return until if self._assume else math.inf
 
 
-def _runs_dry(waiting: list[_Queued], until: float, now: float) -> float:
-    return max(until, now) + sum(frame.duration for frame in waiting)
+def _runs_dry(waiting: list[float], until: float, now: float) -> float:
+    return max(until, now) + sum(waiting)

@@ -1,4 +1,4 @@
-"""What a session asks of whoever watches it: a place to put frames and messages, and a way to say that it is over."""
+"""How a session sees the clients that are attached to it, and the recorder of its commands and messages."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from reactor_trio.session.upload_store import Upload
 
 
 class Flood(Exception):
-    """A client left so many commands unanswered that it must be closed."""
+    """A client has so many unanswered commands that it must be closed."""
 
 
 class Journal(Protocol):
-    """Is told what happens in a session besides its frames. No method waits or raises."""
+    """Records what happens in a session besides its frames. No method waits or raises."""
 
     def commanded(self, name: str, data: bytes, id: int | None, step: int, superseded: bool) -> None:  # noqa: A002
-        """A command, as the client sent it (JSON), was applied; `step` is the first that sees it.
+        """Record a command that was applied, as the client sent it (JSON); `step` is the first step that sees it.
 
-        A superseded one shares the place of a newer one of its name, and only that was carried out.
+        A superseded command shares the place of a newer one of its name; only that one was carried out.
         """
 
     def refused(self, name: str, data: bytes, id: int | None, code: str, message: str) -> None:  # noqa: A002
-        """A command was refused and changed nothing."""
+        """Record a command that was refused and changed nothing."""
 
     def told(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's word
-        """The model said something to all clients, or to the one of this number."""
+        """Record a message of the model to all clients, or to the client with this number."""
 
     def uploaded(self, upload: Upload) -> None:
-        """A client's file has come."""
+        """Record a complete upload."""
 
 
 class Attachment(Protocol):
-    """A client attached to a session. No method waits: a slow client drops frames in its own lane.
+    """A client attached to a session. Only `wait_free` waits: a slow client drops frames in its own down track.
 
     Attributes:
-        watches: whether somebody is there to see it.
+        watches: whether the client is connected, and not only expected back.
     """
 
     number: int
@@ -45,9 +45,9 @@ class Attachment(Protocol):
     watches: bool
 
     def offer(self, bundle: Bundle, pts: float) -> bool | None:
-        """A bundle is shown now; `pts` in seconds since the session began. Never raises.
+        """Show a bundle now; `pts` in seconds since the session began. Never raises.
 
-        Returns whether it replaced one that waited for nothing but its encoder. None: it replaced one that this client's
+        Returns whether it replaced a frame that waited only for its encoder. None: it replaced a frame that this client's
         link held up, or the client takes no pictures.
         """
 
@@ -55,10 +55,10 @@ class Attachment(Protocol):
         """Queue a text message. Never raises."""
 
     def say_values(self, values: dict[str, Any], sent: Callable[[], object]) -> None:
-        """Queue `reactor.state`; `sent` is called when it has left. Never raises."""
+        """Queue `reactor.state`; call `sent` when it has been written to the socket. Never raises."""
 
     def end(self, reason: EndReason, message: str = "") -> None:
-        """The session is over for this client: say so and close."""
+        """End the session for this client: queue the goodbye and close."""
 
     async def wait_free(self) -> None:
         """Return when a bundle offered now would replace nothing."""

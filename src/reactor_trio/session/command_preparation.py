@@ -1,28 +1,32 @@
-"""Commands on their way to the model's half, in order.
+"""Commands that must be prepared before the model may have them.
 
-A command that must be prepared (its text checked, its files read) waits until that is done, and what came after it waits
-behind it. All others pass at once. How many may wait is bounded where commands are counted, in `CommandLedger`.
+A command that names uploaded files, or text that a moderation hook must see, waits until the files are read and the text is
+checked. The commands that come after it wait behind it, so their order stays.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.command_queue import Command
+from reactor_trio.execution.placement import Check
+from reactor_trio.interface.declaration import CommandSpec
 
 #: Awaited before a command goes on; raises CommandError to refuse it, and nothing else.
 Preparation = Callable[[], Awaitable[None]]
 
 
 class CommandPreparer:
-    """The way in of one session, on the I/O loop.
+    """Prepares the commands of one session, on the I/O loop. `CommandLedger` bounds how many may wait.
 
     Args:
-        post: hands a command to the model's half.
-        refused: told of a command that a preparation refused; it goes no further.
+        post: hands a prepared command to the model's side.
+        refused: called with a command that a preparation refused; it goes no further.
     """
 
     def __init__(
@@ -33,16 +37,16 @@ class CommandPreparer:
         self._waiting: deque[tuple[Command, Sequence[Preparation]]] = deque()
         self._wakeup = RepeatedEvent()
 
-    def add(self, command: Command, preparations: Sequence[Preparation] = ()) -> None:
-        """A command has arrived. What must be prepared needs `run`."""
-        if not preparations and not self._waiting:
-            self._post(command)
-        else:
-            self._waiting.append((command, preparations))
-            self._wakeup.set()
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, command: Command, preparations: Sequence[Preparation]) -> None:
+        """Prepare a command, behind those that wait."""
+        self._waiting.append((command, preparations))
+        self._wakeup.set()
 
     async def run(self) -> None:
-        """Task: prepare what waits, one command after the other; until cancelled."""
+        """Task: prepare the commands, one after the other; until cancelled."""
         while True:
             while not self._waiting:
                 await self._wakeup.wait()
@@ -55,3 +59,29 @@ class CommandPreparer:
             else:
                 self._post(command)
             self._waiting.popleft()
+
+
+def moderations(check: Check | None, spec: CommandSpec, arguments: dict[str, Any]) -> list[Preparation]:
+    """The checks of the command's texts, in arguments declared with `moderate=True`; none without a `check`."""
+    if check is None:
+        return []
+    marked = [parameter.name for parameter in spec.arguments.parameters if parameter.info.moderate]
+    return [partial(_moderate, check, spec.name, name, text) for name in marked for text in _texts(arguments[name])]
+
+
+async def _moderate(check: Check, command: str, field: str, text: str) -> None:
+    if (reason := await check(text, command, field)) is not None:
+        raise CommandError("moderated", reason)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a value, also those in its lists and tables."""
+    if type(value) is str:
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(key)
+            yield from _texts(item)

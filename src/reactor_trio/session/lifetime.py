@@ -1,9 +1,9 @@
-"""How long a session may last: its length, how long its client may do nothing, and a server that goes down.
+"""Ends a session by the clock: its length, the time in which its client does nothing, a server that goes down.
 
-    Lifetime.run: sleep until the next warning or end -> tell -> end -> (if the model does not let go) dismiss
+    Lifetime.run: sleep until the next warning or end -> warn -> end -> (if the model does not let go) dismiss
 
-Each limit is an absolute time. The task sleeps until the nearest of them and looks again: a client that acts moves its idle
-limit without waking anybody, and only one that was warned already is told anew. What was told last holds, so that of
+Each limit is an absolute time. The task sleeps until the nearest limit and looks again. A client that acts moves its idle
+limit without waking the task; only if the clients were warned already are they warned again. The last warning holds, so of
 several ends in sight the clients know the nearest.
 """
 
@@ -27,8 +27,8 @@ class TimeLimits(msgspec.Struct, frozen=True):
     Attributes:
         length: how long it may last.
         idle: how long its controlling client may do nothing.
-        warning: how long before such an end its clients are told, but at most half of the limit itself.
-        farewell: how long after its end a session that still computes keeps its clients before they are told goodbye.
+        warning: how long before such an end the clients are warned, but at most half of the limit itself.
+        farewell: how long a session that still computes after its end keeps its clients before it dismisses them.
     """
 
     length: float = math.inf
@@ -38,10 +38,10 @@ class TimeLimits(msgspec.Struct, frozen=True):
 
 
 class _End(msgspec.Struct, frozen=True):
-    """An end in sight: when it comes, and when it is told."""
+    """An end in sight: when it comes, and when the clients are warned of it."""
 
     at: float
-    told_at: float
+    warn_at: float
     reason: EndReason
 
 
@@ -50,9 +50,9 @@ class Lifetime:
 
     Args:
         limits: the length counts from now.
-        tell: told the data of `reactor.ending`.
+        tell: sends the data of `reactor.ending` to the clients.
         end: ends the session for a reason.
-        dismiss: says goodbye to its clients although it has not unwound.
+        dismiss: says goodbye to the clients although the session has not unwound.
     """
 
     def __init__(
@@ -68,18 +68,18 @@ class Lifetime:
         self._acted = trio.current_time()
         self._busy = 0
         self._ends = [self._in(limits.length, "expired", self._acted)]
-        self._told: _End | None = None
+        self._warned: _End | None = None
         self._over = False
 
     def acted(self) -> None:
-        """The controlling client did something."""
+        """Note that the controlling client did something."""
         self._acted = trio.current_time()
-        if self._told is not None:
+        if self._warned is not None:
             self._wakeup.set()
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """The controlling client is doing something that takes time, and has limits of its own."""
+        """A block in which the controlling client does something that takes time and has limits of its own."""
         self._busy += 1
         self.acted()
         try:
@@ -90,19 +90,19 @@ class Lifetime:
             self._wakeup.set()
 
     def announce(self, seconds: float) -> None:
-        """The server goes down: the session ends so soon, and is told now."""
+        """End the session in `seconds`, since the server goes down; its clients are warned now."""
         now = trio.current_time()
         self._ends.append(_End(now + seconds, now, "draining"))
         self._wakeup.set()
 
     def over(self) -> None:
-        """The session has been ended; its clients are waited for no longer than `farewell`."""
+        """Note that the session has been ended; it keeps its clients no longer than `farewell`."""
         self._over = True
         self._wakeup.set()
 
     def in_sight(self) -> dict[str, Any] | None:
-        """Data of `reactor.ending` for a client that comes now; None if no end is in sight."""
-        return None if self._told is None else self._say(self._told)
+        """Data of `reactor.ending` for a client that attaches now; None if no end is in sight."""
+        return None if self._warned is None else self._say(self._warned)
 
     async def run(self) -> None:
         """Task: warn, end and dismiss; cancelled when the session has unwound."""
@@ -113,13 +113,13 @@ class Lifetime:
             if nearest.at <= now:
                 self._end(nearest.reason)
                 break
-            self._warn(min((end for end in ends if end.told_at <= now), key=lambda end: end.at, default=None))
-            await self._wakeup.wait(min([nearest.at, *(end.told_at for end in ends if end.told_at > now)]))
+            self._warn(min((end for end in ends if end.warn_at <= now), key=lambda end: end.at, default=None))
+            await self._wakeup.wait(min([nearest.at, *(end.warn_at for end in ends if end.warn_at > now)]))
         await trio.sleep(self._limits.farewell)
         self._dismiss()
 
     def _warn(self, end: _End | None) -> None:
-        before, self._told = self._told, end
+        before, self._warned = self._warned, end
         if end is not None and end != before:
             self._tell(self._say(end))
         elif end is None and before is not None:

@@ -1,10 +1,10 @@
-"""A session's half on the I/O loop: it owns the model's half and the playout, and knows no socket.
+"""A session on the I/O loop: it owns the model's side and the playout, and knows no socket.
 
-    connection scope -> Session.run -> nursery -+- half.run      the model's side: hooks, commands, steps, close
-                                                '- playout.run   I/O loop: due bundles to the attachments
+    connection scope -> Session.run -> nursery -+- ModelSession.run   the model's side: hooks, commands, steps, close
+                                                '- Playout.run        due bundles to the attachments
 
-Clients attach and detach; the session hands each due bundle and each message to those that are there and waits for none.
-Leaving `run` is the end: the model's half has unwound, what was queued is gone, and the reason is known.
+Clients attach and detach. The session hands each due bundle and each message to the attached clients and waits for none of
+them. When `run` returns, the model's side has unwound, the queue is empty, and the reason of the end is known.
 """
 
 from __future__ import annotations
@@ -28,18 +28,17 @@ from reactor_trio.pacing import FrameRateCap
 from reactor_trio.protocol import EndReason, sendable
 from reactor_trio.session.attachment import Attachment, Journal
 from reactor_trio.session.command_ledger import CommandLedger
-from reactor_trio.session.command_preparation import CommandPreparer, Preparation
+from reactor_trio.session.command_preparation import CommandPreparer, Preparation, moderations
 from reactor_trio.session.lifetime import Lifetime
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.session_services import SessionServices
 from reactor_trio.session.setting_values import KnownValues
 from reactor_trio.session.stuck_report import report_if_stuck
-from reactor_trio.session.text_moderation import moderations
 from reactor_trio.session.upload_store import Upload, UploadStore
 
 log = logging.getLogger("reactor_trio.session")
 
-#: How whoever develops the model gets to see here what is told to nobody else.
+#: Tells the developer of a model how to see what other clients may not see.
 ASK_FOR_DEBUG = ", and --debug shows it here"
 
 
@@ -49,8 +48,8 @@ class Session:
     Args:
         session_id: unique name, for the wire and the log.
         controller: number and joining time of the controlling client.
-        over: told when the session has ended.
-        length: seconds that it may last, if that is less than what the services say.
+        over: called when the session has ended.
+        length: seconds that it may last, if that is less than the limit of `services`.
     """
 
     def __init__(
@@ -65,9 +64,9 @@ class Session:
         self.began = trio.current_time()
         self.ended = trio.Event()
         self.reason: EndReason | None = None
-        #: what model code raised, if that ended the session; no Exception: it ended the model
+        #: the exception of model code that ended the session; if it is no Exception it ended the model too
         self.error: BaseException | None = None
-        #: told what happens, if the session is recorded
+        #: records what happens, if the session is recorded
         self.journal: Journal | None = None
         #: the client's files; None if the model takes none
         self.uploads = UploadStore(services.uploads, services.disk) if services.declaration.takes_files else None
@@ -76,7 +75,8 @@ class Session:
         self._attachments: dict[int, Attachment] = {}
         #: the values of the settings, and what each client knows of them
         self.values = KnownValues(services.declaration.settings, self._attachments)
-        self._controller = controller[0]
+        #: number of the controlling client
+        self.controller = controller[0]
         self._scope = trio.CancelScope()
         times = services.times
         if length is not None:
@@ -86,7 +86,7 @@ class Session:
         self._shown_at: float | None = None
         self._shown_step = -1
         self._ledger = CommandLedger(
-            session_id, self._controller, per_second=services.commands_per_second, pending=services.pending_commands,
+            session_id, self.controller, per_second=services.commands_per_second, pending=services.pending_commands,
             most=services.unanswered_commands, over=services.telemetry.commanded,
         )  # fmt: skip
         self._frame_rate_cap = FrameRateCap()
@@ -100,7 +100,7 @@ class Session:
         self._preparer = CommandPreparer(self._model_session.command, self._refused)
 
     async def run(self) -> None:
-        """The session's whole life; cancelled when its connection goes. Returns when the model has let go of it."""
+        """Run the session's whole life. Returns when the model has let go of it, also after a cancellation."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.playout.run)
@@ -126,10 +126,10 @@ class Session:
     def end(self, reason: EndReason, failure: str = "") -> None:
         """End the session from this side; `run` returns when the model has unwound.
 
-        Its clients are told goodbye then, or after `TimeLimits.farewell` if a step still computes.
+        Its clients get the goodbye then, or after `TimeLimits.farewell` if a step still computes.
 
         Args:
-            failure: what the model did, in words, if that is the reason; clients are told with `debug` only.
+            failure: what the model did, in words, if that is the reason; clients see it only with `debug`.
         """
         self.reason = self.reason or reason
         self._failure = self._failure or failure
@@ -139,7 +139,7 @@ class Session:
     # ---- attachments --------------------------------------------------------------------------------------------------
 
     def attach(self, attachment: Attachment) -> None:
-        """A client watches from now on; it is given the last picture at once."""
+        """Attach a client, and give it the last picture at once."""
         self._attachments[attachment.number] = attachment
         self._see_who_watches()
         if (ending := self.lifetime.in_sight()) is not None:
@@ -148,28 +148,23 @@ class Session:
             self._offer(attachment, *self._last)
 
     def detach(self, attachment: Attachment) -> None:
-        """A client watches no longer."""
+        """Detach a client."""
         self._attachments.pop(attachment.number, None)
         self.values.forget(attachment.number)
         self._see_who_watches()
 
-    def keep_for(self, absent: Attachment) -> None:
-        """The controlling client is away and may come back; `absent` stands for it until it is attached again."""
-        self._attachments[absent.number] = absent
+    def keep_for(self, detached: Attachment) -> None:
+        """Attach `detached` for the controlling client, which is away and may come back, until it attaches again."""
+        self._attachments[detached.number] = detached
         self._see_who_watches()
 
     @property
-    def controller(self) -> int:
-        """Number of the controlling client."""
-        return self._controller
-
-    @property
     def viewers(self) -> int:
-        """Clients attached."""
+        """Number of attached clients."""
         return len(self._attachments)
 
     def leftovers(self) -> list[str]:
-        """What is still there of this session although it has ended, in words; for leak checks."""
+        """What is left of this session although it has ended, in words; for leak checks."""
         if not self.ended.is_set():
             return ["it has not ended"]
         queued = f"{len(self.playout)} queued bundles" if len(self.playout) else ""
@@ -179,36 +174,32 @@ class Session:
     # ---- commands -----------------------------------------------------------------------------------------------------
 
     def submit(self, name: str, data: bytes, id: int | None, traceparent: str | None = None) -> None:  # noqa: A002
-        """A command of the controlling client. Raises CommandError if it is refused here, Flood if that is too much.
+        """Take a command of the controlling client. Raises CommandError to refuse it, Flood to close the client.
 
-        `traceparent`: what the client says of the trace that it is part of.
+        `traceparent`: the trace that the client says the command is part of.
         """
         self.lifetime.acted()
+        files: dict[str, UploadedFile] = {}
         try:
-            self._submit(name, data, id, traceparent)
+            self._ledger.admit()
+            spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
+            command = self._ledger.add(name, arguments, data, files, id, traceparent, spec.sharing)
         except CommandError as error:
             self._ledger.refused(name, id, traceparent, error.code)
             if self.journal is not None and error.code != "busy":  # a flood is not worth a disk
                 self.journal.refused(name, data, id, error.code, error.message)
             raise
-
-    def _submit(self, name: str, data: bytes, id: int | None, traceparent: str | None) -> None:  # noqa: A002
-        self._ledger.admit()
-        files: dict[str, UploadedFile] = {}
-        spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
-        kept = b"" if self.journal is None else data
-        command = self._ledger.add(name, kept, id, traceparent, spec.sharing)
-        command.sets = self._setting(name, data)
         preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files.values()]
         preparations += moderations(self._services.moderate, spec, arguments)
-        self._preparer.add(
-            Command(command.number, self._controller, name, arguments, id, command.at, data, files), preparations
-        )
+        if preparations or self._preparer:
+            self._preparer.add(command, preparations)
+        else:
+            self._model_session.command(command)
 
     async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
-        """A file of the controlling client, `size` bytes; `@file_uploaded` is told when it is complete.
+        """Take a file of `size` bytes of the controlling client, and call `@file_uploaded` when it is complete.
 
-        Raises UploadRefused, and what `body` raises.
+        Raises UploadRefused, and the exceptions of `body`.
         """
         if self.uploads is None:
             raise UploadRefused(404, "this model takes no files")
@@ -216,7 +207,7 @@ class Session:
             with self.lifetime.busy():
                 upload = await self.uploads.receive(name, mime_type, size, body)
         except UploadRefused as refused:
-            if refused.status >= 500:  # ours, not the client's
+            if refused.status >= 500:  # the server's fault, not the client's
                 log.error(
                     "session %s: an upload failed: %s (runtime.uploads.folder says where files go)", self.id, refused.message
                 )
@@ -226,31 +217,34 @@ class Session:
         hook = self._services.declaration.file_uploaded
         if hook is not None and self.uploads.token is not None:
             assert hook.file_parameter is not None
-            file = self.uploads.find(upload.id)
+            file, number = self.uploads.find(upload.id), self._ledger.next_number()
             self._preparer.add(
-                Command(0, self._controller, FILE_UPLOADED, {hook.file_parameter: file}, None, files={upload.id: file}),
+                Command(
+                    number, self.controller, FILE_UPLOADED, {hook.file_parameter: file}, None, files={upload.id: file},
+                    place=number,
+                ),
                 [partial(self._load_file, FILE_UPLOADED, file)],
-            )
+            )  # fmt: skip
         return upload
 
     # ---- input frames -------------------------------------------------------------------------------------------------
 
     def take_input(self, track: str, frame: InputFrame) -> None:
-        """A frame of an input track, from the controlling client. Never waits."""
+        """Take a frame of an input track of the controlling client. Never waits."""
         self.lifetime.acted()
         self._model_session.take_input(track, frame)
 
-    # ---- heard from the model's half ----------------------------------------------------------------------------------
+    # ---- `SessionEvents`: delivered from the model's side -------------------------------------------------------------
 
     def answered(self, answer: Answer) -> None:
-        """Commands were applied or refused: answer each that has an id."""
-        controller = self._attachments.get(self._controller)
+        """Answer commands that were applied or refused; an applied command only if it has an id."""
+        controller = self._attachments.get(self.controller)
         self.values.change(answer.values)
         for command in self._ledger.take(answer):
-            if self.journal is not None:
-                command.enter(self.journal, answer)
-            if answer.code is None and command.sets is not None:
-                self.values.set_by(self._controller, *command.sets)
+            if answer.code is None:
+                self._applied(command, answer)
+            elif self.journal is not None:
+                self.journal.refused(command.name, command.data, command.id, answer.code, answer.message)
             if controller is None:
                 continue
             if answer.code is not None:
@@ -260,15 +254,15 @@ class Session:
                 controller.say("reactor.error", {"code": answer.code, "message": message}, command.id)
             elif command.id is not None:
                 controller.say("reactor.ack", {"step": answer.step, "reply": answer.reply}, command.id)
-        self.values.tell()  # behind the answer: what comes before it is older than the command
+        self.values.tell()  # after the answer: values that come before it are older than the command
 
     def state_changed(self, values: dict[str, bytes]) -> None:
-        """Settings have other values, set by the model or by what it calls."""
+        """Take over values of settings that author code has set."""
         self.values.change(values)
         self.values.tell()
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
-        """A model message for every client, or for one."""
+        """Send a message of the model to every client, or to one."""
         if self.journal is not None:
             self.journal.told(type, data, client)
         for number, attachment in self._attachments.items():
@@ -277,13 +271,15 @@ class Session:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _setting(self, name: str, data: bytes) -> tuple[str, bytes] | None:
-        """The setting that a command sets by its name, also if a handler of the author does it; and to what."""
-        field = name.removeprefix("set_")
-        if field == name or field not in self._services.declaration.settings:
-            return None
-        given = argument(data, field)
-        return None if given is None else (field, given)
+    def _applied(self, command: Command, answer: Answer) -> None:
+        if self.journal is not None:
+            superseded = command.number != max(answer.numbers)
+            self.journal.commanded(command.name, command.data, command.id, answer.step, superseded)
+        field = command.name.removeprefix("set_")  # the client takes a setting to have its value, also if a handler sets it
+        if field != command.name and field in self._services.declaration.settings:
+            given = argument(command.data, field)
+            if given is not None:
+                self.values.set_by(self.controller, field, given)
 
     def _dismiss(self) -> None:
         assert self.reason is not None
@@ -328,8 +324,8 @@ class Session:
         return any(attachment.watches for attachment in self._attachments.values())
 
     def _see_who_watches(self) -> None:
-        """While the controlling client is away and nobody else looks, the model stands still."""
-        controller = self._attachments.get(self._controller)
+        """Pause the model while the controlling client is away and no viewer watches."""
+        controller = self._attachments.get(self.controller)
         paused = controller is not None and not self._watched
         if paused != self._paused and self.reason is None:
             self._paused = paused
@@ -358,7 +354,7 @@ class Session:
         self._services.failures.log(log, error, "session %s: the model raised", self.id)
 
     def _why(self) -> str:
-        """What clients are told of the model's failure; empty if there was none."""
+        """The text about the model's failure for the clients; empty if there was none."""
         if self.reason != "model_error":
             return ""
         if not self._services.debug:
@@ -374,14 +370,14 @@ class Session:
                 nursery.start_soon(self._end_uploads, self.uploads)
             try:
                 self.error = await self._model_session.run()
-                self.reason = self.reason or self._model_session.reason  # nobody ended it but the model
+                self.reason = self.reason or self._model_session.reason  # the model ended it
             finally:
                 self.error = self.error or self._model_session.raised
                 unwound.set()
             nursery.cancel_scope.cancel()
 
     async def _end_uploads(self, uploads: UploadStore) -> None:
-        """Uploads end with the session, not only when the step that runs lets it unwind."""
+        """Task: end the uploads with the session, not only when the running step lets it unwind."""
         try:
             await trio.sleep_forever()
         finally:

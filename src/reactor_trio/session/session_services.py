@@ -1,4 +1,4 @@
-"""What a session is given by its server: the loaded model, limits, and who is told of what happens."""
+"""What a server gives each of its sessions: the loaded model, limits, and functions that count and report."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from reactor_trio.telemetry import Telemetry
 
 
 class SessionServices(msgspec.Struct, frozen=True):
-    """What a session needs of its server.
+    """What each session needs of its server.
 
     Attributes:
         model_name: the model's class, for the log.
-        open_half: gives the model's side of a new session: of its id, and number and joining time of its controlling client.
+        open_model_session: makes the model's side of a session, given its id, and number and joining time of its client.
         hold: whether the model waits for slow clients.
-        debug: whether clients are told the text of an author's exception.
+        debug: whether clients receive the text of an author's exception.
         stuck_after: seconds after which a step that outlives its session is reported with its stack.
         moderate: checks the text in commands, None if nothing does.
         commands_per_second, pending_commands, unanswered_commands: limits of what one client may have under way.

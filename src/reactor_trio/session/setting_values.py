@@ -1,8 +1,8 @@
-"""The values of a session's settings, and what each client takes them to be, on the I/O loop.
+"""The values of a session's settings, and the values that each client knows, on the I/O loop.
 
-For each client this is what it was told, and what it has set itself and was acknowledged. What differs from that is told
-to it (`reactor.state`): at once, but not more often than each `INTERVAL`, and not while the message before waits for its
-socket. So a client that reads slowly is told less often, and always the newest.
+A client knows the values that it received, and those that it set itself and that were acknowledged. If the session's values
+differ, the client receives the difference (`reactor.state`): at once, but at most once each `INTERVAL`, and not while the
+message before waits for its socket. So a client that reads slowly gets fewer messages, and always the newest values.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 import trio
@@ -25,21 +25,22 @@ INTERVAL: Final = 0.1
 
 @dataclass(slots=True, eq=False)
 class _Client:
-    """What a client takes the values to be.
+    """The values that one client knows.
 
-    `busy`: a message that tells it some still waits for its socket; `behind`: and since then there are others.
+    Attributes:
+        state: "sending" while a message with values waits for the client's socket, "behind" if values have changed since
+            that message was queued.
     """
 
     values: dict[str, bytes]
-    busy: bool = False
-    behind: bool = False
+    state: Literal["idle", "sending", "behind"] = "idle"
 
 
 class KnownValues:
     """The values of one session. No method but `run` waits.
 
     Args:
-        defaults: the settings with the values that they have until the model says otherwise, as JSON; empty: left out.
+        defaults: the settings with their values before the model has made its state, as JSON; empty: left out.
         attachments: the session's clients.
     """
 
@@ -53,16 +54,16 @@ class KnownValues:
         self._wakeup = RepeatedEvent()
 
     def welcome(self, number: int) -> dict[str, msgspec.Raw]:
-        """All values, for the welcome of a client: it knows them from now on."""
+        """All values, for the welcome of a client, which knows them from now on."""
         self._clients[number] = _Client(dict(self._now))
         return {name: msgspec.Raw(text) for name, text in self._now.items()}
 
     def forget(self, number: int) -> None:
-        """A client has left."""
+        """Forget a client that has left."""
         self._clients.pop(number, None)
 
     def change(self, values: Mapping[str, bytes]) -> None:
-        """These settings have other values now; empty: a value that is left out. To be followed by `tell`."""
+        """Replace the values of these settings; an empty text stands for a value that is left out. Call `tell` after it."""
         for name, text in values.items():
             if text:
                 self._now[name] = text
@@ -71,14 +72,14 @@ class KnownValues:
             self._news = True
 
     def set_by(self, number: int, name: str, text: bytes) -> None:
-        """A client has set a setting to what it sent, and is told that it was applied. To be followed by `tell`."""
+        """Note that a client has set a setting itself, and receives the acknowledgement. Call `tell` after it."""
         client = self._clients.get(number)
         if client is not None and name in client.values:
             client.values[name] = text
             self._news = True
 
     def tell(self) -> None:
-        """Tell each client what it does not know, now or when it is time."""
+        """Send each client the values that it does not know, now or when `INTERVAL` has passed."""
         if not self._news:
             return
         if trio.current_time() < self._next:
@@ -91,7 +92,7 @@ class KnownValues:
             self._next = trio.current_time() + INTERVAL
 
     async def run(self) -> None:
-        """Task: tell what could not be told at once; cancelled when the session is over."""
+        """Task: send what could not be sent at once; cancelled when the session is over."""
         while True:
             if not self._news:
                 await self._wakeup.wait()
@@ -106,8 +107,8 @@ class KnownValues:
         attachment = self._attachments.get(number)
         if attachment is None or not attachment.watches:
             return False
-        if client.busy:
-            client.behind = True
+        if client.state != "idle":
+            client.state = "behind"
             return False
         known = client.values
         news = {name: text for name, text in self._now.items() if not same_json(known.get(name, b""), text)}
@@ -115,12 +116,11 @@ class KnownValues:
             return False
 
         def sent() -> None:
-            client.busy = False
-            self._news |= client.behind
-            client.behind = False
+            self._news |= client.state == "behind"
+            client.state = "idle"
             self.tell()
 
-        client.busy = True
+        client.state = "sending"
         known |= news
         attachment.say_values({name: msgspec.Raw(text) for name, text in news.items()}, sent)
         return True

@@ -15,7 +15,7 @@ log = logging.getLogger("reactor_trio.session")
 async def report_if_stuck(
     session_id: str, services: SessionServices, model_session: ModelSession, unwound: trio.Event
 ) -> None:
-    """Task: the end of a session waits for the step that runs; if that takes long, say which one and where it is.
+    """Task: report the step for which the end of a session waits, if that takes long, with its stack.
 
     Waits to be cancelled, which is the session's end, and then until `unwound` is set.
     """

@@ -1,10 +1,11 @@
 """The files of one session: what its client uploads, from the first byte to the end of the session.
 
-A file is kept on disk without a name (`O_TMPFILE`; where the system has none, its name is removed at once). So no name of a
-client's becomes a path, no other process can open it, and nothing is left of it when it is closed, be it by SIGKILL.
+The store keeps a file on disk without a name (`O_TMPFILE`; where the system has none, the name is removed at once). So a
+name from a client never becomes a path, no other process can open the file, and nothing is left of it when it is closed,
+even by SIGKILL.
 
-The bytes are written and read by `disk`, away from the loops. An upload belongs to the task of its connection; `end` cancels
-those under way, `aclose` closes what was kept. Limits are counted from what an upload announces, before a byte is taken.
+`disk` writes and reads the bytes away from the loops. An upload belongs to the task of its connection; `end` cancels the
+uploads under way, and `aclose` closes the files. Limits count what an upload announces, before a byte is taken.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import trio
 from reactor_trio.errors import UploadRefused
 from reactor_trio.interface.files import UploadedFile
 
-#: runs a blocking function away from the loops and gives what it returns; cancelled only before it begins
+#: runs a blocking function away from the loops and returns its result; cancelled only before it begins
 Disk = Callable[..., Awaitable[Any]]
 
 #: Bytes written at once: what an upload holds in memory.
@@ -39,9 +40,9 @@ class UploadLimits(msgspec.Struct, frozen=True):
 
     Attributes:
         file_size, total_size: bytes of one file, and of all.
-        files: how many.
+        files: how many files.
         at_once: uploads under way at one time.
-        folder: where the disk is used; None: the system's folder for temporary files.
+        folder: where the files are; None: the system's folder for temporary files.
     """
 
     file_size: int = 64 * 1024 * 1024
@@ -53,16 +54,16 @@ class UploadLimits(msgspec.Struct, frozen=True):
 
 @dataclass(eq=False)
 class Upload:
-    """A file that is complete."""
+    """A complete file of a client."""
 
     id: str
     name: str
     mime_type: str
     size: int
     content: IO[bytes]
-    #: BLAKE2b of the bytes, 16 bytes in hexadecimal: what a recording keeps of them
+    #: BLAKE2b of the bytes, 16 bytes in hexadecimal, for a recording
     digest: str
-    #: what the model was given of it, as long as the model keeps that: the bytes are in memory once
+    #: the object that the model was given, as long as the model keeps it: so the bytes are in memory once
     given: weakref.ref[UploadedFile] | None = field(default=None, repr=False)
 
 
@@ -70,7 +71,7 @@ class UploadStore:
     """The files of one session, on the I/O loop.
 
     Attributes:
-        token: what a client must show to upload; None after the session's end.
+        token: authorizes an upload; None after the session's end.
     """
 
     def __init__(self, limits: UploadLimits, disk: Disk) -> None:
@@ -84,8 +85,8 @@ class UploadStore:
     async def receive(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
         """Keep the `size` bytes (at least 1) of `body`.
 
-        Raises UploadRefused when it is more than a limit allows, cannot be written, has another size, or the session
-        ends; what `body` raises comes out as it is. Whatever is raised, nothing is kept.
+        Raises UploadRefused when the file is over a limit, cannot be written or has another size, or when the session ends.
+        An exception of `body` is raised as it is. After an exception nothing of the file is kept.
         """
         self._check_room(size)
         self._bytes += size
@@ -106,7 +107,7 @@ class UploadStore:
         return upload
 
     def find(self, upload_id: str) -> UploadedFile:
-        """The file as the model gets it, its data not yet there unless it was loaded before. Raises LookupError."""
+        """The file as the model gets it, without its data unless it was loaded before. Raises LookupError."""
         upload = self._files[upload_id]
         file = upload.given() if upload.given is not None else None
         if file is None:
@@ -115,20 +116,20 @@ class UploadStore:
         return file
 
     async def load(self, file: UploadedFile) -> None:
-        """Fill in the data of what `find` gave. Raises OSError."""
+        """Read the data of a file that `find` returned. Raises OSError."""
         if len(file.data) == file.size:
             return
         upload = next(upload for upload in self._files.values() if upload.given is not None and upload.given() is file)
         file.data = await self._disk(_read, upload.content, upload.size)
 
     def end(self) -> None:
-        """The session is over: its token is worth nothing, and uploads under way are cancelled."""
+        """End the session's uploads: the token is void, and uploads under way are cancelled."""
         self.token = None
         for scope in self._under_way:
             scope.cancel()
 
     async def aclose(self) -> None:
-        """`end`, and let go of every file; not cancelled."""
+        """Call `end`, then close every file. Cannot be cancelled."""
         self.end()
         files = [upload.content for upload in self._files.values()]
         self._files.clear()

@@ -1,7 +1,7 @@
 """Calls of author code that return: a session's hooks and the handlers of its commands, plain or async.
 
-They run in the task that asks, on the model loop; a blocking model's on the thread that its driver names. What they raise
-is raised to that task, which knows what it means for the session.
+They run in the calling task, on the model loop; those of a blocking model run on the thread that its driver names. Their
+exceptions are raised to the calling task, which knows what they mean for the session.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class AuthorCalls:
     """Calls a model's hooks and handlers for one session.
 
     Args:
-        client: what a hook or handler gets that asks for the client.
+        client: given to each hook or handler that has a parameter for the client.
     """
 
     def __init__(self, model: Model, declaration: Declaration, client: ClientInfo) -> None:
         self.model = model
         self._declaration = declaration
         self._client = client
-        #: how a blocking model's handlers are called: on their thread
+        #: calls a blocking model's handlers on their thread
         self.call_handler: CallHandler | None = None
-        #: that thread; None: handlers run in the task that calls them
+        #: that thread; None: handlers run in the calling task
         self.thread: threading.Thread | None = None
         #: sees where a handler or hook waits
         self.observer: Observer | None = None
@@ -46,13 +46,13 @@ class AuthorCalls:
             await self.call_hook(kind, handler, arguments or {})
 
     async def call_hook(self, _kind: str, handler: Handler, arguments: dict[str, Any]) -> None:
-        """Call a hook. Raises what it raises."""
+        """Call a hook that the model has. Raises what the hook raises."""
         await self._call(handler, arguments)
 
     async def carry_out(self, command: Command, state: Any) -> Any:
         """Call the command's handler, or set its field of `state`; returns the reply as plain JSON data.
 
-        Raises what the handler raises, and what its reply is refused with.
+        Raises what the handler raises, and the error of a reply that is not JSON.
         """
         spec = self._declaration.commands[command.name]
         if spec.handler is not None:

@@ -1,27 +1,30 @@
-"""A blocking model's session: `start_session()` on its own thread, handlers on another, this loop between them.
+"""A blocking model's session: `start_session()` on its own thread, handlers on another, the model loop between them.
 
     session thread   start_session() -> ctx.emit_block() -.
                                                           +-> model loop: step, rate, room -> mailbox
     handler thread   @command methods, one at a time  <---'
 
-The model loop stays free, so commands, the disconnect and words from the playout are heard while the author's code blocks.
-`should_stop()` reads a flag and crosses nothing. What is emitted or sent after the session has ended goes nowhere.
+The model loop stays free, so it receives commands, the disconnect and the playout's reports while the author's code blocks.
+`should_stop()` reads a flag and crosses nothing. What is emitted or sent after the end of the session is discarded.
+
+A block is what the author computes between two emits. What it is made of is not known until it is pushed, so it gets its
+number then, with the command that it may have seen for certain.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import outcome
 import trio
 
-from reactor_trio.concurrency import AuthorThread
 from reactor_trio.errors import BufferClosed, OutputError
+from reactor_trio.execution.driven_session import DrivenSession
+from reactor_trio.execution.drivers.call_watch import RunningCall
 from reactor_trio.execution.drivers.step_drivers import Driver
 from reactor_trio.interface.author_code import NamesPlace
 from reactor_trio.interface.blocking_tracks import MAIN_TRACK, default_track
@@ -32,12 +35,7 @@ from reactor_trio.interface.messages import plain
 from reactor_trio.interface.profiling import Profiler, get_profiler
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.interface.video_model import VideoModel
-from reactor_trio.media import Chunk, chunk_from_output
-
-if TYPE_CHECKING:
-    from reactor_trio.execution.session_runner import SessionRunner
-
-log = logging.getLogger("reactor_trio.model")
+from reactor_trio.media import Chunk, Origin, chunk_from_output
 
 #: Buckets that may wait for the data of their other tracks; more are dropped, the oldest first.
 OPEN_BUCKETS = 64
@@ -47,19 +45,23 @@ PLAIN_MESSAGE = "message"
 
 
 class BlockingDriver(Driver):
-    """`start_session()` of a `VideoModel`; its end is the session's."""
+    """Runs `start_session()` of a `VideoModel`; its end is the session's."""
 
-    def __init__(self, runner: SessionRunner, threads: tuple[AuthorThread, AuthorThread]) -> None:
-        super().__init__(runner)
-        self._session_thread, self._handler_thread = threads
+    def __init__(self, session: DrivenSession) -> None:
+        super().__init__(session)
+        self.session_thread, self.handler_thread = session.host.author_threads
+        self._model = cast(VideoModel, session.model)
         self._runs = False
+        # of the block that the session's thread computes now
+        self._command: int | None = None
+        self._waited: float | None = None
+        self._call: RunningCall | None = None
 
     async def drive(self) -> None:
-        """Until `start_session` has returned, whatever is cancelled; what it raises is raised."""
-        model = cast(VideoModel, self._runner.model)
-        self._runner.step = 1  # a command that comes while the first block is computed is seen by the second
+        """Run `start_session` until it has returned, whatever is cancelled; what it raises is raised."""
+        self._session.step = 1  # the second block sees a command that comes while the first is computed
         self._runs = True
-        context = SessionContext(self._runner, self._session_thread, self._handler_thread)
+        context = SessionContext(self._session, self)
         result: outcome.Maybe[None] = outcome.Value(None)
         with running(context) as variables:
             try:
@@ -67,65 +69,113 @@ class BlockingDriver(Driver):
                     nursery.start_soon(self._apply_commands, variables.copy)
                     for spec in context.inputs:
                         nursery.start_soon(self._take_frames, spec, context, variables.copy)
-                    self._runner.blocks.computes(True)
-                    result = await outcome.acapture(self._session_thread.run, model.start_session, context=variables)
-                    self._runner.blocks.computes(False)
+                    self._computes(True)
+                    result = await outcome.acapture(self.session_thread.run, self._model.start_session, context=variables)
+                    self._computes(False)
                     self._runs = False
                     nursery.cancel_scope.cancel()
             finally:
                 result.unwrap()  # also if the session is over, and the nursery cancelled by that
 
-    async def close(self) -> None:
-        """`start_session` has returned; there is nothing to close."""
-
     def what_is_left(self) -> str:
-        """The session function."""
+        """See `Driver`."""
         return "its start_session() has not returned" if self._runs else ""
 
+    # ---- on the session's thread --------------------------------------------------------------------------------------
+
+    def block_ends(self) -> None:
+        """The thread computes nothing until `block_begins`, so the next block sees the commands applied meanwhile."""
+        self._session.next_block = self._session.step
+
+    def block_begins(self) -> None:
+        """The block that the thread computes from now on sees every command that has been applied."""
+        session = self._session
+        session.next_block = None
+        self._command, self._waited = session.newest_command, session.command_waited()
+
+    # ---- on the model loop, called from an author's thread ------------------------------------------------------------
+
+    async def push(self, chunk: Chunk | None) -> None:
+        """Queue the block that was computed, or black frames (None)."""
+        session, monitored = self._session, self._call is not None
+        number = session.step - 1
+        self._computes(False)
+        if session.next_block is not None:
+            session.next_block = session.step
+        if chunk is None:
+            await session.host.time.spend(number)
+        else:
+            await session.until_computed(chunk, number)
+        origin = Origin(session.step - 1, self._command, self._waited)
+        if chunk is None:
+            await session.output_pacer.push_black(origin)
+        elif chunk.length:
+            await session.output_pacer.push(chunk, origin)
+        session.step += 1
+        self._computes(monitored and not session.over)
+
+    async def tell(self, type: str, data: Any) -> None:  # noqa: A002 - the wire's words
+        """Send a message of the model to all clients."""
+        self._session.tell(type, data)
+
+    async def monitor(self, enabled: bool) -> None:
+        """Note that the model pauses on purpose, or works again."""
+        self._session.output_pacer.monitor(enabled)
+        self._computes(enabled and not self._session.over)
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    def _computes(self, computes: bool) -> None:
+        """Note whether the session's thread computes from now on."""
+        calls = self._session.calls
+        if self._call is not None:
+            calls.ends(self._call)
+        what = "start_session() has emitted nothing"
+        self._call = calls.begins(what, self.session_thread.thread) if computes else None
+
     async def _apply_commands(self, variables: Callable[[], Any]) -> None:
-        runner = self._runner
+        session = self._session
 
         async def call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-            return await self._handler_thread.run(lambda: function(**arguments), context=variables())
+            return await self.handler_thread.run(lambda: function(**arguments), context=variables())
 
-        runner.author.call_handler, runner.author.thread = call, self._handler_thread.thread
+        session.author.call_handler, session.author.thread = call, self.handler_thread.thread
         while True:
             await trio.lowlevel.checkpoint()
-            if runner.over:
-                await trio.sleep_forever()  # what is left over is discarded
-            if not await runner.apply_next():
-                await runner.wakeup.wait()
+            if session.over:
+                await trio.sleep_forever()  # pending commands are discarded
+            if not await session.apply_next():
+                await session.wakeup.wait()
 
     async def _take_frames(self, spec: TrackSpec, context: SessionContext, variables: Callable[[], Any]) -> None:
-        model = cast(VideoModel, self._runner.model)
-        buffer: InputBuffer = getattr(getattr(model, BLOCKING_INPUT), spec.name)
+        buffer: InputBuffer = getattr(getattr(self._model, BLOCKING_INPUT), spec.name)
         with suppress(BufferClosed):
             while True:
                 (frame,) = await buffer.read(mode=ReadMode.FIFO)
                 context.newest[spec.name] = frame.data
-                if spec.kind == "video" and type(model).on_frame is not VideoModel.on_frame:
-                    await self._on_frame(model, frame, variables)
+                if spec.kind == "video" and type(self._model).on_frame is not VideoModel.on_frame:
+                    await self._on_frame(frame, variables)
 
-    async def _on_frame(self, model: VideoModel, frame: InputFrame, variables: Callable[[], Any]) -> None:
+    async def _on_frame(self, frame: InputFrame, variables: Callable[[], Any]) -> None:
         try:
-            await self._handler_thread.run(model.on_frame, frame.data, context=variables())
+            await self.handler_thread.run(self._model.on_frame, frame.data, context=variables())
         except Exception as error:
-            self._runner.unheard(error, "%s.on_frame() raised", type(model).__name__)
+            self._session.unheard(error, "%s.on_frame() raised", type(self._model).__name__)
 
 
 class SessionContext:
-    """What `get_ctx()` gives; see `interface.context.Context`."""
+    """What `get_ctx()` gives; see `interface.context.Context`. The author's threads call it."""
 
-    def __init__(self, runner: SessionRunner, session_thread: AuthorThread, handler_thread: AuthorThread) -> None:
-        self._runner = runner
-        self._session_thread, self._handler_thread = session_thread, handler_thread
-        #: as models of 0.x ask whether they must stop
+    def __init__(self, session: DrivenSession, driver: BlockingDriver) -> None:
+        self._session = session
+        self._driver = driver
+        #: models of 0.x ask it whether they must stop
         self._stop_evt = StopEvent(self)
-        self._tracks = {spec.name: spec for spec in runner.outputs[0].__reactor_tracks__}
+        self._tracks = {spec.name: spec for spec in session.outputs[0].__reactor_tracks__}
         videos = [spec.name for spec in self._tracks.values() if spec.kind == "video"]
         first = MAIN_TRACK if MAIN_TRACK in self._tracks else next(iter([*videos, *self._tracks]))
-        self._default_track = default_track(type(runner.model)) or first
-        input_class = runner.inputs.get(BLOCKING_INPUT)
+        self._default_track = default_track(type(session.model)) or first
+        input_class = session.declaration.inputs.get(BLOCKING_INPUT)
         self.inputs = () if input_class is None else input_class.__reactor_tracks__
         #: the newest frame of each track from the client
         self.newest: dict[str, Any] = {}
@@ -135,10 +185,10 @@ class SessionContext:
 
     def should_stop(self) -> bool:
         """Whether the session is over."""
-        return self._runner.over
+        return self._session.over
 
     def emit_block(self, frames: object) -> None:
-        """Queue frames on the one video track, or black on each."""
+        """Queue frames on the only video track, or black frames on each."""
         chunk: Chunk | None = None
         with NamesPlace():
             if frames is not None:
@@ -156,25 +206,22 @@ class SessionContext:
             type_ = PLAIN_MESSAGE
         if type_.startswith("reactor."):
             raise ValueError(f"send(): a type that starts with 'reactor.' is the runtime's own: {type_!r}")
-        self._cross(self._runner.blocks.tell, type_, data)
+        self._cross(self._driver.tell, type_, data)
 
     def disable_monitoring(self) -> None:
-        """The model pauses on purpose."""
-        self._cross(self._runner.blocks.monitor, False)
+        """Say that the model pauses on purpose."""
+        self._cross(self._driver.monitor, False)
 
     def enable_monitoring(self) -> None:
-        """The model works again."""
-        self._cross(self._runner.blocks.monitor, True)
+        """Say that the model works again."""
+        self._cross(self._driver.monitor, True)
 
-    def get_track(self, name: str | None = None) -> OutTrack | InTrack:
+    def get_track(self, name: str | None = None) -> ContextTrack:
         """A track of the model."""
-        wanted = name or self._default_track
-        if wanted in self._tracks:
-            return OutTrack(self, self._tracks[wanted])
-        names = [spec.name for spec in self.inputs]
-        if wanted in names:
-            return InTrack(self, wanted)
-        raise RuntimeError(f"get_track: this model has no track {wanted!r}; it has: {', '.join([*self._tracks, *names])}")
+        wanted, tracks = name or self._default_track, self._tracks | {spec.name: spec for spec in self.inputs}
+        if wanted not in tracks:
+            raise RuntimeError(f"get_track: this model has no track {wanted!r}; it has: {', '.join(tracks)}")
+        return ContextTrack(self, tracks[wanted])
 
     def profiler(self) -> Profiler:
         """See `get_profiler`."""
@@ -185,7 +232,7 @@ class SessionContext:
 
         async def wait() -> None:
             with trio.move_on_after(max(0.0, seconds)):
-                await self._runner.stopped.wait()
+                await self._session.stopped.wait()
 
         self._cross(wait)
 
@@ -203,32 +250,32 @@ class SessionContext:
                 del self._buckets[number]
             else:
                 if len(self._buckets) > OPEN_BUCKETS:
-                    self._runner.output_pacer.count_drop("incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
+                    self._session.output_pacer.count_drop("incomplete", len(self._buckets.pop(next(iter(self._buckets)))))
                 return
         with NamesPlace():
-            chunk = chunk_from_output(self._runner.outputs[0](**parts), self._runner.outputs)
+            chunk = chunk_from_output(self._session.outputs[0](**parts), self._session.outputs)
         self._push(chunk)
 
     def _checked(self, frames: object) -> Chunk:
-        """What `emit_block` got. Raises OutputError."""
+        """The chunk that `emit_block` got. Raises OutputError."""
         shape = getattr(frames, "shape", None)
         if shape is not None and len(shape) not in (3, 4):
             raise OutputError(f"emit_block: expected uint8 (H, W, 3) or (N, H, W, 3), got {frames.dtype} {tuple(shape)}")  # type: ignore[attr-defined]
         if len(self._tracks) > 1:
             raise OutputError(f"emit_block: this model has the tracks {', '.join(self._tracks)}; use get_track(name).emit")
-        return chunk_from_output(frames, self._runner.outputs)
+        return chunk_from_output(frames, self._session.outputs)
 
     def _push(self, chunk: Chunk | None) -> None:
-        own = threading.current_thread() is self._session_thread.thread
+        own = threading.current_thread() is self._driver.session_thread.thread
         if own:
-            self._runner.blocks.ends()
-        self._cross(self._runner.blocks.push, chunk)
+            self._driver.block_ends()
+        self._cross(self._driver.push, chunk)
         if own:
-            self._runner.blocks.begins()
+            self._driver.block_begins()
 
     def _cross(self, function: Callable[..., Any], *args: Any) -> None:
-        handles = threading.current_thread() is self._handler_thread.thread
-        thread = self._handler_thread if handles else self._session_thread  # whose waiting its clock must know of
+        handles = threading.current_thread() is self._driver.handler_thread.thread
+        thread = self._driver.handler_thread if handles else self._driver.session_thread  # its clock must know that it waits
         with suppress(trio.RunFinishedError):  # a thread that outlived the server
             thread.call_loop(function, *args)
 
@@ -244,39 +291,27 @@ class StopEvent:
         return self._context.should_stop()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is over, `timeout` seconds at most; whether it is."""
+        """Wait until the session is over, `timeout` seconds at most; returns whether it is."""
         if not self.is_set():
             self._context.wait_until_over(math.inf if timeout is None else timeout)
         return self.is_set()
 
 
-class OutTrack:
-    """A track to the client; see `interface.context.Track`."""
+class ContextTrack:
+    """A track of the model; see `interface.context.Track`."""
 
     def __init__(self, context: SessionContext, spec: TrackSpec) -> None:
         self._context = context
         self._spec = spec
 
     def emit(self, data: object, bucket: int | None = None) -> None:
-        """Queue data on this track."""
+        """Queue data on this track, which must lead to the client."""
+        if self._spec.direction == "in":
+            raise TypeError(f"{self._spec.name} is a track from the client: read its latest()")
         self._context.emit_on(self._spec, data, bucket)
 
-    def latest(self) -> None:
-        """Nothing comes on it."""
-        raise TypeError(f"{self._spec.name} is a track to the client: emit on it")
-
-
-class InTrack:
-    """A track from the client; see `interface.context.Track`."""
-
-    def __init__(self, context: SessionContext, name: str) -> None:
-        self._context = context
-        self._name = name
-
-    def emit(self, data: object, bucket: int | None = None) -> None:
-        """Nothing can be emitted on it."""
-        raise TypeError(f"{self._name} is a track from the client: read its latest()")
-
     def latest(self) -> Any | None:
-        """The newest frame."""
-        return self._context.newest.get(self._name)
+        """The newest frame of this track, which must come from the client; None before the first."""
+        if self._spec.direction == "out":
+            raise TypeError(f"{self._spec.name} is a track to the client: emit on it")
+        return self._context.newest.get(self._spec.name)

@@ -1,12 +1,13 @@
-"""Which calls of author code a session runs now, and the report of one that takes too long while its client is there.
+"""The calls of author code that a session runs now, and the report of a call that takes too long while its client is there.
 
 A step may hang, or only take long: the first one compiles. So it is reported once, with its stack, and `/health` names it
-until it ends; nothing else follows from it. What outlives its session is another report (`stuck`), since then others wait.
+until it ends; nothing else follows from it. A call that outlives its session is reported elsewhere (`session.stuck_report`),
+since other clients wait for its end.
 
-The model loop begins and ends calls, and the I/O loop looks at them; what both touch are single operations on a set and on
-flags. While the watching task waits for the moment at which a call would be late, the model tells it nothing. It wakes then,
-at most once in that many seconds, and waits for the call that runs now. If none does it is asleep, and the next call wakes
-it. So a step costs neither loop a word.
+The model loop begins and ends calls, and the I/O loop looks at them. The loops share only single operations on a set and on
+flags. While the watching task waits for the moment at which a call would be late, the model loop posts nothing. The task
+wakes at that moment, at most once in that many seconds, and waits for the call that runs then. If no call runs the task
+sleeps, and the next call wakes it. So the start of a step posts nothing to either loop.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 
 
 class RunningCall:
-    """A call of author code. `what` is the begin of a sentence that ends with `for 5 s`.
+    """A call of author code.
 
-    `task` of the model loop makes it, or it runs on `thread`, one of the author's own.
+    Attributes:
+        what: the beginning of a sentence that ends with `for 5 s`.
+        since: when the call began, in `trio.current_time()` seconds.
+        task: the task of the model loop that makes the call, None if it runs on `thread`, one of the author's threads.
     """
 
     __slots__ = ("reported", "since", "task", "thread", "what")
@@ -56,7 +60,7 @@ class CallWatch:
     # ---- on the model loop --------------------------------------------------------------------------------------------
 
     def begins(self, what: str, thread: threading.Thread | None = None) -> RunningCall:
-        """Author code runs from now on, in this task or on a thread of the author."""
+        """Note that author code runs from now on, in this task or on a thread of the author."""
         task = trio.lowlevel.current_task() if thread is None else None
         call = RunningCall(what, trio.current_time(), task, thread)
         self._running.add(call)
@@ -66,14 +70,14 @@ class CallWatch:
         return call
 
     def ends(self, call: RunningCall) -> None:
-        """It runs no longer; again does no harm."""
+        """Note that the call has ended. May be called again."""
         self._running.discard(call)
         if call.reported:
             self._host.post_io(self._ended, call)
 
     @contextmanager
     def running(self, what: str, thread: threading.Thread | None = None) -> Generator[None, None, None]:
-        """Author code runs in this block; see `begins`."""
+        """A block in which author code runs; see `begins`."""
         call = self.begins(what, thread)
         try:
             yield
@@ -81,7 +85,7 @@ class CallWatch:
             self.ends(call)
 
     def waits_for_input(self, waits: bool) -> None:
-        """The calling task waits for a frame of its client, or goes on: the time of the client is not that of the model."""
+        """Note that the calling task waits for a frame of its client, or goes on. The wait does not count as the model's."""
         task = trio.lowlevel.current_task()
         if waits:
             self._reading.add(task)
@@ -99,8 +103,9 @@ class CallWatch:
         """Task: until cancelled, report each call once that has run for `after` seconds.
 
         Args:
-            report: told of such a call.
-            tell: told which of them runs for the longest time, and since when; with an empty text when none does.
+            report: called with such a call.
+            tell: called with the name and the beginning of the reported call that has run for the longest time; with an
+                empty name when none runs.
         """
         self._tell = tell
         try:
@@ -128,7 +133,7 @@ class CallWatch:
 
     @property
     def oldest(self) -> RunningCall | None:
-        """The one that has run for the longest time."""
+        """The call that has run for the longest time, None if none runs."""
         return min(tuple(self._running), key=lambda call: call.since, default=None)
 
     def _unreported(self) -> RunningCall | None:
@@ -143,10 +148,10 @@ class CallWatch:
 
 
 class WatchesPieces:
-    """Sees what a `run()` does between two of its awaits; an `Observer`.
+    """An `Observer` of a `run()`: each piece between two of its awaits is a call in the watch of the session.
 
     Args:
-        watch: gives that of the session, None if there is none.
+        watch: gives the watch of the current session, None without a session.
     """
 
     def __init__(self, watch: Callable[[], CallWatch | None]) -> None:

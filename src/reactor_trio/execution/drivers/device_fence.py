@@ -1,7 +1,7 @@
-"""A step on a device is over when the device has done it, not when the model's thread has queued it.
+"""A step on a device is over when the device has computed it, not when the model's thread has queued it.
 
-Without this a pipeline whose author never synchronizes would be timed by its launches alone: paced too fast, shown late, and
-further behind with each step. The thread of the model stays free meanwhile; a worker thread sleeps until the event.
+Otherwise a pipeline whose author never synchronizes would be timed by its launches alone: paced too fast, shown late, and
+further behind with each step. The model's thread stays free meanwhile: a worker thread waits for the device.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from reactor_trio.media import Chunk
 
 
 async def wait_for_fences(chunk: Chunk) -> float:
-    """Return when the devices have computed the chunk; the seconds that this took. No checkpoint if they have already."""
+    """Wait until devices have computed the chunk; returns the seconds that this took. No checkpoint without a wait."""
     if not (pending_fences := chunk.pending_fences):
         return 0.0
     began = trio.current_time()

@@ -1,11 +1,11 @@
-"""`batch_inference()`: the steps of several sessions in one call, for a model that can compute them together.
+"""`batch_inference()`: one call makes the steps of several sessions, for a model that can compute them together.
 
-One task calls it, none of a session's. Whoever is due when the thread is free is in the next batch, so batches form by
-themselves where steps are slow, and a session alone waits for nobody. The members are woken first, to apply their commands
-each in its own task; whose handler waits for something is not ready, and comes with the next batch.
+One task of its own makes these calls. Every session that is due when the thread is free joins the next batch. So batches
+form where steps are slow, and a single session waits for no other. The batcher first wakes the members to apply their
+commands, each in its own task. A session whose handler waits for something is not ready, and joins the batch after.
 
-A batch is over for all of its members at once. Who leaves meanwhile waits for that, since author code has its model in hand;
-when all have left it is cancelled.
+A batch ends for all its members at once. A member whose session ends meanwhile waits for that, since author code still uses
+its model; when all members have left, the batch is cancelled.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ from reactor_trio.interface.model import Model
 
 
 class BatchTurn(SharedTurn):
-    """A member of batches: a turn of it is its place in the next one."""
+    """The turn of a session that is stepped in batches: its place in the next batch."""
 
     def __init__(self, batches: DynamicBatcher, number: int) -> None:
         super().__init__(batches, number)
         self._batches = batches
         self._done: trio.Event | None = None
         self._result: Any = None
-        self._began = 0.0
+        #: when the newest batch began, in `trio.current_time()` seconds
+        self.began = 0.0
         self.model: Model | None = None
         self.over: Callable[[], bool] = lambda: False
 
     @property
     def joined(self) -> bool:
-        """Whether it waits for a batch, its commands applied."""
+        """Whether the session waits for a batch, its commands applied."""
         return self._done is not None
 
-    async def join(self, model: Model, over: Callable[[], bool]) -> tuple[Any, float]:
-        """Be stepped with the others as `model`: what came of it, and when the batch began. Raises what ends the session.
+    async def join(self, model: Model, over: Callable[[], bool]) -> Any:
+        """Be stepped with the other members as `model`; returns its output, and raises what ends the session.
 
-        Returns when the batch is over, also if cancelled meanwhile. `over`: whether the session is.
+        Returns when the batch is over, also if cancelled meanwhile. `over`: whether the session is over.
         """
         self.model, self.over = model, over
         done = self._done = trio.Event()
@@ -62,21 +63,21 @@ class BatchTurn(SharedTurn):
             result, self._result = self._result, None
         if isinstance(result, BaseException):
             raise result
-        return result, self._began
+        return result
 
     def revoke(self) -> None:
-        """The batch begins: who is not ready asks again."""
+        """Take the turn back as the batch begins: a session that is not ready asks again."""
         self.held = False
 
     def finish(self, result: Any, began: float) -> None:
-        """The batch that it was in is over."""
-        self._result, self._began = result, began
+        """End the batch for this session."""
+        self._result, self.began = result, began
         if self._done is not None:
             self._done.set()
 
 
 class DynamicBatcher(Turns):
-    """Forms the batches of one model, which is called by the attribute `batch_inference` of `model`."""
+    """Forms the batches of one model, and calls its `batch_inference`."""
 
     def __init__(self, time: ClockHooks, model: Model) -> None:
         super().__init__(time)
@@ -87,7 +88,7 @@ class DynamicBatcher(Turns):
         self._count = 0
 
     def open(self) -> BatchTurn:
-        """For a new session, whose number is in the order of these calls."""
+        """See `Turns`."""
         return BatchTurn(self, next(self._numbers))
 
     async def run(self) -> None:
@@ -101,7 +102,7 @@ class DynamicBatcher(Turns):
                 self.withdraw(turn)
                 turn.granted()
             await self.time.settle(False)
-            await self.time.settle(False)  # each has had a turn of the loop to apply its commands, and one to look again
+            await self.time.settle(False)  # two turns of the loop: one to apply commands, one to look again
             while any(turn.looking for turn in called):
                 await self.time.settle(False)
             for turn in called:
@@ -113,11 +114,11 @@ class DynamicBatcher(Turns):
                 await self._step()
 
     def steps(self, turn: BatchTurn) -> bool:
-        """Whether it is in the batch that runs."""
+        """Whether the session is in the batch that runs."""
         return turn in self._members
 
     def left(self, turn: BatchTurn) -> None:
-        """Its session is over; it may be in the batch that runs."""
+        """Note that the session is over; it may be in the batch that runs."""
         if self.steps(turn):
             self._present -= 1
             if not self._present:
@@ -149,7 +150,7 @@ class DynamicBatcher(Turns):
 
 
 async def call_batch(model: Model, models: Sequence[Model | None]) -> list[Any]:
-    """One call of `model.batch_inference`: an output for each of `models`. Raises OutputError for what is no such list."""
+    """Call `model.batch_inference`; returns an output for each of `models`. Raises OutputError for any other result."""
     function = model.batch_inference  # type: ignore[attr-defined]
     results = plain_step(function, models, method="batch_inference")
     if inspect.isawaitable(results):

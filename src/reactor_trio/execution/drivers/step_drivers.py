@@ -1,7 +1,7 @@
-"""Drivers: how author code of each kind is moved along, behind one interface.
+"""Drivers: how the runtime moves author code of each kind along, behind one interface.
 
-A generator is asked for one yield at a time, with commands applied in between; a run loop moves by itself, and the driver
-applies commands while it awaits. A driver is one task on the model loop and owns what it drives.
+A generator is resumed for one yield at a time, and commands are applied in between. A run loop moves by itself, and its
+driver applies commands while it awaits. A driver is one task on the model loop and owns what it drives.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Literal
 
 import trio
 
+from reactor_trio.execution.driven_session import DrivenSession
 from reactor_trio.execution.drivers.device_fence import wait_for_fences
 from reactor_trio.execution.drivers.dynamic_batcher import BatchTurn
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
@@ -20,282 +21,239 @@ from reactor_trio.interface.author_code import NamesPlace, defining_line, plain_
 from reactor_trio.interface.model import Idle
 from reactor_trio.media import Chunk, Origin, chunk_from_output
 
-if TYPE_CHECKING:
-    from reactor_trio.execution.session_runner import SessionRunner
-
+#: What a generator that has returned gives instead of a value.
 DONE: Final = object()
 
-#: Seconds an idle generator waits for the next command before it is asked again.
+#: Seconds for which a generator that yielded Idle waits for a command before it is resumed again.
 IDLE_WAIT = 0.02
+
+AuthorGenerator = Generator[Any, None, None] | AsyncGenerator[Any, None]
 
 
 class Driver(ABC):
-    """Moves the author code of one session."""
+    """Moves the author code of one session.
 
-    def __init__(self, runner: SessionRunner) -> None:
-        self._runner = runner
+    Attributes:
+        generator: the author's generator, None while there is none.
+    """
+
+    generator: AuthorGenerator | None = None
+
+    def __init__(self, session: DrivenSession) -> None:
+        self._session = session
 
     @abstractmethod
     async def drive(self) -> None:
-        """Run until cancelled; returns or raises only if author code ended the session."""
+        """Run until cancelled. Returns or raises only if author code ended the session."""
 
-    @abstractmethod
-    async def close(self) -> None:
-        """End what is left of author code; shielded, with a deadline, by the caller."""
+    async def close(self) -> None:  # noqa: B027 - a driver that holds nothing has nothing to end
+        """End what is left of author code. The caller shields it and sets a deadline."""
 
     def what_is_left(self) -> str:
         """What it still drives, in words; empty after `close`."""
         return ""
 
-    @property
-    def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
-        """The author's generator, if it drives one."""
-        return None
+
+class RunLoopDriver(Driver):
+    """Applies the commands of a `ReactorModel` one at a time and in order, at any await of its `run()`."""
+
+    async def drive(self) -> None:
+        """Apply commands as they come."""
+        session, rested = self._session, False
+        while True:
+            await session.host.time.settle(rested)
+            if session.over:
+                await trio.sleep_forever()  # pending commands are discarded
+            rested = False
+            if not await session.apply_next():
+                await session.wakeup.wait()
+                rested = True
 
 
 class StepDriver(Driver):
-    """A pipeline, one step after the other, each in a turn of this session."""
+    """Steps a pipeline, each step in a turn of its session."""
 
-    #: since when the model is busy without a step: handlers, this runtime; None while it is not, or a step is idle
+    #: since when the model is busy without a step: handlers, this runtime; None while it is not, or the step made no frame
     _between_since: float | None = None
 
-    #: how long the next step has waited for those of other sessions, in seconds
+    #: how long the next step has waited for the steps of other sessions, in seconds
     _turn_waited = 0.0
 
+    #: whether the generator has made a frame
+    _produced = False
+
     async def drive(self) -> None:
-        """One step after the other."""
-        runner = self._runner
+        """Make one step after the other."""
+        session = self._session
         while (late := await self._until_next_step()) is not None:
             between = 0.0 if self._between_since is None else trio.current_time() - self._between_since - self._turn_waited
             self._between_since = None
-            command, waited = runner.newest_command, runner.command_waited()
-            runner.turn.steps()
-            with runner.calls.running(f"step {runner.step} has run"):
-                output, seconds = await self._step()
-            runner.tell_values()
-            if output is None and self._is_done():
-                return
-            if output is not None:
-                origin = Origin(runner.step - 1, command, waited, seconds)
-                await runner.output_pacer.queue(output, late, seconds + self._turn_waited, between, origin)
+            command, waited = session.newest_command, session.command_waited()
+            session.turn.steps()
+            with session.calls.running(f"step {session.step} has run"):
+                chunk, seconds = await self._step()
+            session.tell_values()
+            if chunk is not None:
+                session.output_pacer.stepped(chunk, late, seconds + self._turn_waited, between)
+                await session.output_pacer.queue(chunk, Origin(session.step - 1, command, waited, seconds))
                 self._between_since = trio.current_time()
                 continue
-            runner.empty_steps += 1
-            if self._rests():
-                runner.turn.give_back()
-                await runner.wait_for_command(trio.current_time() + IDLE_WAIT)
+            follows = self._after_no_frame()
+            if follows == "end":
+                return
+            session.empty_steps += 1
+            if follows == "rest":
+                session.turn.give_back()
+                await session.wait_for_command(trio.current_time() + IDLE_WAIT)
 
     @abstractmethod
-    async def _step(self) -> tuple[Chunk | None, float]:
-        """What a step made, None for nothing; and the seconds of compute time."""
+    async def resume(self, model: Any) -> Any:
+        """What the author's code of `model` gives for the next step; None, Idle or DONE for no frame."""
 
     @abstractmethod
     def _place(self) -> str:
         """`file:line` of the author's code that gave the newest step's value."""
 
-    def _rests(self) -> bool:
-        """Whether a step that made nothing is followed by a rest."""
-        return True
-
-    def _is_done(self) -> bool:
-        """Whether a step that made nothing was the last."""
-        return False
+    def _after_no_frame(self) -> Literal["rest", "step", "end"]:
+        """What follows a step that made no frame."""
+        return "rest"
 
     async def _until_next_step(self) -> float | None:
         """Apply commands as they come, until it is time for a step and none is pending; None when the session is over.
 
-        Returns how long ago that time was, if it was waited for, in seconds.
+        Returns how long ago that time was, in seconds, if the model waited for it.
 
-        From the last look at the commands to the step nothing is awaited, so an acknowledged command is seen by it.
+        From the last look at the commands to the step nothing is awaited, so the step sees each acknowledged command.
         """
-        runner, rested, planned = self._runner, False, math.inf
+        session, rested, planned = self._session, False, math.inf
         self._turn_waited = 0.0
         while True:
-            at = runner.output_pacer.step_at(now := trio.current_time())
-            if at > now and not runner.pending and not runner.over:
+            at = session.output_pacer.step_at(now := trio.current_time())
+            if at > now and not session.commands and not session.over:
                 planned = at
                 self._between_since, self._turn_waited = None, 0.0
-                runner.turn.give_back()
-                await runner.wakeup.wait(at)
+                session.turn.give_back()
+                await session.wakeup.wait(at)
                 rested = True
                 continue
-            self._turn_waited += await runner.turn.take(rested)
+            self._turn_waited += await session.turn.take(rested)
             rested = False
             applied = False
-            while not runner.over and await runner.apply_next():
+            while not session.over and await session.apply_next():
                 applied = True
-            if runner.over:
+            if session.over:
                 # The disconnect is on its way; it comes as a cancellation, unless author code has just swallowed that.
-                runner.turn.give_back()
-                await runner.stopped.wait()
+                session.turn.give_back()
+                await session.stopped.wait()
                 return None
-            due = not applied and runner.output_pacer.step_at(now := trio.current_time()) <= now and not runner.pending
-            if due and runner.turn.held:  # a handler that waited for something has given it back
+            due = not applied and session.output_pacer.step_at(now := trio.current_time()) <= now and not session.commands
+            if due and session.turn.held:  # a handler that waited for something has given the turn back
                 return max(0.0, now - planned - self._turn_waited)
 
-    async def _made(self, value: Any, began: float) -> tuple[Chunk | None, float]:
-        """A step begun at `began` gave `value`."""
-        runner = self._runner
-        if value is None or value is Idle:
+    async def _step(self) -> tuple[Chunk | None, float]:
+        """Make one step: what it made, None for nothing, and its compute time in seconds."""
+        session, began = self._session, trio.current_time()
+        value = await self.resume(session.model)
+        if value is None or value is Idle or value is DONE:
             return None, 0.0
         with NamesPlace(self._place):
-            chunk = chunk_from_output(value, runner.outputs)
+            chunk = chunk_from_output(value, session.outputs)
         if chunk.length == 0:
             return None, 0.0
-        cost = await self._compute(chunk)
-        runner.step += 1
-        return chunk, trio.current_time() - began if cost is None else cost
+        seconds = await self._until_computed(chunk, began)
+        session.step += 1
+        self._produced = True
+        return chunk, seconds
 
-    async def _compute(self, chunk: Chunk) -> float | None:
-        """Wait for what a device has still to do; the stated cost of the step."""
-        runner = self._runner
-        _, cost = await runner.turn.compute(runner.made, chunk, runner.step)
-        return cost
+    async def _until_computed(self, chunk: Chunk, began: float) -> float:
+        """Wait until devices have computed the chunk of a step that began at `began`; the seconds of the whole step."""
+        _, cost = await self._session.until_computed(chunk, self._session.step)
+        return trio.current_time() - began if cost is None else cost
 
 
 class Steps:
-    """`inference()` of one session; a generator that returned is followed by a new one.
+    """The steps of one session's `inference()`. A generator that has returned is followed by a new one.
 
     Args:
-        watch: what an await of an async one goes through.
+        watch: wraps each await of an async generator.
+
+    Attributes:
+        generator: the generator, None before its first step and after it has returned.
     """
 
     def __init__(self, watch: Callable[[Awaitable[Any]], Awaitable[Any]]) -> None:
         self._watch = watch
-        self._generator: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
-
-    @property
-    def open(self) -> bool:
-        """Whether there is one."""
-        return self._generator is not None
-
-    @property
-    def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
-        """The one that there is."""
-        return self._generator
-
-    @property
-    def place(self) -> str:
-        """`file:line` of the `yield` at which it has stopped; empty if there is none."""
-        return "" if self._generator is None else yielding_line(self._generator)
+        self.generator: AuthorGenerator | None = None
 
     async def resume(self, model: Any) -> Any:
         """What it yields next, or DONE. Raises TypeError if `inference()` of `model` is no generator."""
-        if self._generator is None:
-            self._generator = open_generator(model)
-        if isinstance(self._generator, Generator):
-            value = plain_step(next, self._generator, DONE)  # blocks this loop, on purpose: the thread is the model's
+        if self.generator is None:
+            self.generator = open_generator(model)
+        if isinstance(self.generator, Generator):
+            value = plain_step(next, self.generator, DONE)  # blocks this loop, on purpose: the thread is the model's
         else:
-            value = await self._watch(anext(self._generator, DONE))
+            value = await self._watch(anext(self.generator, DONE))
         if value is DONE:
-            self._generator = None
+            self.generator = None
         return value
 
     async def close(self) -> None:
-        """Raise GeneratorExit at the yield; `finally` blocks run here."""
-        generator, self._generator = self._generator, None
+        """Raise GeneratorExit at the yield, so that `finally` blocks run."""
+        generator, self.generator = self.generator, None
         if isinstance(generator, Generator):
             plain_step(generator.close)
         elif generator is not None:
             await generator.aclose()
 
 
-class GeneratorDriver(StepDriver):
-    """`inference()` of a pipeline, one step after the other."""
+class GeneratorDriver(Steps, StepDriver):
+    """Steps `inference()` of a pipeline."""
 
-    _produced = False
-
-    def __init__(self, runner: SessionRunner) -> None:
-        super().__init__(runner)
-        self._steps = Steps(lambda code: TracedAwaitable(code, runner.step_was_cancelled, runner.turn.observer))
-
-    async def close(self) -> None:
-        """Raise GeneratorExit at the yield; `finally` blocks run here."""
-        await self._steps.close()
+    def __init__(self, session: DrivenSession) -> None:
+        StepDriver.__init__(self, session)
+        Steps.__init__(self, lambda code: TracedAwaitable(code, session.step_was_cancelled, session.turn.observer))
 
     def what_is_left(self) -> str:
-        """The generator."""
-        return "its generator is not closed" if self._steps.open else ""
-
-    @property
-    def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
-        """That of `inference()`."""
-        return self._steps.generator
+        """See `Driver`."""
+        return "its generator is not closed" if self.generator is not None else ""
 
     def _place(self) -> str:
-        return self._steps.place
+        return "" if self.generator is None else yielding_line(self.generator)
 
-    def _rests(self) -> bool:
-        """A generator that ends at once must not spin; another is followed by the next."""
-        return self._steps.open or not self._produced
-
-    def _is_done(self) -> bool:
-        """A generator that has made something and returned may be the session."""
-        return self._runner.once and not self._steps.open and self._produced
-
-    async def resume(self) -> Any:
-        """What the generator yields next, or DONE."""
-        return await self._steps.resume(self._runner.model)
-
-    async def _step(self) -> tuple[Chunk | None, float]:
-        """One resume."""
-        began = trio.current_time()
-        if not self._steps.open:
-            self._produced = False
-        value = await self.resume()
-        if value is DONE:
-            return None, 0.0
-        made = await self._made(value, began)
-        self._produced = self._produced or made[0] is not None
-        return made
+    def _after_no_frame(self) -> Literal["rest", "step", "end"]:
+        """A generator that returns without a frame must not spin; another is followed by the next, or is the session."""
+        if self.generator is not None or not self._produced:
+            return "rest"
+        self._produced = False
+        return "end" if self._session.once else "step"
 
 
 class BatchDriver(StepDriver):
-    """A pipeline's share of `batch_inference()`, which steps several sessions together."""
+    """Takes a pipeline's share of `batch_inference()`, which steps several sessions together."""
 
-    async def close(self) -> None:
-        """It keeps nothing."""
+    async def resume(self, model: Any) -> Any:
+        """See `StepDriver`."""
+        return await self._turn.join(model, lambda: self._session.over)
+
+    async def _until_computed(self, chunk: Chunk, began: float) -> float:
+        """The whole batch has one cost, which `DynamicBatcher` has spent."""
+        await wait_for_fences(chunk)
+        return trio.current_time() - self._turn.began
+
+    @property
+    def _turn(self) -> BatchTurn:
+        assert isinstance(self._session.turn, BatchTurn)
+        return self._session.turn
 
     def _place(self) -> str:
-        return defining_line(self._runner.model.batch_inference)  # type: ignore[attr-defined]
-
-    async def _step(self) -> tuple[Chunk | None, float]:
-        """One output of a batch."""
-        runner = self._runner
-        assert isinstance(runner.turn, BatchTurn)
-        value, began = await runner.turn.join(runner.model, lambda: runner.over)
-        return await self._made(value, began)
-
-    async def _compute(self, chunk: Chunk) -> float | None:
-        """The batch as a whole has its cost."""
-        await wait_for_fences(chunk)
-        return None
+        return defining_line(self._session.model.batch_inference)  # type: ignore[attr-defined]
 
 
-class RunLoopDriver(Driver):
-    """The handlers of a `ReactorModel`, at any await of its `run()`, one at a time and in order."""
-
-    async def drive(self) -> None:
-        """Apply commands as they come."""
-        runner, rested = self._runner, False
-        while True:
-            await runner.host.time.settle(rested)
-            if runner.over:
-                await trio.sleep_forever()  # what is left over is discarded
-            rested = False
-            if not await runner.apply_next():
-                await runner.wakeup.wait()
-                rested = True
-
-    async def close(self) -> None:
-        """`run()` goes on; there is nothing to close."""
-
-
-def open_generator(model: Any) -> Generator[Any, None, None] | AsyncGenerator[Any, None]:
-    """A new `inference()` of `model`. Raises TypeError if that is no generator."""
+def open_generator(model: Any) -> AuthorGenerator:
+    """A new `inference()` of `model`. Raises TypeError if it is no generator."""
     steps = model.inference()
     if isinstance(steps, (Generator, AsyncGenerator)):
         return steps
     if hasattr(steps, "close"):
-        steps.close()  # a coroutine that nobody awaits
+        steps.close()  # a coroutine that nothing awaits
     raise TypeError(f"inference() must be a generator or an async generator, it returned {type(steps).__name__}")

@@ -1,7 +1,7 @@
-"""Awaits author code and sees what happens to it: where it waits, and when a cancellation reaches it, before it does.
+"""Awaits author code and reports where it waits, and when a cancellation reaches it, before it does.
 
-Trio resumes a task by sending what it waited for; a cancellation is an `outcome.Error` among these. A checkpoint, which only
-lets others run, is told apart from a wait by what is yielded to Trio for it.
+Trio resumes a task by sending it the value that it waited for; a cancellation is such a value, an `outcome.Error`. What the
+code yields to Trio tells a checkpoint, which only lets others run, from a wait.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ import outcome
 import trio
 
 
-def _checkpoint_word() -> Any:
-    coroutine = trio.lowlevel.cancel_shielded_checkpoint()  # noqa: ASYNC105 - what it says to Trio is wanted, not its end
+def _checkpoint_trap() -> Any:
+    coroutine = trio.lowlevel.cancel_shielded_checkpoint()  # noqa: ASYNC105 - its first yield is wanted, not its end
     with closing(coroutine):
         return coroutine.send(None)
 
 
-_CHECKPOINT = _checkpoint_word()
+_CHECKPOINT = _checkpoint_trap()
 
 
 class Observer(Protocol):
-    """Is told of each piece of author code between two of its awaits."""
+    """Receives the beginning and the end of each piece of author code between two awaits."""
 
     def resumes(self) -> None:
-        """It runs now, or goes on."""
+        """The code begins to run, or goes on."""
 
     def waits(self, *, checkpoint: bool) -> None:
-        """It lets others run; unless at a mere `checkpoint`, it waits for something."""
+        """The code lets others run. Unless that is a mere `checkpoint`, it waits for something."""
 
     def ends(self) -> None:
-        """It is over."""
+        """The code has ended."""
 
 
 class TracedAwaitable:
-    """Awaits `code`; `cancelled` is told when a cancellation reaches it, `observer` of all its awaits."""
+    """Awaits `code`. Calls `cancelled` when a cancellation reaches it, and reports its awaits to `observer`."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class TracedAwaitable:
                 observer.waits(checkpoint=wanted is _CHECKPOINT)
             try:
                 sent = yield wanted
-            except BaseException as error:  # Trio throws what it cannot wait for back at its author
+            except BaseException as error:  # Trio throws an error at code that yields what it cannot wait for
                 resume = outcome.Error(error)
             else:
                 resume = outcome.Value(sent)

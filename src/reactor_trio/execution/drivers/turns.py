@@ -1,17 +1,18 @@
-"""Turns on the model thread: of several sessions on one model one steps at a time, in the order that `RoundRobin` says.
+"""Turns on the model thread: of several sessions on one model one steps at a time, in the order that `RoundRobin` chooses.
 
-A session that is due asks for a turn, applies its commands, makes its step, and gives the turn back with the time it took.
-A turn is for code that computes: where a step or a handler waits for something, its turn is given back at once, so who waits
-for ever stops nobody. What it computes when it goes on is taken from its share all the same.
+A session that is due asks for a turn, applies its commands, makes its step, and gives the turn back with the time it took. A
+turn is for code that computes: where a step or a handler waits for something, its turn is given back at once, so code that
+waits for ever stops no other session. What it computes when it goes on still counts as its share.
 
-One task grants turns, after all that is due at the instant has asked. With one session there is nothing to share: `NoTurns`.
+One task grants turns, after everything that is due at the instant has asked. A single session has the plain `Turn`, which is
+always held.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -22,93 +23,71 @@ from reactor_trio.pacing import RoundRobin
 
 T = TypeVar("T")
 
-#: Checkpoints in a row at which a turn is kept: `send` has one or two; code that spins on them for ever must let go.
+#: Checkpoints in a row at which a turn is kept: `send` has one or two; code that spins on checkpoints must give it back.
 CHECKPOINTS = 100
 
 
-class Turn(Protocol):
-    """One session's way to the model thread.
+class Turn:
+    """How a session gets the model thread. This one is for the only session of a model: nothing else wants the thread.
 
     Attributes:
-        held: whether it may step now.
-        observer: sees where author code waits; None if that changes nothing.
+        held: whether the session may step now.
+        of_this_task: whether the calling task is a `run()` that takes turns.
     """
 
-    @property
-    def held(self) -> bool:
-        """See above."""
-
-    @property
-    def observer(self) -> Observer | None:
-        """See above."""
-
-    async def take(self, rested: bool) -> float:
-        """Return when this session may apply its commands and step; the seconds that others were waited for.
-
-        It is asked for anew after a step. Whether the task has `rested` since its last checkpoint: see `ClockHooks.settle`.
-        Cancelled, it has not got the turn.
-        """
-
-    def steps(self) -> None:
-        """The turn is used for a step: what comes next is another turn."""
-
-    async def compute(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Await `function(*args)`, which stands for computing: nobody else steps meanwhile."""
-
-    @property
-    def of_this_task(self) -> bool:
-        """Whether the calling task is a `run()` that takes turns."""
-
-    def give_back(self) -> None:
-        """Nothing is computed for a while; again and again does no harm."""
-
-    def leave(self) -> None:
-        """The session is over."""
-
-
-class NoTurns:
-    """The turn of the only session."""
-
     held = True
-    observer = None
 
     def __init__(self, time: ClockHooks) -> None:
         self._time = time
 
+    @property
+    def observer(self) -> Observer | None:
+        """Sees where author code waits; None if that changes nothing."""
+        return None
+
+    @property
+    def of_this_task(self) -> bool:
+        """See above."""
+        return False
+
     async def take(self, rested: bool) -> float:
-        """At once, when all that is due now has happened."""
+        """Return when this session may apply its commands and step; the seconds for which it waited for other sessions.
+
+        After a step this takes another turn. Cancelled, it has not taken the turn.
+
+        Args:
+            rested: whether the task has rested since its last checkpoint; see `ClockHooks.settle`.
+        """
         await self._time.settle(rested)
         return 0.0
 
     def steps(self) -> None:
-        """Nobody waits."""
+        """Use the turn for a step: the next `take` takes another turn."""
 
     async def compute(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Nobody waits."""
+        """Await `function(*args)`, which counts as computing: no other session steps meanwhile."""
         return await function(*args)
 
-    of_this_task = False
-
     def give_back(self) -> None:
-        """Nobody waits."""
+        """Give the turn back, if it is held: the session computes nothing for a while."""
 
     def leave(self) -> None:
-        """Nobody waits."""
+        """Give the turn back for good: the session is over."""
 
 
 class Turns:
-    """Grants turns. All of it is for the model loop, but for `open`."""
+    """Grants turns. All methods but `open` are for the model loop."""
 
     def __init__(self, time: ClockHooks) -> None:
         self.time = time
+        self.robin = RoundRobin()
         self._numbers = itertools.count()
-        self._robin = RoundRobin()
         self._asking: dict[int, SharedTurn] = {}
         self._holder: SharedTurn | None = None
         self._wakeup = RepeatedEvent()
 
     def open(self) -> SharedTurn:
-        """For a new session, whose number is in the order of these calls."""
+        """The turn of a new session. Turns are numbered in the order of these calls."""
         return SharedTurn(self, next(self._numbers))
 
     async def run(self) -> None:
@@ -117,43 +96,33 @@ class Turns:
             while self._holder is not None or not self._asking:
                 await self._wakeup.wait()
             await self.time.settle(True)
-            self._grant()
+            if self._holder is None and (number := self.robin.next()) is not None:
+                self._holder = self._asking.pop(number)
+                self._holder.granted()
 
     def ask(self, turn: SharedTurn) -> None:
-        """It wants a turn."""
-        self._robin.ask(turn.number)
+        """Note that the session wants a turn."""
+        self.robin.ask(turn.number)
         self._asking[turn.number] = turn
         self._wakeup.set()
 
     def withdraw(self, turn: SharedTurn) -> None:
-        """It wants none any more."""
-        self._robin.withdraw(turn.number)
+        """Note that the session wants no turn any more."""
+        self.robin.withdraw(turn.number)
         self._asking.pop(turn.number, None)
 
     def returned(self, turn: SharedTurn) -> None:
-        """It gives back what it has."""
+        """Take the turn back."""
         if self._holder is turn:
             self._holder = None
             self._wakeup.set()
 
-    def used(self, turn: SharedTurn, seconds: float) -> None:
-        """It has used the thread for so long."""
-        self._robin.used(turn.number, seconds)
 
-    def leave(self, turn: SharedTurn) -> None:
-        """Its session is over."""
-        self._robin.leave(turn.number)
-
-    def _grant(self) -> None:
-        if self._holder is None and (number := self._robin.next()) is not None:
-            self._holder = self._asking.pop(number)
-            self._holder.granted()
-
-
-class SharedTurn:
-    """A turn that is waited for. One task takes it; author code runs in that one, or in one that it watches."""
+class SharedTurn(Turn):
+    """The turn of one of several sessions. One task takes it; author code runs in that task, or in one that it observes."""
 
     def __init__(self, turns: Turns, number: int) -> None:
+        super().__init__(turns.time)
         self.number = number
         self.held = False
         #: tasks that have applied a command in this turn and are about to look for the next one
@@ -164,23 +133,27 @@ class SharedTurn:
         self._fresh = False
         self._since = 0.0
         self._keeping = False
-        self._resumed: float | None = None  # author code goes on without a turn
+        self._resumed: float | None = None  # when author code went on without a turn
         self._checkpoints = 0
 
     @property
     def observer(self) -> Observer:
-        """Itself."""
+        """See `Turn`."""
         return self
+
+    @property
+    def of_this_task(self) -> bool:
+        """See `Turn`."""
+        return self._owner is trio.lowlevel.current_task()
 
     async def take(self, rested: bool) -> float:
         """See `Turn`."""
         if (self.held and self._fresh) or self._waiting is not None:  # another task of this session waits for it already
             self.looking += 1
             try:
-                await self._turns.time.settle(rested)
+                return await super().take(rested)
             finally:
                 self.looking -= 1
-            return 0.0
         began = trio.current_time()
         self.give_back()
         self._turns.ask(self)
@@ -194,18 +167,13 @@ class SharedTurn:
 
     async def compute(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
         """See `Turn`."""
-        if not self.held and self._turns.time.charges:
+        if not self.held and self._time.charges:
             await self.take(False)
         self._keeping = True
         try:
             return await function(*args)
         finally:
             self._keeping = False
-
-    @property
-    def of_this_task(self) -> bool:
-        """See `Turn`."""
-        return self._owner is trio.lowlevel.current_task()
 
     async def run(self, code: Awaitable[Any]) -> Any:
         """Await a `run()`, which takes turns in `emit` from now on."""
@@ -219,16 +187,16 @@ class SharedTurn:
         """See `Turn`."""
         if self.held:
             self.held = False
-            self._turns.used(self, trio.current_time() - self._since)
+            self._turns.robin.used(self.number, trio.current_time() - self._since)
             self._turns.returned(self)
 
     def leave(self) -> None:
         """See `Turn`."""
         self.give_back()
-        self._turns.leave(self)
+        self._turns.robin.leave(self.number)
 
     def granted(self) -> None:
-        """It is this one's turn."""
+        """Begin the turn, and wake the task that waits for it."""
         self.held = self._fresh = True
         self._since = trio.current_time()
         self._checkpoints = 0
@@ -236,7 +204,7 @@ class SharedTurn:
         assert waiting is not None
         trio.lowlevel.reschedule(waiting)
 
-    # ---- where author code waits --------------------------------------------------------------------------------------
+    # ---- `Observer`: where author code waits --------------------------------------------------------------------------
 
     def resumes(self) -> None:
         """See `Observer`."""
@@ -254,7 +222,7 @@ class SharedTurn:
     def ends(self) -> None:
         """See `Observer`."""
         if self._resumed is not None:
-            self._turns.used(self, trio.current_time() - self._resumed)
+            self._turns.robin.used(self.number, trio.current_time() - self._resumed)
             self._resumed = None
 
     def _abort(self, _raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:

@@ -125,6 +125,7 @@ class Said(_SessionWord, frozen=True, tag=13):
     files: dict[str, File]
     id: int | None
     at: float
+    place: int
 
 
 class Media(_SessionWord, frozen=True, tag=14):

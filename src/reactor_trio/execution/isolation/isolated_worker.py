@@ -25,8 +25,8 @@ from reactor_trio.execution.isolation.process_link import Link
 from reactor_trio.execution.isolation.remote_failure import ends_process, failure_of
 from reactor_trio.execution.isolation.shared_frames import FrameExchange, SharedFrames
 from reactor_trio.execution.loading import LoadedModel, load_model
+from reactor_trio.execution.local_model_session import LocalModelSession
 from reactor_trio.execution.model_loop import ModelLoop
-from reactor_trio.execution.model_session import LocalModelSession
 from reactor_trio.execution.session_events import FILE_UPLOADED, Answer
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.model import Model
@@ -237,7 +237,7 @@ class _Stand:
             arguments: dict[str, Any] = {hook.file_parameter: next(iter(files.values()))}
         else:
             arguments = self._declaration.decode(said.name, said.data, files.__getitem__)[1]
-        return Command(said.number, said.client, said.name, arguments, said.id, said.at, said.data, files)
+        return Command(said.number, said.client, said.name, arguments, said.id, said.at, said.data, files, said.place)
 
     # ---- as the session -----------------------------------------------------------------------------------------------
 
@@ -255,12 +255,13 @@ class _Stand:
 
     # ---- as the playout -----------------------------------------------------------------------------------------------
 
-    def put(self, bundle: Bundle, epoch: int, ready: float) -> None:
+    def put(self, bundle: Bundle) -> None:
         origin = bundle.origin
         tracks = {name: self._worker.frames.show(to_host(frame)) for name, frame in bundle.tracks.items()}
         self._say(ipc_messages.Put(
             self.id, tracks, dict(bundle.seqs), bundle.duration, bundle.paced,
-            (origin.step, origin.command, origin.waited, origin.seconds, origin.input_pts_us), bundle.made, epoch, ready,
+            (origin.step, origin.command, origin.waited, origin.seconds, origin.input_pts_us), bundle.made,
+            bundle.epoch, bundle.ready,
         ))  # fmt: skip
 
     def flush(self, epoch: int) -> None:

@@ -104,7 +104,7 @@ class RemoteModelSession:
 
     def what_is_left(self) -> str:
         """See `ModelSession`."""
-        return "its model half has not unwound" if self._began and not self._ended.is_set() else self._left
+        return "its model side has not unwound" if self._began and not self._ended.is_set() else self._left
 
     # ---- to the model -------------------------------------------------------------------------------------------------
 
@@ -112,7 +112,8 @@ class RemoteModelSession:
         """See `ModelSession`."""
         files = ipc_messages.files_to_say(command.files)
         self._say(ipc_messages.Said(
-            self._id, command.number, command.client, command.name, command.data, files, command.id, command.at
+            self._id, command.number, command.client, command.name, command.data, files, command.id, command.at,
+            command.place,
         ))  # fmt: skip
 
     def pause(self, paused: bool) -> None:
@@ -144,21 +145,22 @@ class RemoteModelSession:
                 bundle = Bundle(
                     tracks={name: self._frames.see(plane) for name, plane in word.tracks.items()},
                     seqs=word.seqs, duration=word.duration, paced=word.paced, origin=Origin(*word.origin), made=word.made,
+                    epoch=word.epoch, ready=word.ready,
                 )  # fmt: skip
-                self.mailbox.leave(self._playout.put, bundle, word.epoch, word.ready)
+                self.mailbox.post_lazily(self._playout.put, bundle)
             case ipc_messages.Flush(_, epoch):
-                self.mailbox.send(self._playout.flush, epoch)
+                self.mailbox.post(self._playout.flush, epoch)
             case ipc_messages.Retime(_, interval):
-                self.mailbox.send(self._playout.retime, interval)
+                self.mailbox.post(self._playout.retime, interval)
             case ipc_messages.Dropped(_, place, reason, frames):
-                self.mailbox.send(self._playout.count_drop, place, reason, frames)
+                self.mailbox.post(self._playout.count_drop, place, reason, frames)
             case ipc_messages.Answered(_, numbers, step, reply, code, message, values):
                 answer = Answer(numbers, step, msgspec.Raw(reply), code, message, values)
-                self.mailbox.send(self._session.answered, answer)
+                self.mailbox.post(self._session.answered, answer)
             case ipc_messages.StateChanged(_, values):
-                self.mailbox.leave(self._session.state_changed, values)
+                self.mailbox.post_lazily(self._session.state_changed, values)
             case ipc_messages.Told(_, type_, data, client):
-                self.mailbox.send(self._session.tell, type_, msgspec.Raw(data), client)
+                self.mailbox.post(self._session.tell, type_, msgspec.Raw(data), client)
             case ipc_messages.Late(_, what, since):
                 self._late(what, since)
             case ipc_messages.Ended(_, failure, left):

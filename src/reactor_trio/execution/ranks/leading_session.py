@@ -78,8 +78,8 @@ class _LeadingDriver(GeneratorDriver):
         super().__init__(runner)
         self._leading = runner
 
-    async def resume(self) -> Any:
-        return await self._leading.led("step", super().resume)
+    async def resume(self, model: Any) -> Any:
+        return await self._leading.led("step", partial(super().resume, model))
 
     async def close(self) -> None:
         await self._leading.led("close", super().close)

@@ -1,0 +1,290 @@
+"""The model's side of one session as its driver and its model see it: state, commands, output and counts.
+
+A `DrivenSession` lives on the model loop. `SessionRunner` adds the session's life: it calls the hooks and runs the driver.
+This module knows neither drivers nor bindings, so both may import it.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from typing import Any
+
+import trio
+from msgspec.structs import replace
+
+from reactor_trio.concurrency import ModelHost, SessionOver, strip, with_twin
+from reactor_trio.concurrency.model_host import Call
+from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.errors import BufferClosed, CommandError
+from reactor_trio.execution.command_queue import CommandQueue
+from reactor_trio.execution.drivers.author_calls import AuthorCalls
+from reactor_trio.execution.drivers.call_watch import CallWatch
+from reactor_trio.execution.drivers.device_fence import wait_for_fences
+from reactor_trio.execution.drivers.turns import Turn
+from reactor_trio.execution.mailbox import Mailbox
+from reactor_trio.execution.output_pacer import OutputPacer, PlayoutSide
+from reactor_trio.execution.session_events import FILE_UPLOADED, Answer, SessionEvents
+from reactor_trio.execution.state_watch import StateWatch
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.events import Handler
+from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
+from reactor_trio.interface.model import Model, ModelBinding
+from reactor_trio.media import Chunk, Origin
+from reactor_trio.pacing import Cadence, PlayoutForecast
+from reactor_trio.protocol import sendable
+
+log = logging.getLogger("reactor_trio.model")
+
+
+class Phase(enum.IntEnum):
+    """Where a session is in its life.
+
+    NEW -> OPEN -> ENDING -> CLOSED
+     '------------------------^      the session's copy of the model, or its state, could not be made
+    """
+
+    #: author code has not seen the session; it stays so if the I/O loop was cancelled before the first turn of `run`
+    NEW = enum.auto()
+    #: from `connected` set to `connected` cleared
+    OPEN = enum.auto()
+    #: `@disconnected` runs and the driver closes
+    ENDING = enum.auto()
+    #: the model has let go of the session
+    CLOSED = enum.auto()
+
+
+class DrivenSession:
+    """The state, the commands and the output of one session, on the model loop.
+
+    Args:
+        session_id: for the log.
+        model: the instance that serves the session.
+        binding: through which the model reaches the session.
+        turn: shares the model thread with other sessions.
+        session: receives answers, messages and changed settings, by `mailbox`.
+        playout: receives bundles, by `mailbox`.
+        replies: what the I/O loop has posted.
+        client: number and joining time of the controlling client.
+    """
+
+    #: whether a generator that has made something and returns ends the session; otherwise a new one follows it
+    once = False
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        model: Model,
+        binding: ModelBinding,
+        turn: Turn,
+        declaration: Declaration,
+        host: ModelHost,
+        session: SessionEvents,
+        playout: PlayoutSide,
+        mailbox: Mailbox,
+        replies: Mailbox,
+        client: tuple[int, float],
+        cadence: Cadence,
+        forecast: PlayoutForecast,
+    ) -> None:
+        self.session_id = session_id
+        self.host = host
+        self.model = model
+        self.binding = binding
+        self.turn = turn
+        self.declaration = declaration
+        self.kind = declaration.kind
+        self.outputs = declaration.outputs
+        self.state: Any = None
+        self.phase = Phase.NEW
+        #: set when the driver is to end
+        self.stopped = trio.Event()
+        self.error: BaseException | None = None
+        #: name of the hook that raised `error`; empty if no hook did
+        self.failed_hook = ""
+        self.author = AuthorCalls(model, declaration, ClientInfo(client[0], client[1], self._send_to))
+        self.author.observer = turn.observer if declaration.kind == "pipeline" else None
+        #: the calls of author code that run now
+        self.calls = CallWatch(host)
+        #: wakes the driver, and whoever waits for room in the output
+        self.wakeup = RepeatedEvent()
+        self.commands = CommandQueue(self.wakeup)
+        self.output_pacer = OutputPacer(
+            mailbox, replies, playout, declaration, cadence, forecast, self.wakeup, turn.give_back
+        )
+        #: number of the next step; only steps that make frames count
+        self.step = 0
+        #: steps that made no frame
+        self.empty_steps = 0
+        #: the block that a blocking model's thread computes next, while that thread waits in a push; None while it computes
+        self.next_block: int | None = None
+        #: id of the controlling client's newest applied command
+        self.newest_command: int | None = None
+        self._call = Call()
+        self._session = session
+        self._mailbox = mailbox
+        self._watch = StateWatch(declaration.settings)
+        self._newest_at = 0.0
+        self._waited: float | None = None
+        self._turn_waited = 0.0  # by a run loop, before the step that runs now
+        self._idle = False  # the generator waits for a command or an input frame
+
+    @property
+    def over(self) -> bool:
+        """Whether the session is over. True as soon as the client has left; any thread may read it."""
+        return self.phase >= Phase.ENDING or self._call.cancel_requested
+
+    # ---- commands -----------------------------------------------------------------------------------------------------
+
+    async def apply_next(self) -> bool:
+        """Apply the oldest pending command and answer all that share its place; False if none is pending."""
+        commands = self.commands.take()
+        if not commands:
+            return False
+        command, numbers = commands[-1], tuple(command.number for command in commands)
+        if command.name == FILE_UPLOADED:
+            await self.call_hook(FILE_UPLOADED, self.declaration.file_uploaded, command.arguments)
+            self.tell_values()
+            return True
+        try:
+            with self.calls.running(f"the handler of {command.name} has run", self.author.thread):
+                reply = await self.author.carry_out(command, self.state)
+        except CommandError as error:
+            answer = Answer(numbers, self.step, code=sendable(error.code), message=sendable(error.message))
+        except Exception as raised:
+            cause = with_twin(raised)
+            if strip(raised, *self._ends) is None:
+                return True  # the client has left and expects no answer
+            self.host.failures.log(log, cause, "session %s: the handler of %s raised", self.session_id, command.name)
+            answer = Answer(numbers, self.step, code="internal_error", message=sendable(f"{type(cause).__name__}: {cause}"))
+        else:
+            if command.id is not None:
+                self.newest_command, self._newest_at, self._waited = command.id, command.at, None
+                if self.kind != "pipeline":
+                    self.command_waited()  # a run loop or a blocking model may see the command in what it computes now
+            answer = Answer(numbers, self.step if self.next_block is None else self.next_block, reply)
+        self._mailbox.post(self._session.answered, replace(answer, values=self._changed_values()))
+        return True
+
+    async def wait_for_command(self, deadline: float) -> None:
+        """Return when a command is pending or an input frame arrives, or at `deadline`. Always a checkpoint."""
+        self._idle = True
+        await trio.lowlevel.checkpoint()
+        while self._idle and not self.commands and trio.current_time() < deadline:
+            await self.wakeup.wait(deadline)
+        self._idle = False
+
+    def input_arrived(self) -> None:
+        """Wake a generator that is idle: an input frame can be read."""
+        if self._idle:
+            self._idle = False
+            self.wakeup.set()
+
+    def input_ended(self) -> None:
+        """A reader gets BufferClosed: as after a cancellation, the cleanup of a generator may await."""
+        if self.kind == "pipeline":
+            self.step_was_cancelled()
+
+    def command_waited(self) -> float | None:
+        """Seconds from the arrival of the newest command to the first call of this method, which is when a step sees it."""
+        if self.newest_command is not None and self._waited is None:
+            self._waited = trio.current_time() - self._newest_at
+        return self._waited
+
+    # ---- output -------------------------------------------------------------------------------------------------------
+
+    async def emit(self, chunk: Chunk, compute_time: float | None, drop: bool) -> None:
+        """Queue what a run loop emitted, then take the next turn if the model's thread is shared."""
+        step, command, waited = self.step, self.newest_command, self.command_waited()
+        if chunk.length == 0:
+            return
+        self.step += 1
+        with self.calls.running(f"step {step} has run"):
+            device, cost = await self.until_computed(chunk, step)
+        if compute_time is not None:
+            compute_time += device  # the author's own clock stopped when the work was queued on the device
+            compute_time = compute_time if cost is None else cost
+        self.turn.give_back()
+        origin = Origin(step, command, waited, compute_time or 0.0)
+        self.output_pacer.accept(chunk, None if compute_time is None else compute_time + self._turn_waited)
+        await self.output_pacer.queue(chunk, origin, "emit", drop)
+        self._turn_waited = 0.0
+        if self.turn.of_this_task and not self.over:
+            self._turn_waited = await self.turn.take(False)
+
+    async def until_computed(self, chunk: Chunk, step: int) -> tuple[float, float | None]:
+        """Wait until devices have computed the chunk.
+
+        Returns the seconds that this took, and the cost of the step that a test or a rendering states, None without one.
+        """
+        return await self.turn.compute(self._until_computed, chunk, step)
+
+    async def _until_computed(self, chunk: Chunk, step: int) -> tuple[float, float | None]:
+        return await wait_for_fences(chunk), await self.host.time.spend(step)
+
+    def tell(self, type: str, data: Any, client: int | None = None) -> None:  # noqa: A002 - the wire's words
+        """Send a message to all clients, or to one. Does nothing when the session is closed."""
+        if self.phase is not Phase.CLOSED:
+            self._mailbox.post(self._session.tell, type, data, client)
+
+    def tell_values(self) -> None:
+        """Report the settings that have changed since the last look, if any; called after a step and after a hook."""
+        if changed := self._changed_values():
+            self._mailbox.post_lazily(self._session.state_changed, changed)
+
+    # ---- hooks and failures of author code ----------------------------------------------------------------------------
+
+    async def call_hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
+        """Call a hook, if the model has it.
+
+        An exception of `@connected` ends the session, as an exception of a step does: without that hook the session has
+        half a state. An Exception of another hook is logged and goes no further. A BaseException that is no Exception ends
+        the model. An exception that only says that the session is over is no error.
+        """
+        try:
+            with self.calls.running(f"@{kind} has run", self.author.thread):
+                await self.author.hook(kind, handler, arguments)
+        except trio.Cancelled:
+            raise
+        except BaseException as raised:
+            error = strip(raised, SessionOver, *self._ends)
+            if isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None:
+                raise
+            if isinstance(error, Exception):
+                error = without_cancellation(with_twin(error))
+                if kind != "connected":
+                    self.unheard(error, "session %s: @%s raised", self.session_id, kind)
+                    return
+            if self.error is None and error is not None:
+                self.error, self.failed_hook = error, kind
+
+    def unheard(self, error: BaseException, message: str, *args: object) -> None:
+        """Log an exception that ends no session and reaches no client; the test kit raises it."""
+        self.host.failures.log(log, error, message, *args)
+        self.host.observer.unheard(self.session_id, error)
+
+    def step_was_cancelled(self) -> None:
+        """Note that a cancellation reaches an async step; `SessionRunner` gives its cleanup time if the session ends."""
+
+    # ---- inside -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _ends(self) -> tuple[type[BaseException], ...]:
+        """Exceptions by which author code says that the session is over, if it is."""
+        return (BufferClosed,) if self.over else ()
+
+    def _changed_values(self) -> dict[str, bytes]:
+        return self._watch.changes(self.state, trio.current_time()) if self.declaration.settings else {}
+
+    async def _send_to(self, client: int, message: ModelMessage) -> None:
+        data = message_data(message)
+        await trio.lowlevel.checkpoint()
+        self.tell(type(message).__reactor_type__, data, client)
+
+
+def without_cancellation(error: Exception) -> Exception:
+    """The exception without the `Cancelled` that was being handled when it was raised: the session's end is no cause."""
+    if isinstance(error.__context__, trio.Cancelled):
+        error.__context__ = None
+    return error
