@@ -28,7 +28,7 @@ from tests.support.behaviour_models import PLACEMENTS, Picture, picture, shown
 COST = 0.25
 
 
-class ModelSession(InputState):
+class Half(InputState):
     level: int = 0
 
 
@@ -60,7 +60,7 @@ class Hooked:
 
 class Sync(Hooked, ReactorPipeline):
     output: Picture
-    state: ModelSession
+    state: Half
 
     def inference(self):
         while True:
@@ -69,7 +69,7 @@ class Sync(Hooked, ReactorPipeline):
 
 class Async(Hooked, ReactorPipeline):
     output: Picture
-    state: ModelSession
+    state: Half
 
     @connected
     async def come(self):

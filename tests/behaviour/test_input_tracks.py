@@ -315,12 +315,12 @@ async def test_without_a_read_nothing_is_said_of_inputs(autojump_clock):
         assert ["input_pts_us" in frame.meta for frame in await client.take(3)] == [False] * 3
 
 
-class SoundTracks(Output):
+class Sound(Output):
     loud: Video
 
 
 class Listening(ReactorPipeline):
-    output: SoundTracks
+    output: Sound
     input: Webcam
 
     async def inference(self):
@@ -328,7 +328,7 @@ class Listening(ReactorPipeline):
             (block,) = await self.input.microphone.read(mode=ReadMode.FIFO)
             assert (block.data.dtype, block.data.ndim, block.data.shape[0]) == (np.int16, 2, 1)
             assert block.data.flags.writeable
-            yield SoundTracks(picture(int(np.abs(block.data).max())))
+            yield Sound(picture(int(np.abs(block.data).max())))
 
 
 async def test_sound_arrives_as_int16_and_all_of_it(autojump_clock):

@@ -120,10 +120,10 @@ def test_no_samples_add_nothing() -> None:
 
 
 def test_a_yield_of_no_samples_alone_is_none() -> None:
-    class SoundTracks(Output):
+    class Sound(Output):
         voice: Audio
 
-    assert chunk_from_output(samples(0), (SoundTracks,)).length == 0
+    assert chunk_from_output(samples(0), (Sound,)).length == 0
 
 
 @in_all_placements
@@ -158,7 +158,7 @@ def test_a_sample_rate_that_is_none(rate: Any) -> None:
 
     with pytest.raises(DeclarationError, match=r"Sound.voice: sample_rate must be a whole number above 0, not"):
 
-        class SoundTracks(Output):
+        class Sound(Output):
             voice: Odd
 
 

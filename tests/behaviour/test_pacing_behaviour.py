@@ -381,11 +381,11 @@ async def test_a_slow_pipeline_never_waits(autojump_clock):
 
 
 async def test_buffer_size_is_a_ceiling(autojump_clock):
-    class FrameRateCap(Counting):
+    class Ceiling(Counting):
         fps = 4
         buffer_size = 1
 
-    async with open_server(FrameRateCap, step_cost=0.125) as server, server.connect() as client:
+    async with open_server(Ceiling, step_cost=0.125) as server, server.connect() as client:
         frames = await client.take(9)
         # It is time for the third step at 0.25, but one frame waits; the place is free when that is shown.
         assert server.model.begins[:6] == [0, 0.125, 0.375, 0.625, 0.875, 1.125]

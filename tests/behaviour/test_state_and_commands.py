@@ -280,7 +280,7 @@ async def test_a_number_too_large_for_a_float_is_refused(name: str, autojump_clo
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 async def test_the_client_refuses_nan_before_it_is_sent(value: float, autojump_clock: object) -> None:
     async with open_session(Waiting) as client:
-        with pytest.raises(CommandError, match=r"Expected a finite number, got (nan|inf) - at \$\.amount"):
+        with pytest.raises(CommandError, match=r"Expected a finite number - at \$\.amount"):
             await client.command("set_amount", amount=value)
 
 
@@ -605,7 +605,7 @@ async def test_of_a_dedupe_event_the_newest_runs_at_the_place_of_the_first(
     assert [answer["id"] for answer in answers if answer["id"] in (2, 4)] == [2, 4]
 
 
-class TracedAwaitable(InputState):
+class Watched(InputState):
     """Notes each value that it is given after its making."""
 
     x: int = 0
@@ -623,19 +623,19 @@ async def test_consecutive_set_commands_of_one_field_share_a_place_and_are_acked
     thread: bool, autojump_clock: object
 ) -> None:
     class Model(Base):
-        state: TracedAwaitable
+        state: Watched
 
         def inference(self):
             while True:
                 yield picture(self.state.x)
 
-    TracedAwaitable.given.clear()
+    Watched.given.clear()
     async with open_server(Model, step_cost=1, thread=thread) as server, raw_session(server) as peer:
         answers = await send_during_the_first_step(
             peer,
             ("set_x", {"x": 1}), ("set_x", {"x": 2}), ("set_y", {"y": 3}), ("set_x", {"x": 4}), ("set_x", {"x": 5}),
         )  # fmt: skip
-    assert TracedAwaitable.given == [("x", 2), ("y", 3), ("x", 5)]
+    assert Watched.given == [("x", 2), ("y", 3), ("x", 5)]
     assert answers == [ack(number, 1) for number in (1, 2, 3, 4, 5)]
 
 

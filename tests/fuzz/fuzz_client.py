@@ -95,7 +95,7 @@ class _Client(Client):
         return work()
 
 
-class ConnectedClients(Target):
+class Clients(Target):
     """The client's side: text, packets, and the frames that are made of them."""
 
     name, share = "client", 8
@@ -429,4 +429,4 @@ class Streams(Target):
         yield run
 
 
-CLIENT_TARGETS: list[Callable[[], Target]] = [ConnectedClients, Handshakes, Manifests, Links, Streams]
+CLIENT_TARGETS: list[Callable[[], Target]] = [Clients, Handshakes, Manifests, Links, Streams]

@@ -27,7 +27,7 @@ class Picture(Output):
     picture: Video
 
 
-class SoundTracks(Output):
+class Sound(Output):
     picture: Video
     voice: Audio
 
@@ -98,7 +98,7 @@ def test_a_tensor_in_the_hosts_memory_becomes_an_array() -> None:
 
 def test_samples_in_the_hosts_memory_become_an_array() -> None:
     samples = torch.arange(10, dtype=torch.int16)[None]
-    chunk = chunk_from_output(SoundTracks(picture=ramp(2, 3, 4, 3), voice=samples), (SoundTracks,))
+    chunk = chunk_from_output(Sound(picture=ramp(2, 3, 4, 3), voice=samples), (Sound,))
     samples.zero_()
     parts = [to_host(tracks["voice"]) for tracks, _ in chunk.split()]
     assert np.array_equal(np.concatenate(parts, axis=1), np.arange(10, dtype=np.int16)[None])
@@ -148,8 +148,8 @@ def test_an_encoder_on_the_device_gets_the_frame_there(queue: LateQueue) -> None
 
 
 def test_samples_on_a_device_are_split_there(queue: LateQueue) -> None:
-    output = SoundTracks(picture=np.zeros((3, 2, 4, 3), np.uint8), voice=torch.arange(10, dtype=torch.int16)[None])
-    parts = [tracks["voice"] for tracks, _ in chunk_from_output(output, (SoundTracks,)).split()]
+    output = Sound(picture=np.zeros((3, 2, 4, 3), np.uint8), voice=torch.arange(10, dtype=torch.int16)[None])
+    parts = [tracks["voice"] for tracks, _ in chunk_from_output(output, (Sound,)).split()]
     queue.moments[0].passed.set()
     assert [to_host(part).tolist() for part in parts] == [[[0, 1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]]
     assert queue.fetched == 1

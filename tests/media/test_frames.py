@@ -21,7 +21,7 @@ class Two(Output):
     depth: Video
 
 
-class SoundTracks(Output):
+class Sound(Output):
     picture: Video
     voice: Audio
 
@@ -69,7 +69,7 @@ def test_batches_of_different_length_are_refused_with_both_names() -> None:
 
 def test_audio_is_split_as_evenly_as_possible_and_sets_the_duration() -> None:
     samples = np.arange(1000, dtype=np.int16)[None]
-    parts = list(chunk_from_output(SoundTracks(picture=pictures(3, 4, 6), voice=samples), (SoundTracks,)).split())
+    parts = list(chunk_from_output(Sound(picture=pictures(3, 4, 6), voice=samples), (Sound,)).split())
     assert [tracks["voice"].shape[1] for tracks, _ in parts] == [334, 333, 333]
     assert np.array_equal(np.concatenate([tracks["voice"] for tracks, _ in parts], axis=1), samples)
     assert [duration for _, duration in parts] == [334 / 48_000, 333 / 48_000, 333 / 48_000]
@@ -104,7 +104,7 @@ def test_a_value_that_does_not_fit_its_track_is_refused_by_name(value: object, m
 @pytest.mark.parametrize("samples", [np.zeros((1, 10), np.float32), np.zeros(10, np.int16), np.zeros((2, 10), np.int16), 3])
 def test_audio_that_does_not_fit_is_refused(samples: object) -> None:
     with pytest.raises(OutputError, match=r"track voice: expected int16 \(1, M\)"):
-        chunk_from_output(SoundTracks(picture=pictures(4, 6), voice=samples), (SoundTracks,))
+        chunk_from_output(Sound(picture=pictures(4, 6), voice=samples), (Sound,))
 
 
 def test_a_bare_frame_for_two_tracks_is_ambiguous() -> None:
