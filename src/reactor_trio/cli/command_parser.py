@@ -66,7 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _command(commands: _Commands[_Parser], name: str, text: str, *, module: str | None = None, debug: bool = True) -> _Add:
     parser = commands.add_parser(name, help=text, allow_abbrev=False)
-    parser.set_defaults(run=f"reactor_trio.cli.{module or name}:{name}")
+    parser.set_defaults(run=f"reactor_trio.cli.{module or name + '_command'}:{name}")
     if debug:
         parser.add_argument("--debug", action="store_true", help="show tracebacks and log more")
     return parser.add_argument
@@ -112,7 +112,7 @@ def _add_schema(commands: _Commands[_Parser]) -> None:
 
 
 def _add_doctor(commands: _Commands[_Parser]) -> None:
-    add = _command(commands, "doctor", "check the installation, the machine and the project")
+    add = _command(commands, "doctor", "check the installation, the machine and the project", module="doctor")
     add("--path", type=Path, help="the project's folder (default: this one, if it has a reactor.yaml)")
     add("--certfile", type=Path, metavar="F", help="check this certificate (PEM), which the server will use")
     add("--keyfile", type=Path, metavar="F", help="its private key (PEM), if it is in a file of its own")
@@ -165,7 +165,7 @@ def _add_render(commands: _Commands[_Parser]) -> None:
 
 
 def _add_replay(commands: _Commands[_Parser]) -> None:
-    add = _command(commands, "replay", "run a recorded session's commands again", module="render")
+    add = _command(commands, "replay", "run a recorded session's commands again", module="render_command")
     add("recording", type=Path, metavar="FILE", help="the timeline of a recorded session (.jsonl)")
     _add_offline(add, out_required=False)
     add("--verify", action="store_true", help="compare each frame's fingerprint with the recorded one")
