@@ -496,7 +496,7 @@ class _Served(Target):
 
             async def run(data: bytes) -> str:
                 answer = await exchange(server, fill(data))
-                left = server.runtime.session_manager.present - self.others
+                left = len(server.runtime.session_manager.clients) - self.others
                 assert not left, f"{left} clients are still there"
                 over, server.sessions[self.others :] = server.sessions[self.others :], []
                 assert all(session.ended.is_set() and not session.leftovers() for session in over)

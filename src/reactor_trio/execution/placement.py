@@ -12,7 +12,7 @@ import trio
 from reactor_trio.concurrency import ModelHost, with_twin
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
-from reactor_trio.execution.loading import load_model
+from reactor_trio.execution.loading import LoadedModel, load_model
 from reactor_trio.execution.model_checks import check_model
 from reactor_trio.execution.model_loop import ModelLoop
 from reactor_trio.execution.model_session import ModelSession
@@ -83,6 +83,34 @@ class SeveralRanks(ReactorError):
     """The model takes more than one process."""
 
 
+async def load_on(
+    host: ModelHost,
+    name: str,
+    find_model: Callable[[], type[Model]],
+    config: dict[str, Any],
+    settings: Settings,
+    telemetry: Telemetry,
+) -> LoadedModel:
+    """Find, check, make and load a model on the model loop of `host`.
+
+    Raises ManifestError if the model cannot be imported, SeveralRanks as `find_model` does, ModelFailed with the author's
+    exception as cause.
+    """
+
+    async def load() -> LoadedModel:
+        return await load_model(find_model(), config, host, settings, telemetry)
+
+    try:
+        return await host.run(load)
+    except (trio.Cancelled, ManifestError, SeveralRanks):
+        raise
+    except BaseException as raised:
+        if isinstance(raised, KeyboardInterrupt) and host.thread is None:  # Ctrl-C in a test, on the main thread
+            raise
+        error = with_twin(raised) if isinstance(raised, Exception) else raised
+        raise not_loaded(name, type(error).__name__, str(error)) from error
+
+
 class LocalPlacement:
     """Runs the model on the model loop of this process.
 
@@ -112,15 +140,19 @@ class LocalPlacement:
 
     async def load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
         """See `Placement`."""
-        try:
-            return await self._host.run(self._load, config, settings, telemetry)
-        except trio.Cancelled:
-            raise
-        except BaseException as raised:
-            if self._loop.is_interrupt(raised) or isinstance(raised, (ManifestError, SeveralRanks)):
-                raise
-            error = with_twin(raised) if isinstance(raised, Exception) else raised
-            raise not_loaded(self._name, type(error).__name__, str(error)) from error
+        moderate: Check | None = None
+
+        def find() -> type[Model]:
+            nonlocal moderate
+            model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before load
+            if check_model(model_class, settings).ranks > 1:
+                raise SeveralRanks
+            return model_class
+
+        loaded = await load_on(self._host, self._name, find, config, settings, telemetry)
+        open_model_session = partial(loaded.open_model_session, host=self._host, settings=settings)
+        self._session_copies = loaded.session_copies
+        return Placed(loaded.declaration, open_model_session, loaded.max_sessions, loaded.model, moderate)
 
     async def begin(self) -> None:
         """See `Placement`."""
@@ -140,15 +172,6 @@ class LocalPlacement:
     def killed(self, error: BaseException) -> None:
         """See `Placement`."""
         self._loop.killed(error)
-
-    async def _load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
-        model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either shows before the load
-        if check_model(model_class, settings).ranks > 1:
-            raise SeveralRanks
-        loaded = await load_model(model_class, config, self._host, settings, telemetry)
-        open_model_session = partial(loaded.open_model_session, host=self._host, settings=settings)
-        self._session_copies = loaded.session_copies
-        return Placed(loaded.declaration, open_model_session, loaded.max_sessions, loaded.model, moderate)
 
     async def _two_turns(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -14,13 +14,12 @@ import msgspec
 import outcome
 import trio
 
-from reactor_trio.concurrency import ModelHost, open_model_host, with_twin
+from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.errors import CommandError, ManifestError, ReactorError
-from reactor_trio.execution.loading import LoadedModel, load_model
+from reactor_trio.errors import CommandError, ReactorError
 from reactor_trio.execution.model_loop import ModelLoop
-from reactor_trio.execution.placement import not_loaded
+from reactor_trio.execution.placement import load_on
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
@@ -81,7 +80,7 @@ async def render(
     with weights_of_manifest(weights):
         async with open_model_host(time) as host:
             try:
-                loaded = await _load(host, find_model, name, dict(config or {}), settings)
+                loaded = await load_on(host, name, find_model, dict(config or {}), settings, Telemetry())
                 if (endless := _endless(loaded.declaration)) and frames is None and seconds is None:
                     raise ReactorError(f"{name}: {endless} of this model never ends: say how many frames or seconds to make")
                 commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
@@ -151,23 +150,6 @@ def _check_limits(frames: int | None, seconds: float | None) -> None:
         raise ValueError(f"frames must be 1 or more, not {frames!r}")
     if seconds is not None and not 0 < seconds < math.inf:
         raise ValueError(f"seconds must be a finite number above 0, not {seconds!r}")
-
-
-async def _load(
-    host: ModelHost, find_model: Callable[[], type[Model]], name: str, config: dict[str, Any], settings: Settings
-) -> LoadedModel:
-    async def load() -> LoadedModel:
-        return await load_model(find_model(), config, host, settings, Telemetry())
-
-    try:
-        return await host.run(load)
-    except (trio.Cancelled, ManifestError):
-        raise
-    except BaseException as raised:
-        if isinstance(raised, KeyboardInterrupt) and host.thread is None:
-            raise
-        error = with_twin(raised) if isinstance(raised, Exception) else raised
-        raise not_loaded(name, type(error).__name__, str(error)) from error
 
 
 def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uploads) -> list[DueCommand]:

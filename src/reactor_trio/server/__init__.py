@@ -1,1 +1,1 @@
-"""The runtime of one model: admission, sessions, routes of the port, lifecycle, and `serve`."""
+"""The runtime of one model: admission, sessions, the site on its port, lifecycle, and `serve`."""

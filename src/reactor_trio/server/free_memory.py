@@ -1,9 +1,9 @@
-"""Memory that is free goes back to the system between two sessions.
+"""Returns free memory to the system between two sessions.
 
-glibc's malloc keeps what was freed in heaps, one or more for each thread that ever allocated, and of its own accord gives
-back only what lies at a heap's end. Encoders have threads of their own and live as long as a session, so after sessions of
-many codecs a third of the process was free memory that nobody used, and it went on growing. `malloc_trim` gives it back.
-It goes through every heap, so it runs seldom, and where no step and no picture waits for it.
+glibc's malloc keeps freed memory in heaps, one or more for each thread that ever allocated, and returns only the free memory
+at a heap's end. Encoders have threads of their own and live as long as a session, so after sessions of many codecs a third
+of the process was unused memory, and it grew. `malloc_trim` returns it. It walks every heap, so it runs seldom, and at a
+moment when no step and no picture waits for it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from functools import cache
 
 import trio
 
-#: seconds between two times, at least
+#: least seconds between two trims
 EACH = 30.0
 
 
 @cache
 def trimmer() -> Callable[[int], int] | None:
-    """The C library's `malloc_trim`, None where there is none: musl, macOS."""
+    """Return the C library's `malloc_trim`, None on systems without it (musl, macOS)."""
     try:
         trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError):
@@ -29,11 +29,11 @@ def trimmer() -> Callable[[int], int] | None:
 
 
 class FreeMemory:
-    """Gives free memory back after sessions, at most once in `each` seconds of the loop's clock.
+    """Returns free memory after sessions, at most once in `each` seconds of the loop's clock.
 
     Args:
         run: runs a function away from the loop.
-        trim: what gives it back, None if nothing does.
+        trim: returns the memory; None: nothing does.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class FreeMemory:
         self._next = trio.current_time() + each
 
     async def after_session(self) -> None:
-        """Give it back if that was long enough ago; to its end, also if the caller was cancelled."""
+        """Trim if the last time is long enough ago. Completes even if the caller is cancelled."""
         now = trio.current_time()
         if self._trim is None or now < self._next:
             return

@@ -1,13 +1,13 @@
-"""Places that are promised to a gate, each for one session: from the promise until the slot is free again.
+"""Leases: slots that the server has promised to a gate, each for one session, from the promise until the slot is free.
 
     Leases.open -> the slot counts as taken -> the client shows its ticket -> its session -> the slot is free: Ended
-                                          '-> nobody comes within `ttl`: Ended("unclaimed")
+                                          '-> no client comes within `ttl`: Ended("unclaimed")
 
-Who opens a lease is told everything by the callback that it gave, last of all `Ended`. What ends a session ends its lease,
-and nothing else does: a gate that is gone, or does not listen any more, changes nothing for a client that is there.
+The gate gives a callback with each lease and gets every event through it; the last event is `Ended`. Only the end of the
+session ends its lease: a client that is connected notices nothing when its gate disappears.
 
-The tickets are signed with a key that this process made at its start, and of which the gate is told with each promise; so a
-ticket for another process, or an earlier one, is worth nothing here.
+This process signs tickets with a key that it makes at its start and sends to the gate with each promise. So a ticket of
+another process, or of an earlier one, is not valid here.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ BEAT = 1.0
 
 
 class Claimed(msgspec.Struct, frozen=True, tag="Claimed"):
-    """The client has come, and its session has begun."""
+    """The client is connected and its session has begun."""
 
 
 class Beat(msgspec.Struct, frozen=True, tag="Beat"):
-    """The lease goes on."""
+    """The lease is still open."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="Ended"):
-    """The slot is free again; nothing more is said."""
+    """The slot is free again. No event follows."""
 
     reason: EndReason
 
 
-#: what who has a lease is told, on the I/O loop
+#: receives the events of one lease, on the I/O loop
 Told = Callable[[Claimed | Beat | Ended], object]
 
 
@@ -50,7 +50,7 @@ class Leases:
     """The leases of one server.
 
     Args:
-        room: where slots are counted.
+        room: counts the slots.
     """
 
     def __init__(self, room: WaitingRoom) -> None:
@@ -64,30 +64,30 @@ class Leases:
         return len(self._open)
 
     def open(self, session_id: str, told: Told) -> None:
-        """Reserve a slot for a session of this id. Raises Refused; then `told` is never called."""
+        """Reserve a slot for the session with this id. Raises Refused; `told` is not called then."""
         self._room.reserve(session_id)
         self._open[session_id] = told
         self._wakeup.set()
 
     def cancel(self, session_id: str) -> bool:
-        """There is no client for this lease. One that is claimed goes on until its session ends: False."""
+        """End a lease that no client has claimed. A claimed lease lasts until its session ends: returns False."""
         if not self._room.release(session_id):
             return False
         self._end(session_id, "unclaimed")
         return True
 
     def begun(self, session_id: str) -> None:
-        """The session of a client has begun."""
+        """Report that the session of this lease has begun."""
         if (told := self._open.get(session_id)) is not None:
             told(Claimed())
 
     def over(self, session_id: str, reason: EndReason) -> None:
-        """A session is over; its slot is free in a moment."""
+        """Note why the session ended. Its slot becomes free a moment later."""
         if session_id in self._open:
             self._reasons[session_id] = reason
 
     async def run(self) -> None:
-        """Task: tell each one that has a lease that it goes on, each second; until cancelled."""
+        """Task: send a `Beat` for each open lease every second, until cancelled."""
         while True:
             while not self._open:
                 await self._wakeup.wait()
@@ -106,8 +106,8 @@ class Leases:
 def leased(settings: Settings) -> tuple[Settings, str]:
     """The settings of a server whose places a gate gives away, and the key for its tickets.
 
-    Without a ticket nobody gets a session there, except with the server's own tokens. Its queue is the gate's, which has
-    also looked at the origin before a client comes here.
+    Clients need a ticket or one of the server's own tokens. The server has no queue and checks no origin, because the gate
+    does both before a client comes here.
     """
     key = secrets.token_hex(32)
     auth = settings.auth or AuthSettings()

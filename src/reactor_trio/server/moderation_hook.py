@@ -2,9 +2,9 @@
 
     def moderate(text: str, *, command: str, field: str) -> str | None     # or async; the reason, or None if it is fine
 
-The hook runs in a worker thread, an async one on a Trio loop of its own there, so that neither loop waits for it. A hook
-that fails or takes too long refuses: what could not be checked is not let in. A thread that never ends is left behind, and
-holds one of the few places that there are for checks.
+The hook runs in a worker thread, so that neither loop waits for it; an async hook runs on a Trio loop of its own there. If
+the hook fails or takes too long, the command is refused. A thread that never returns is abandoned and keeps one of the
+eight places for checks.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from reactor_trio.execution.placement import Check
 
 log = logging.getLogger("reactor_trio.moderation")
 
-#: What the client is told of a text that could not be checked; why is in the log.
+#: The client's error for a text that the hook could not check; the log has the cause.
 UNCHECKED = "the text could not be checked"
 
 _THREADS = 8
 
 
 def check_in_thread(hook: Hook, timeout: float) -> Check:
-    """`hook` as a session calls it: off the loop, for `timeout` seconds at most; whatever it does, it does not raise."""
+    """Wrap `hook` for sessions: it runs off the loop, for at most `timeout` seconds. The result never raises."""
     limiter = trio.CapacityLimiter(_THREADS)
 
     async def call(function: Callable[[], Any]) -> Any:
@@ -40,7 +40,7 @@ def check_in_thread(hook: Hook, timeout: float) -> Check:
 
 
 def check_on_loop(hook: Hook, timeout: float) -> Check:
-    """The same on the caller's loop, for tests in virtual time, which a thread would run beside."""
+    """As `check_in_thread`, on the caller's loop: for tests, because virtual time does not wait for threads."""
 
     async def call(function: Callable[[], Any]) -> Any:
         result = function()

@@ -1,4 +1,4 @@
-"""The one port's paths: viewer page, health, schema, metrics, uploads, and who may open a WebSocket."""
+"""The HTTP paths of a server (viewer page, health, schema, metrics, uploads) and the admission of WebSockets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from reactor_trio.transport import (
 
 
 class ReactorSite(AccessSite):
-    """What a runtime answers; a `transport.Site`."""
+    """Answers the requests to one runtime; a `transport.Site`."""
 
     shared: Sequence[str] = (UPLOAD_PATH,)
 
@@ -62,7 +62,7 @@ class ReactorSite(AccessSite):
         return json_response(202, {"session_id": session_id}) if self._runtime.revoke(session_id) else None
 
     async def admit(self, request: Request) -> Response | Conversation:
-        """Refuse what can be refused before the upgrade; who comes right after the start waits."""
+        """Refuse a client before the upgrade where possible. A client that comes before `prepare` has ended waits here."""
         if (too_much := self.addresses.refusal(request)) is not None:
             return too_much
         if self._runtime.journal.phase in ("loading", "failed"):
@@ -72,7 +72,7 @@ class ReactorSite(AccessSite):
             connect_request, grant = self._introduce(request)
             if (refusal := self._no_session(request, connect_request)) is not None:
                 return refusal
-            self._access.use(grant)  # last, and nothing is awaited after it: who is refused keeps the ticket
+            self._access.use(grant)  # last, with no await after it: a refused client keeps its ticket
         except ConnectRequestRefused as refused:
             return Response.plain(refused.status, refused.message)
         except Denied as denied:
@@ -80,7 +80,7 @@ class ReactorSite(AccessSite):
         return partial(self._converse, request, connect_request)
 
     def _introduce(self, request: Request) -> tuple[ConnectRequest, Grant]:
-        """What the client wants and what it may. Raises Denied, ConnectRequestRefused."""
+        """Return the client's request and its permissions. Raises Denied, ConnectRequestRefused."""
         if (returning := self._returning(request)) is not None:
             return returning
         grant, shown = self._look(request, share_links=True), shown_token(request)
@@ -92,7 +92,7 @@ class ReactorSite(AccessSite):
                        address=self.addresses.of_request(request)), grant  # fmt: skip
 
     def _returning(self, request: Request) -> tuple[ConnectRequest, Grant] | None:
-        """The same of a client that comes back to its session: the token alone shows that, and what it may do holds."""
+        """As `_introduce`, for a client that resumes its session: the resume token suffices, and its permissions stay."""
         resumable = self._runtime.session_manager.resumables.of_token(request.query.get("resume"))
         if resumable is None or request.query.get("role", "control") != "control":
             return None
@@ -102,7 +102,7 @@ class ReactorSite(AccessSite):
         )
 
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
-        """What the client may do. Raises Denied."""
+        """Return the client's permissions. Raises Denied."""
         shown = shown_token(request)
         if share_links and self._is_share_link(shown):
             return Grant(Claims(role="viewer"))
@@ -112,7 +112,7 @@ class ReactorSite(AccessSite):
         return shown is not None and self._runtime.sessions.shared(shown) is not None
 
     def _no_session(self, request: Request, connect_request: ConnectRequest) -> Response | None:
-        """Why there is no session, or no place, for this client now. Raises Denied."""
+        """Return the refusal if this client can get neither a session nor a place in the queue now. Raises Denied."""
         if self._runtime.draining.is_set():
             return busy("the server is going down")
         if connect_request.role == "viewer":
@@ -152,7 +152,7 @@ class ReactorSite(AccessSite):
                 await messages.aclose(close_code("no_room"), why_not)
 
     def _health(self, request: Request) -> Response:
-        """200 or 503 for everybody; how the server is only for who may come in."""
+        """200 or 503 for everyone. Only authenticated requests get details."""
         runtime = self._runtime
         phase = runtime.journal.phase
         status = "stuck" if runtime.metrics.stuck is not None else "ok" if phase == "ready" else phase
@@ -166,7 +166,7 @@ class ReactorSite(AccessSite):
             "sessions": runtime.room.admission.live,
             "away": len(runtime.session_manager.resumables.away),
             "waiting": runtime.room.admission.waiting,
-            "clients": runtime.session_manager.present,
+            "clients": len(runtime.session_manager.clients),
             "encoders": runtime.encoders,
         }
         if self._access.required:

@@ -1,7 +1,7 @@
-"""`GET /ready`: whether a controlling client that came now would get a session or a place in the queue.
+"""`GET /ready`: whether a controlling client that connects now gets a session or a place in the queue.
 
-`/health` says whether the process is worth keeping, `/ready` whether to send it clients: a server whose queue is full is
-healthy and not ready.
+`/health` says whether to keep the process, `/ready` whether to send clients to it: a server with a full queue is healthy
+and not ready.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import msgspec
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.transport import Response
 
-#: Seconds after which it is worth asking again.
+#: Seconds after which a client should ask again.
 RETRY_AFTER = "1"
 
 
 def readiness(runtime: Runtime, known: bool = True) -> Response:
-    """200, or 503 with the reason; to who is not `known` to the server without one, for it may name what it should not."""
+    """200, or 503 with the reason. Unauthenticated requests (not `known`) get no reason, because it may name the model."""
     answer = _readiness(runtime)
     if known or answer.status == 200:
         return answer
@@ -39,6 +39,6 @@ def _readiness(runtime: Runtime) -> Response:
 
 
 def not_ready(status: str, reason: str) -> Response:
-    """503, for a moment."""
+    """Return a 503 that asks the client to come back soon."""
     body = msgspec.json.encode({"status": status, "reason": reason})
     return Response(503, "application/json", body, {"retry-after": RETRY_AFTER})

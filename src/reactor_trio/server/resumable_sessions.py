@@ -1,4 +1,4 @@
-"""The stays that may outlive their connections: where they run, and by which token a client finds its own again."""
+"""Sessions that may outlive their connections: the nursery that runs them, and the tokens by which clients resume them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ Begin = Callable[[Callable[[], Awaitable[None]]], None]
 
 
 class ResumableSessions:
-    """The stays of one server.
+    """The resumable sessions of one server.
 
     Args:
-        window: seconds in which a lost client may come back; 0: each stay ends with its connection, and runs in its scope.
+        window: seconds in which a lost client may come back. 0: each session runs in the scope of its connection and ends
+            with it.
     """
 
     def __init__(self, window: float) -> None:
@@ -29,14 +30,14 @@ class ResumableSessions:
         self._nursery: trio.Nursery | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Task: the scope of all that outlive their connections; until cancelled."""
+        """Task: run the sessions that outlive their connections, until cancelled."""
         async with trio.open_nursery() as self._nursery:
             task_status.started()
             await trio.sleep_forever()
 
     @asynccontextmanager
     async def home(self) -> AsyncIterator[Begin]:
-        """Where a new stay runs: gives what starts it."""
+        """Open the scope of a new session and return the function that starts it there."""
         if self.window:
             yield self._begin
             return
@@ -44,20 +45,20 @@ class ResumableSessions:
             yield nursery.start_soon
 
     def add(self, resumable: ResumableSession) -> None:
-        """It begins."""
+        """Register a session that begins."""
         self._resumables[resumable.session.id] = resumable
 
     def changed(self, resumable: ResumableSession) -> None:
-        """It may be over."""
+        """Remove the session if it is over."""
         if resumable.over:
             self._resumables.pop(resumable.session.id, None)
 
     def find(self, session_id: str) -> ResumableSession | None:
-        """The stay of a session."""
+        """Return the resumable session with this id."""
         return self._resumables.get(session_id)
 
     def of_token(self, token: str | None) -> ResumableSession | None:
-        """The one to which its client may come back now with `token`."""
+        """Return the session that its client may resume now with `token`."""
         if token is None:
             return None
         for resumable in self._resumables.values():
@@ -71,16 +72,16 @@ class ResumableSessions:
 
     @property
     def away(self) -> list[ResumableSession]:
-        """Those whose client is away and may come back."""
+        """The sessions whose client is disconnected and may come back."""
         return [resumable for resumable in self._resumables.values() if resumable.away]
 
     def _begin(self, run: Callable[[], Awaitable[None]]) -> None:
-        assert self._nursery is not None, "Stays.run has not begun"
+        assert self._nursery is not None, "ResumableSessions.run has not begun"
         self._nursery.start_soon(_alone, run)
 
 
 async def _alone(run: Callable[[], Awaitable[None]]) -> None:
-    """A fault of the runtime in one stay must not take the others down."""
+    """Run one session. A fault of the runtime in it must not end the others."""
     try:
         await run()
     except* Exception as group:

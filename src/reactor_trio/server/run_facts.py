@@ -1,4 +1,4 @@
-"""What is needed to run a recorded session again, for the first line of its timeline. Secrets are not in it."""
+"""The facts that a replay needs, for the first line of a timeline: model, config digest, versions. No secrets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from reactor_trio.recording import config_digest
 
 
 def run_facts(model: type, config: Mapping[str, Any], session_id: str) -> dict[str, Any]:
-    """The model's class, a digest of its config, and versions.
+    """Return the model's class, a digest of its config, and versions.
 
-    Of the config no value is kept, since it may hold secrets: the digest says whether another config is the same.
+    The config itself may hold secrets; its digest is enough to compare it with another.
     """
     return {
         "model": f"{model.__module__}:{model.__qualname__}",
@@ -22,7 +22,7 @@ def run_facts(model: type, config: Mapping[str, Any], session_id: str) -> dict[s
 
 
 def versions() -> dict[str, str]:
-    """Of Python, this package, and the libraries that a model computes with, as far as they are loaded."""
+    """Return the versions of Python, this package, and the numerical libraries that are loaded."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"python": ".".join(map(str, sys.version_info[:3]))}
@@ -30,6 +30,6 @@ def versions() -> dict[str, str]:
         if module in sys.modules:
             try:
                 found[package] = version(package)
-            except PackageNotFoundError:  # a checkout that is not installed
+            except PackageNotFoundError:  # a checkout without an installation
                 continue
     return found

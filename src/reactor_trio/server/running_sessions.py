@@ -1,4 +1,4 @@
-"""The sessions that run, what belongs to each besides the model's part, and by which token one is found."""
+"""The sessions that run now, with what viewers of each one share, and the tokens by which clients find them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from reactor_trio.session import Session
 
 
 class RunningSession(msgspec.Struct):
-    """How a session is watched.
+    """What the viewers of one session share.
 
     Attributes:
-        tiers: its encoders.
-        share_token: with it another client may watch.
-        recording: what will write it to files, None if nothing does; taken off when it runs.
+        renditions: its encoders.
+        share_token: lets another client watch the session.
+        recording: writes the session to files, None if it is not recorded. Removed when the session runs.
     """
 
     renditions: RenditionSet
@@ -32,48 +32,48 @@ class RunningSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
-        self._stages: WeakKeyDictionary[Session, RunningSession] = WeakKeyDictionary()  # a test kit asks after the end
+        self._stages: WeakKeyDictionary[Session, RunningSession] = WeakKeyDictionary()  # the test kit reads it after the end
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def find(self, session_id: str) -> Session | None:
-        """The session of this id that runs now."""
+        """Return the session with this id if it runs now."""
         return self._sessions.get(session_id)
 
     def __iter__(self) -> Iterator[Session]:
-        """Over those that run now; they may end meanwhile."""
+        """Iterate over a copy: sessions may end meanwhile."""
         return iter(list(self._sessions.values()))
 
     def begin(self, session: Session, renditions: RenditionSet) -> RunningSession:
-        """A session begins; it gets a share token of its own."""
+        """Register a session that begins, with a share token of its own."""
         self._sessions[session.id] = session
         running_session = self._stages[session] = RunningSession(renditions, secrets.token_urlsafe(16))
         return running_session
 
     def end(self, session: Session) -> None:
-        """A session is over; its stage can still be looked at."""
+        """Remove a session that is over; `running_session` still returns its record."""
         self._sessions.pop(session.id, None)
 
     def running_session(self, session: Session) -> RunningSession:
-        """How a session is watched."""
+        """Return the record of a session."""
         return self._stages[session]
 
     def to_view(self, token: str | None) -> Session | None:
-        """The session that a viewer may watch: the one that its token names, else the one that runs, if one does."""
+        """Return the session that a viewer may watch: the one of its token, or without a token the oldest that runs."""
         if token is None:
             return next(iter(self._sessions.values()), None)
         return self.shared(token)
 
     def shared(self, token: str) -> Session | None:
-        """The session that may be watched with `token`."""
+        """Return the session with this share token."""
         for session in self._sessions.values():
             if secrets.compare_digest(self._stages[session].share_token.encode(), token.encode()):
                 return session
         return None
 
     def of_upload_token(self, token: str | None) -> Session | None:
-        """The session whose client may upload with `token`."""
+        """Return the session with this upload token."""
         given = (token or "").encode()
         for session in self._sessions.values():
             known = None if session.uploads is None else session.uploads.token

@@ -1,13 +1,14 @@
-"""The life of one server, without sockets: load the model, open the doors, watch `run()`, drain.
+"""The life of one server, without sockets: load the model, admit clients, watch `run()`, drain.
 
-    a placement     -> Runtime.load -> nursery -+- Runtime.watch_model   run() of a run-loop model; its end is the server's
-                                                +- Runtime.prepare       what the first client needs; it waits for that
-                                                '- connections           converse(runtime.desk, ...), one task each
+    Runtime.run -> load -> nursery -+- watch_model   run() of a run-loop model; the server ends with it
+                                    +- prepare       imports and probes that the first client waits for
+                                    '- transports    a task for each connection: serve_client(session_manager, ...)
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -31,12 +32,12 @@ from reactor_trio.server.server_metrics import ModelState
 from reactor_trio.server.server_telemetry import ServerTelemetry
 from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.server.session_recording import recording_folder
-from reactor_trio.server.session_settings import session_services
 from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import WaitingRoom
 from reactor_trio.server.warm_up import prepare, prepare_rest
 from reactor_trio.session import Session, SessionServices
-from reactor_trio.session.upload_store import Disk
+from reactor_trio.session.lifetime import TimeLimits
+from reactor_trio.session.upload_store import Disk, UploadLimits
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -60,17 +61,17 @@ def one_failure() -> Generator[None, None, None]:
 
 
 class Runtime:
-    """One loaded model and those it serves.
+    """Serves one model: owns its placement, its sessions, its metrics and its phases.
 
     Args:
         placement: where the model runs.
         name: for welcome, health and log.
-        debug: whether clients are told the text of an author's exception.
+        debug: whether clients get the text of an author's exception.
         worker: runs encoders and decoders away from the loop.
         disk: writes and reads uploaded files away from the loop.
-        on_phase: told each phase the server enters.
-        tracing: is told what becomes of commands, None if nobody follows them.
-        after_session: awaited when the model has let go of a session, before the next one begins.
+        on_phase: called with each phase that the server enters.
+        tracing: traces commands; None: the server traces nothing.
+        after_session: awaited after the model has released a session, before the next one begins.
         on_session: called with each session that begins.
     """
 
@@ -91,34 +92,34 @@ class Runtime:
         self.placement = placement
         self.name = name
         self.settings = settings
-        #: what its clients must show
+        #: checks the credentials of clients
         self.access = Access(settings.auth, name)
         self.room = WaitingRoom(
             Admission(settings.max_sessions or 1, settings.queue, settings.claim_within),
             settings.takeover, settings.limits.waiting_per_address,
         )  # fmt: skip
-        #: what its sessions and connections report to
+        #: receives the events of sessions and connections
         self.metrics = ServerTelemetry(name, self._model_state, tracing, self.room.tell_again)
-        #: what `GET /schema` answers, None until the model is loaded
+        #: the answer to `GET /schema`, None until the model is loaded
         self.schema: dict[str, Any] | None = None
         self._load_began = trio.current_time()
         self.journal = Journal(self._load_began)
-        #: the author's exception that ended the last session which one ended, or the model itself
+        #: the exception that ended the most recent failed session, or the model; None if none failed
         self.last_error: BaseException | None = None
         self._failures = FailureLog()
-        #: why the server goes down, as its clients are told
+        #: the end reason that clients get when the server goes down
         self.goodbye: EndReason = "draining"
-        #: seconds that sessions may go on when the server goes down, and until when they may; None: it does not
+        #: seconds that sessions may go on when the server drains; and until when, None while it does not drain
         self.drain_notice = settings.drain_notice
         self.drains_at: float | None = None
-        #: what encodes each codec here, best first; empty until `prepared`
+        #: the encoders of each codec, best first; empty until `prepared`
         self.encoders: dict[str, str] = {}
-        #: set when nothing is left to be found out that a client has to wait for, and when nothing of the start is left
+        #: set when clients need not wait for `prepare` any more, and when `prepare` has ended
         self.prepared, self.at_rest = trio.Event(), trio.Event()
-        #: set when the server begins to go down
+        #: set when the server begins to drain
         self.draining = trio.Event()
         self._drained = trio.Event()
-        #: what the model's `load` got
+        #: the argument of the model's `load`
         self.config: dict[str, Any] = {}
         self._placed: Placed | None = None
         self._debug = debug
@@ -127,9 +128,9 @@ class Runtime:
         self._on_session = on_session
         self._on_phase = on_phase or (lambda _phase: None)
         self._services: SessionServices | None = None
-        #: what connections ask
+        #: serves the connections
         self.session_manager = SessionManager(self, worker, disk, after_session)
-        #: what is promised to a gate
+        #: the slots promised to a gate
         self.leases = Leases(self.room)
 
     # ---- life ---------------------------------------------------------------------------------------------------------
@@ -165,16 +166,16 @@ class Runtime:
                 task_status.started()
 
     async def load(self, config: dict[str, Any]) -> None:
-        """Import, make and load the model, where it runs.
+        """Import, make and load the model where it runs.
 
-        Raises ManifestError if it cannot be imported, the encoder that the settings choose cannot be opened or the folder
-        for recordings cannot be made, ModelFailed with the author's exception as cause.
+        Raises ManifestError if the model cannot be imported, the encoder of the settings cannot be opened, or the folder for
+        recordings cannot be made; ModelFailed with the author's exception as cause.
         """
         self._on_phase("loading")
         self.config = config
         try:
             self.session_manager.recordings = recording_folder(self.settings.record)
-            if self.settings.codec.h264 != "auto":  # chosen, so it must be there
+            if self.settings.codec.h264 != "auto":  # the settings name one, so it must exist
                 await self._worker(encoders, self.settings.codec)
             await self._load()
         except (ManifestError, ModelFailed) as error:
@@ -182,7 +183,7 @@ class Runtime:
             raise
 
     async def open_doors(self) -> None:
-        """Let clients in, once `watch_model` runs; a `run()` that ends at once is never served."""
+        """Admit clients, once `watch_model` runs. A `run()` that ends at once is never served."""
         await self.placement.begin()
         if self.journal.phase == "loading":
             self.room.open_doors()
@@ -192,9 +193,9 @@ class Runtime:
             self._on_phase("ready")
 
     async def prepare(self) -> None:
-        """Once the server is ready: import what only clients need, and find out what encodes each codec.
+        """Import what only clients need, and find the encoders of each codec. Runs once the server is ready.
 
-        Raises ModelFailed if a library that is installed cannot be imported.
+        Raises ModelFailed if an installed library cannot be imported.
         """
         try:
             self.encoders = await self._worker(prepare, self.settings.codec)
@@ -209,7 +210,7 @@ class Runtime:
     async def watch_model(self) -> None:
         """Run the model's own loop for the server's life, and load the model again if its process ends.
 
-        Raises ModelFailed when the loop ends, a session ends the model, or it does not come back.
+        Raises ModelFailed when the loop ends, a session ends the model, or the model cannot be loaded again.
         """
         restarts = Restarts()
         while (ending := await self.placement.until_ended()).restarts:
@@ -220,20 +221,20 @@ class Runtime:
         self._failed(what)
         for session in self.sessions:
             session.end("model_error", what)
-        # Shielded: a server that is asked to end now still says why it failed, to its clients and by its exit code.
+        # Shielded: a server that is cancelled now still reports the failure to its clients and by its exit code.
         with trio.move_on_after(self.settings.drain_grace, shield=True):
             await self.session_manager.all_left()
         raise failure from cause
 
     async def drain(self) -> None:
-        """Refuse newcomers, give sessions their notice, end them in their order, say goodbye.
+        """Refuse new clients, give sessions their notice, end them in order, say goodbye.
 
-        Returns when all have left or notice and grace are over; a second call returns with the first. A server whose
-        clients are told `model_restarting` gives no notice.
+        Returns when all clients have left, or when notice and grace are over; a second call returns with the first. With the
+        goodbye `model_restarting` sessions get no notice.
         """
         if self.journal.phase == "draining":
             await self._drained.wait()
-        if self.journal.phase == "loading":  # again, or the first time
+        if self.journal.phase == "loading":  # the first load, or one after a restart
             self.room.drain()
         if self.journal.phase != "ready":
             return
@@ -249,7 +250,7 @@ class Runtime:
         self.draining.set()
         self.metrics.ready = False
         self.room.drain()
-        for resumable in self.session_manager.resumables.away:  # nobody is there to be told
+        for resumable in self.session_manager.resumables.away:  # no client is connected that could get a notice
             resumable.session.end(self.goodbye)
         if notice:
             for session in self.sessions:
@@ -269,20 +270,20 @@ class Runtime:
         self._on_phase("drained")
 
     def revoke(self, session_id: str) -> bool:
-        """End a session: its clients are told `revoked`; or give back the slot that a gate has reserved for it.
+        """End the session with this id for the reason `revoked`, or free the slot that a gate has reserved for it.
 
-        False if there is neither of this id. Never raises.
+        Returns False if there is neither. Never raises.
         """
         if (session := self.sessions.find(session_id)) is None:
             return self.leases.cancel(session_id)
         session.end("revoked")
         return True
 
-    # ---- what others ask ----------------------------------------------------------------------------------------------
+    # ---- read by others ----------------------------------------------------------------------------------------------
 
     @property
     def declaration(self) -> Declaration:
-        """What the model declares."""
+        """The model's declaration."""
         return self.services.declaration
 
     @property
@@ -294,17 +295,17 @@ class Runtime:
 
     @property
     def services(self) -> SessionServices:
-        """What each session is given."""
+        """The services for new sessions."""
         assert self._services is not None, "the model is not loaded"
         return self._services
 
     @property
     def sessions(self) -> RunningSessions:
-        """Those that run."""
+        """The sessions that run now."""
         return self.session_manager.sessions
 
     def session_begins(self, session: Session) -> None:
-        """A client is let in."""
+        """A session begins."""
         self.leases.begun(session.id)
         self._on_session(session)
 
@@ -324,13 +325,23 @@ class Runtime:
         self._load_began = trio.current_time()
         self._placed = placed = await self.placement.load(self.config, self.settings, self.metrics)
         self.room.admission.slots = placed.max_sessions
-        self._services = session_services(
-            placed, self.settings, self.metrics, debug=self._debug, disk=self._disk, failures=self._failures
-        )  # fmt: skip
+        self._services = self._session_services(placed)
         self.schema = {"name": self.name, "protocol": PROTOCOL, **placed.declaration.schema()}
 
+    def _session_services(self, placed: Placed) -> SessionServices:
+        settings, limits, uploads = self.settings, self.settings.limits, self.settings.uploads
+        return SessionServices(
+            model_name=placed.declaration.model.__name__, declaration=placed.declaration,
+            open_model_session=placed.open_model_session, hold=settings.slow_client == "hold", debug=self._debug,
+            stuck_after=settings.stuck_after, commands_per_second=limits.commands_per_second,
+            pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
+            uploads=UploadLimits(uploads.file_size, uploads.total_size, uploads.files, uploads.at_once, uploads.folder),
+            disk=self._disk, failures=self._failures, telemetry=self.metrics, moderate=placed.moderate,
+            times=TimeLimits(limits.session_length or math.inf, limits.session_idle or math.inf, limits.end_warning),
+        )  # fmt: skip
+
     async def _restart(self, ending: Ending, restarts: Restarts) -> None:
-        """The model is gone: its sessions are told, newcomers wait, and it is loaded again."""
+        """End all sessions and load the model again. New clients wait meanwhile."""
         log.error("the model is gone: %s; its sessions end, and it is loaded again", ending.what, exc_info=ending.cause)
         self.metrics.model_restarted()
         self.metrics.ready = False

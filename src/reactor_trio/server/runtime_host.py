@@ -1,4 +1,4 @@
-"""`RuntimeHost`: a server that any thread can start and stop, for notebooks, tests and replica managers.
+"""`RuntimeHost`: a server that any thread can start and stop. Notebooks, tests and replica managers use it.
 
 Trio runs in a thread of its own; control crosses by `run_sync_soon`. The caller's thread needs no loop and no signals.
 """
@@ -26,9 +26,9 @@ class RuntimeHost:
 
     Args:
         model: a model class or a manifest.
-        ended: told, on the server's thread, when the server is gone, and by which exception, if by one.
-        beside: run on the server's loop from its start to its end.
-        options: what `serve` takes, but `drain` and `task_status`. The port is a free one unless given.
+        ended: called on the server's thread when the server has ended, with the exception that ended it or None.
+        beside: async functions that run on the server's loop for its whole life.
+        options: those of `serve`, except `drain` and `task_status`. Without `port` the system chooses a free port.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RuntimeHost:
 
     @property
     def serving(self) -> Serving:
-        """The server, to be touched on its own loop alone (`post`). Raises ReactorError before `start`."""
+        """The server. Use it on its own loop only (`post`). Raises ReactorError before `start`."""
         return self._started()
 
     def start(self, timeout: float | None = None) -> str:
@@ -79,7 +79,7 @@ class RuntimeHost:
         self._token.run_sync_soon(function, *args)
 
     def revoke(self, session_id: str) -> None:
-        """End a session: its clients are told `revoked`. Returns at once; does nothing if none of this id runs."""
+        """End the session with this id for the reason `revoked`. Returns at once; does nothing if no such session runs."""
         self.post(self._started().runtime.revoke, session_id)
 
     def drain(self) -> None:

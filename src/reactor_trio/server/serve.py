@@ -1,4 +1,4 @@
-"""`serve`: a model on a port, as an async function for Trio programs."""
+"""`serve`: an async function that serves a model on a port, for Trio programs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from reactor_trio.server.tracing import open_tracing
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """A server that is ready: its address, the runtime behind it, and what it shows by TLS."""
+    """A server that is ready: its address, its runtime and its TLS certificates."""
 
     host: str
     port: int
@@ -39,16 +39,16 @@ class Serving(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """The viewer page, at an address that can be opened also where the server listens at all of them."""
+        """URL of the viewer page, at an address that works also if the server listens on all addresses."""
         return self.urls[0]
 
     @property
     def urls(self) -> list[str]:
-        """The same at each address that leads there; of a server that listens at all addresses there are several."""
+        """URLs of the viewer page, one for each address; several if the server listens on all addresses."""
         return page_urls(self.host, self.port, secure=self.runtime.settings.tls is not None)
 
     def session_url(self, host: str | None = None) -> str:
-        """Where clients open sessions: what `runtime.advertise` says of `host`, by default of where clients reach it."""
+        """URL at which clients open sessions: `runtime.advertise` for `host`, by default for a reachable address."""
         secure = "" if self.runtime.settings.tls is None else "s"
         template = self.runtime.settings.advertise or f"ws{secure}://{{ip}}:{{port}}"
         return address_of(template, host or reachable_hosts(self.host)[0], self.port).rstrip("/") + "/ws"
@@ -76,10 +76,10 @@ async def serve(
 
     Args:
         model: a model class, or a manifest, whose settings hold unless given here.
-        listeners: sockets that listen already, instead of host and port; closed in the end.
+        listeners: sockets that already listen, instead of host and port. Closed at the end.
         drain: set it to refuse newcomers, end the sessions, after `settings.drain_notice` seconds at most, and return.
         moderate: checks the text in commands (`docs/guide/moderation.md`), instead of what the manifest names.
-        on_phase: told "loading", "ready", "draining", "stopped" or "failed".
+        on_phase: called with "loading", "ready", "draining", "stopped" or "failed".
 
     Raises ManifestError if the model cannot be imported, ModelFailed if `load()` or `run()` fails, OSError if the
     address cannot be bound.

@@ -1,7 +1,7 @@
-"""What the server counts, in Prometheus' exposition format; every name starts with `reactor_`, every label is bounded.
+"""The server's counters in Prometheus' exposition format. Every name starts with `reactor_`; every label is bounded.
 
-Counting happens for each frame on the I/O loop, so it is adding to plain numbers; they become metrics when asked for. The
-library that writes them brings an HTTP server along, and being ready does not wait for it.
+The I/O loop counts each frame, so counting only adds to plain numbers; they become metrics at a request for `/metrics`. The
+Prometheus library is imported late, because it brings an HTTP server along and readiness must not wait for it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DROPS = (
     ("recording", "failed"),
 )
 
-#: What became of an upload: kept; refused by its head or a limit; cut short, too slow or of another size; not written;
+#: How an upload ended: stored; refused for its head or a limit; cut short, too slow or of another size; not written;
 #: ended with its session.
 UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_over"]
 
@@ -60,15 +60,15 @@ UploadOutcome = Literal["stored", "refused", "incomplete", "failed", "session_ov
 #: encoding; to the client and back; what the client held it for; and all of it.
 LATENCY_PARTS = ("wait", "step", "queue", "encode", "network", "decode", "total")
 
-#: What a model can be: `/health` in one word.
+#: State of the model, as in `/health`.
 ModelState = Literal["loading", "ready", "draining", "failed", "stuck"]
 
-#: What became of a command: its handler ran or its field was set; it was refused, by a check or by the handler; its handler
-#: raised what is no CommandError; its session was over before it was its turn.
+#: How a command ended: its handler ran or its field was set; a check or the handler refused it; its handler raised an
+#: exception other than CommandError; its session ended first.
 CommandOutcome = Literal["applied", "refused", "failed", "discarded"]
 _OUTCOMES: dict[str | None, CommandOutcome] = {None: "applied", "internal_error": "failed", SESSION_OVER: "discarded"}
 
-#: What encodes; another name counts as "other".
+#: Codecs; any other name counts as "other".
 CODECS = ("raw", "jpeg", "h264", "lossless", "vp8", "vp9", "av1", "pcm_s16le", "opus", "other")
 
 _LATENCY = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0)
@@ -93,7 +93,7 @@ class Buckets:
         self.sum += value
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """Upper bounds, and how many values were not above each."""
+        """Return each upper bound with the number of values that are not above it."""
         bounds = (*map(str, self._bounds), "+Inf")
         return list(zip(bounds, accumulate(self._counts), strict=True))
 
@@ -103,13 +103,13 @@ class Metrics(RequestMetrics, Telemetry):
 
     Args:
         name: the model's.
-        state: tells what the model is now.
+        state: returns the state of the model now.
 
     Attributes:
-        live, waiting: sessions and clients in the queue there are now.
-        away: sessions whose client was lost and may come back.
+        live, waiting: sessions now, and clients in the queue now.
+        away: sessions whose client is disconnected and may come back.
         ready: whether a model is loaded and alive.
-        load_seconds: how long import and `load` took; 0 until they have ended.
+        load_seconds: duration of import and `load`; 0 until they have ended.
     """
 
     def __init__(self, name: str = "", state: Callable[[], ModelState] = lambda: "loading") -> None:
@@ -140,7 +140,7 @@ class Metrics(RequestMetrics, Telemetry):
         self._dropped[place, reason] += frames
 
     def drops(self) -> dict[tuple[str, str], int]:
-        """Frames dropped so far, by place and reason; what was not dropped is left out."""
+        """Return the number of frames dropped so far, by place and reason, without zeros."""
         return {where: frames for where, frames in self._dropped.items() if frames}
 
     def handed(self, frames: int, lateness: float, interval: float | None, step: float | None) -> None:
@@ -175,26 +175,26 @@ class Metrics(RequestMetrics, Telemetry):
         self._bytes += size
 
     def resumed(self, missed: int) -> None:
-        """A client came back, and so many messages to it are lost."""
+        """A client has resumed its session; `missed` messages to it are lost."""
         self._resumed += 1
         self._missed += missed
 
     def session_ended(self, reason: EndReason, seconds: float) -> None:
-        """A session is over that lasted so long."""
+        """A session is over; it lasted `seconds`."""
         self._sessions[reason] += 1
         self._durations.add(seconds)
 
     def model_restarted(self) -> None:
-        """The model was gone, and is loaded again."""
+        """The model has ended, and the server loads it again."""
         self._restarts += 1
 
     def uploaded(self, outcome: UploadOutcome, size: int) -> None:
-        """An upload is over, of which `size` bytes came."""
+        """An upload is over; `size` bytes arrived."""
         self._uploads[outcome] += 1
         self._upload_bytes += size
 
     def collect(self) -> Iterator[Metric]:
-        """All of it as metric families, for the registry."""
+        """Yield all counters as metric families, for the registry."""
         yield from self._counters()
         yield from self.families()
         yield from self._gauges()

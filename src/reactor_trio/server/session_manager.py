@@ -1,8 +1,8 @@
-"""What the connections of one server ask for: a place, a session, encoders, a welcome; `connection.SessionProvider` for
-`serve_client`."""
+"""The `connection.SessionProvider` of a server: gives connections a place, a session, encoders and a welcome."""
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import secrets
@@ -11,17 +11,25 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+import trio
 from msgspec.structs import replace
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.connection import ClientSender, ConnectRequest, MediaReceiver, RenditionSet, ResumableSession
+from reactor_trio.connection import (
+    ClientSender,
+    ConnectRequest,
+    MediaReceiver,
+    RenditionSet,
+    ResumableSession,
+    SenderServices,
+)
+from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.connection.resumable_session import Place as AnyPlace
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Worker, input_codecs
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
-from reactor_trio.server.connected_clients import ConnectedClients
 from reactor_trio.server.resumable_sessions import Begin, ResumableSessions
 from reactor_trio.server.run_facts import run_facts
 from reactor_trio.server.running_sessions import RunningSessions
@@ -35,12 +43,12 @@ log = logging.getLogger("reactor_trio.server")
 
 
 class ServerContext(Protocol):
-    """What the desk asks of the server whose desk it is.
+    """The `Runtime`, as its session manager sees it.
 
     Attributes:
-        schema: what `GET /schema` answers, None until the model is loaded.
-        goodbye: why the server goes down, as its clients are told.
-        config: what the model's `load` got.
+        schema: the answer to `GET /schema`, None until the model is loaded.
+        goodbye: the end reason that clients get when the server goes down.
+        config: the argument of the model's `load`.
     """
 
     name: str
@@ -53,32 +61,32 @@ class ServerContext(Protocol):
 
     @property
     def declaration(self) -> Declaration:
-        """What the model declares."""
+        """The model's declaration."""
 
     @property
     def services(self) -> SessionServices:
-        """What each session is given."""
+        """The services for new sessions."""
 
     def session_begins(self, session: Session) -> None:
-        """A client is let in."""
+        """A session begins."""
 
     def session_over(self, session: Session) -> None:
-        """A session has ended, and the desk has let go of it."""
+        """A session has ended; the session manager has removed it."""
 
 
 class SessionManager:
-    """The desk of one server.
+    """Owns the clients and sessions of one server.
 
     Args:
         worker: runs encoders and decoders away from the loop.
         disk: writes recordings away from the loop.
-        after_session: awaited when the model has let go of a session, before the next one begins.
+        after_session: awaited after the model has released a session, before the next one begins.
 
     Attributes:
-        left: rung when a client has left or a session is over.
+        left: set when a client has left or a session is over.
         recordings: the folder for recordings, None if nothing is recorded.
-        stays: the sessions with their controlling clients; its `run` is a task of the server.
-        coders: encoders and decoders at work.
+        resumables: the sessions with their controlling clients; its `run` is a task of the server.
+        codec_pool: the encoders and decoders at work.
     """
 
     def __init__(
@@ -93,37 +101,44 @@ class SessionManager:
         self.codec_pool = CodecPool(worker, context.settings.codec.timeout)
         self._disk = disk
         self._after_session = after_session
-        self._clients: ConnectedClients | None = None
+        self._clients: set[ClientSender] = set()
+        self._numbers = itertools.count(1)
+        #: seconds after which a frame is too old; a client for which the model waits gets each frame
+        self._max_age = math.inf if context.settings.slow_client == "hold" else context.settings.max_age
 
     @property
-    def clients(self) -> ConnectedClients:
-        """Who is connected, those who wait counted; asked for once the model is loaded."""
-        if self._clients is None:
-            context = self._context
-            self._clients = ConnectedClients(
-                context.declaration.tracks, context.settings, context.metrics, self.codec_pool, self.left
-            )
-        return self._clients
-
-    @property
-    def present(self) -> int:
-        """Clients connected."""
-        return 0 if self._clients is None else len(self._clients)
+    def clients(self) -> list[ClientSender]:
+        """The clients that are connected now, those that wait for a session included."""
+        return list(self._clients)
 
     def resumable(self, request: ConnectRequest) -> ResumableSession | None:
-        """What a client comes back to."""
+        """Return the session that a client resumes."""
         return self.resumables.of_token(request.resume)
 
     def sender(self, request: ConnectRequest) -> ClientSender:
-        """The way out to a new client, or to one that comes back."""
-        return self.clients.join(request, self.resumable(request))
+        """The sender to a new client, or to one that comes back: that keeps its number and its messages."""
+        if (resumable := self.resumable(request)) is not None:
+            sender = ClientSender(
+                resumable.number, resumable.joined_at, request, self._sender_services, resumable.message_log
+            )
+        else:
+            limits = self._context.settings.limits
+            keeps = request.role == "control" and self.resumables.window > 0
+            log = MessageLog(limits.resume_messages, limits.resume_bytes) if keeps else None
+            sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_services, log)
+        self._clients.add(sender)
+        return sender
 
     def receiver(self, sender: ClientSender) -> MediaReceiver:
-        """The way in of the client that `sender` leads to."""
-        return self.clients.receiver(sender)
+        """The receiver of the client of `sender`."""
+        return MediaReceiver(
+            self._context.declaration.tracks, self.codec_pool, self._context.metrics,
+            lambda code, message: sender.say("reactor.error", {"code": code, "message": message}),
+            lambda track: sender.say("reactor.keyframe", {"track": track}),
+        )  # fmt: skip
 
     def enter(self, sender: ClientSender) -> Place:
-        """A place for a controlling client. Raises Refused."""
+        """Give a controlling client a slot or a place in the queue. Raises Refused."""
         sid = sender.request.claims.session_id or secrets.token_hex(8)
 
         def send_away(reason: EndReason) -> None:
@@ -145,16 +160,18 @@ class SessionManager:
         return place
 
     def leave(self, sender: ClientSender) -> None:
-        """The connection is over."""
-        self.clients.leave(sender)
+        """Forget a client whose connection is over."""
+        self._clients.discard(sender)
+        sender.close()
+        self.left.set()
         self._show_queue()
 
     def home(self) -> AbstractAsyncContextManager[Begin]:
-        """Where a stay runs."""
+        """Open the scope in which a session runs; see `ResumableSessions.home`."""
         return self.resumables.home()
 
     def open_resumable(self, place: AnyPlace, sender: ClientSender) -> ResumableSession:
-        """A session for an admitted client; whoever opened it runs it, at home."""
+        """Make a session for an admitted client. The caller runs it in the scope of `home`."""
         session = self.open_session(place.sid, sender)
         resumable = ResumableSession(
             session, place, sender, self.resumables.window, self.run_session, self._resumable_changed
@@ -163,16 +180,16 @@ class SessionManager:
         return resumable
 
     async def all_left(self) -> None:
-        """Return when nobody is there and no session runs."""
-        while self.present or self.sessions:
+        """Return when no client is connected and no session runs."""
+        while self._clients or self.sessions:
             await self.left.wait()
 
     def open_session(self, sid: str, sender: ClientSender) -> Session:
-        """A new session; whoever opened it runs it."""
+        """Make a new session. The caller runs it."""
         length = sender.request.claims.session_length
         session = Session(sid, self._context.services, (sender.number, sender.joined_at), self._session_over, length)
         renditions = RenditionSet(
-            self._context.settings.codec, self.codec_pool, self.clients.max_age, self._context.metrics
+            self._context.settings.codec, self.codec_pool, self._max_age, self._context.metrics
         )
         running_session = self.sessions.begin(session, renditions)
         self._show_queue()
@@ -183,7 +200,7 @@ class SessionManager:
         return session
 
     async def run_session(self, session: Session) -> None:
-        """Run a session that was opened; returns when the model has let go of it and its recording is complete."""
+        """Run a session; returns when the model has released it and its recording is complete."""
         running_session = self.sessions.running_session(session)
         recording, running_session.recording = (
             running_session.recording,
@@ -196,17 +213,17 @@ class SessionManager:
                 await self._after_session()
 
     def session_to_view(self, request: ConnectRequest) -> Session | None:
-        """The session that a viewer may watch."""
+        """Return the session that a viewer may watch."""
         return self.sessions.to_view(request.token)
 
     def renditions(self, session: Session) -> RenditionSet:
-        """The encoders of a session."""
+        """Return the encoders of a session."""
         return self.sessions.running_session(session).renditions
 
     def welcome(
         self, session: Session, sender: ClientSender, request: ConnectRequest, resumable: ResumableSession | None = None
     ) -> Welcome:
-        """What a client is told first; the controlling one by its stay."""
+        """Make the first message to a client. `resumable` is the session of a controlling client."""
         may_return = resumable is not None and resumable.token is not None
         resumed = resumable is not None and request.resume is not None
         missed = resumable.message_log.missed_after(request.after) if resumable is not None and resumed else 0
@@ -230,9 +247,17 @@ class SessionManager:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
+    @property
+    def _sender_services(self) -> SenderServices:
+        context = self._context
+        return SenderServices(
+            tracks=context.declaration.tracks, codec=context.settings.codec, codec_pool=self.codec_pool,
+            max_age=self._max_age, message_limit=context.settings.limits.unanswered_commands, telemetry=context.metrics,
+        )  # fmt: skip
+
     def _record(self, session: Session, folder: Path) -> SessionRecording:
         request = recorder_request()
-        sender = self.clients.stranger(request)
+        sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_services, watches=False)
         sender.join(self.renditions(session))
         welcome = self.welcome(session, sender, request)
         run = run_facts(self._context.declaration.model, self._context.config, session.id)
@@ -247,7 +272,7 @@ class SessionManager:
 
     def _resumable_changed(self, resumable: ResumableSession) -> None:
         self.resumables.changed(resumable)
-        if resumable.away and self._context.room.admission.open == "draining":  # nobody is there to be told
+        if resumable.away and self._context.room.admission.open == "draining":  # no client could get a notice
             resumable.session.end(self._context.goodbye)
         self._context.metrics.away = len(self.resumables.away)
         self.left.set()

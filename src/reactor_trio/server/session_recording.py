@@ -1,10 +1,10 @@
-"""A session as files: one viewer more, whose connection is a recorder.
+"""Records a session to files: an additional viewer, whose connection is a recorder.
 
-It shares encoders by the rules that hold for every viewer, and is asked for no window: what it is sent waits for the disk in
-a bounded queue (`reactor_trio.recording`). What happens besides frames it learns as the session's journal.
+The recorder shares encoders by the same rules as every viewer and has no congestion window: frames wait for the disk in a
+bounded queue (`reactor_trio.recording`). As the session's journal it gets everything besides frames.
 
-    run_session -+- session.run   its end says goodbye to every viewer
-                 '- _record       shielded, so that the files are ended; not for ever, a disk may hang
+    run_session -+- session.run   at its end every viewer gets a goodbye
+                 '- _record       shielded, so that the files are completed; for a limited time, since a disk may hang
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ OPENING, CLOSING = 5.0, 10.0
 
 
 def recording_folder(text: str | None) -> Path | None:
-    """The folder for recordings, made if there is none. Raises ManifestError if it cannot be, or PyAV is missing."""
+    """Make the folder for recordings if needed. Raises ManifestError if that fails or PyAV is missing."""
     if text is None:
         return None
     folder = Path(text).expanduser()
@@ -67,7 +67,7 @@ def recording_folder(text: str | None) -> Path | None:
 
 
 def recorder_request() -> ConnectRequest:
-    """What the recorder asks of a session."""
+    """Return the connect request of the recorder."""
     return ConnectRequest("viewer", choose_codecs(container_of(Path("any.mp4")).video))
 
 
@@ -76,11 +76,11 @@ class SessionRecording:
 
     Args:
         session: not running yet.
-        outbound: this viewer's way out, which has joined the session's tiers.
-        welcome: what it is told first.
-        disk: runs what touches files.
-        run: what is needed to run it again.
-        telemetry: counts the frames that are lost.
+        sender: the recorder's sender, which has joined the session's renditions.
+        welcome: its first message.
+        disk: runs functions that touch files.
+        run: see `run_facts`.
+        telemetry: counts lost frames.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class SessionRecording:
         session.attach(sender)
 
     async def run_session(self) -> None:
-        """Run the session; returns when it is over and its files are whole. Cancelled, it ends both in their order."""
+        """Run the session; returns when it is over and its files are complete, also if cancelled."""
         self._recorder = await self._open()
         async with trio.open_nursery() as nursery:
             if self._recorder is None:
@@ -173,10 +173,10 @@ class SessionRecording:
         for index in recorder.keyframes_wanted():
             self._sender.request_keyframe(index)
 
-    # ---- what this viewer is sent -------------------------------------------------------------------------------------
+    # ---- messages to this viewer -------------------------------------------------------------------------------------
 
     def take_text(self, text: ServerText) -> None:
-        """A message; those of the model come by the journal."""
+        """A text message. The model's messages arrive through the journal instead."""
         if text.type == "reactor.track":
             track = msgspec.convert(text.data, TrackInfo)
             self._tracks[track.index] = track
@@ -190,7 +190,7 @@ class SessionRecording:
         self._wakeup.set()
 
     def _made(self, bundle: Bundle) -> None:
-        """The model made a bundle, which may never be shown; its fingerprint is taken on a worker thread."""
+        """The model made a bundle, which may never be shown. A worker thread computes its fingerprint."""
         assert self._recorder is not None
         tracks = {name: (bundle.seqs[name], partial(to_host, frame)) for name, frame in bundle.tracks.items()}
         line = partial(frames_line, self._now(), bundle.origin.step, tracks)
@@ -209,15 +209,15 @@ class SessionRecording:
         self._note(command_line(self._now(), id, name, _plain(data), None, (code, message)))
 
     def told(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's word
-        """The model said something."""
+        """The model sent a message."""
         self._note(message_line(self._now(), type, data) | ({} if client is None else {"client": client}))
 
     def uploaded(self, upload: Upload) -> None:
-        """A file has come."""
+        """A file was uploaded."""
         self._note(upload_line(self._now(), upload.id, upload.name, upload.size, upload.mime_type, upload.digest))
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Wake the task that writes."""
         self._wakeup.set()
 
     def _note(self, line: dict[str, Any]) -> None:
@@ -232,7 +232,7 @@ class SessionRecording:
 
 
 class _FileMessages(MessageStream):
-    """The end of a connection that is none."""
+    """The stream of a connection without a peer: it passes messages to the recorder."""
 
     peer = "recorder"
 
@@ -241,7 +241,7 @@ class _FileMessages(MessageStream):
         self._recording = recording
 
     async def receive(self) -> NoReturn:
-        """A recorder says nothing."""
+        """Never return: a recorder sends nothing."""
         while True:
             await trio.sleep_forever()
 
@@ -251,23 +251,23 @@ class _FileMessages(MessageStream):
         self._recording.take_text(decode_server_text(text))
 
     async def send_packet(self, head: bytes, payload: memoryview) -> None:
-        """Take a packet, as a copy: the caller's may change when this returns."""
+        """Take a copy of a packet: the caller may change the payload afterwards."""
         await trio.lowlevel.checkpoint()
         self._recording.take_packet(b"".join((head, payload)))
 
     async def aclose(self, code: int, reason: str) -> None:
-        """Nothing more comes."""
+        """No message follows."""
         await self.abort()
 
     async def abort(self) -> None:
-        """Nothing more comes."""
+        """No message follows."""
         self.closed = True
         self._recording.wake()
         await trio.lowlevel.checkpoint()
 
 
 def _plain(data: bytes) -> Any:
-    """A command's arguments as they were sent, on one line whatever its spaces."""
+    """Decode a command's arguments, so that they fit on one line; None if they are not JSON."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError):

@@ -1,8 +1,7 @@
-"""What answers on the port while there is no model to serve, and why there is none: the page, and 503 at
-`/health` and `/ready`.
+"""The site of a server without a model: the page, and 503 with the reason at `/health` and `/ready`.
 
-`reactor run --reload` keeps the port while the code does not load. The page asks `/health`, shows the reason and tries
-again by itself; programs get 503 and `Retry-After`.
+`reactor run --reload` keeps the port while the code does not load. The page polls `/health` and shows the reason; programs
+get 503 and `Retry-After`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class StandbySite(RequestPolicy):
         self._reason = "see the server's log" if settings.auth is not None else reason
 
     def respond(self, request: Request) -> Response:
-        """The page and the reason."""
+        """Answer with the page or the reason."""
         if (page := page_response(request)) is not None:
             return page
         if request.path == "/health":
@@ -45,19 +44,19 @@ class StandbySite(RequestPolicy):
         return busy(f"no model is served: {self._reason}")
 
     def take_body(self, request: Request) -> BodyTaker | None:
-        """None: only GET and HEAD are taken."""
+        """Return None: the site takes only GET and HEAD."""
         return None
 
     async def admit(self, request: Request) -> Response | Conversation:
-        """Nobody."""
+        """Refuse every client."""
         return busy(f"no model is served: {self._reason}")
 
 
 async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Settings, name: str, reason: str) -> None:
-    """Answer on `listeners` until cancelled; they stay open, for who serves next."""
+    """Answer on `listeners` until cancelled. They stay open for the next server."""
     try:
         certificates = None if settings.tls is None else Certificates(settings.tls)
-    except ManifestError:  # who expects TLS can be told nothing without it
+    except ManifestError:  # without certificates no TLS client can get an answer
         await trio.sleep_forever()
     site, closing = StandbySite(settings, name, reason, *bound_addresses(listeners)), trio.Event()
     places = trio.Semaphore(settings.limits.connections)

@@ -1,4 +1,4 @@
-"""Traces, with OpenTelemetry: what became of a command, from its arrival to the first picture that shows it.
+"""Traces each command with OpenTelemetry, from its arrival to the first picture that shows it.
 
     command set_prompt -+- wait     until the step that sees it begins
                         +- step     that step
@@ -6,9 +6,8 @@
                         +- encode
                         '- send     until it is written to the controlling client's socket
 
-The spans are made when all of it is over, from the times that were taken anyway, so that nothing is carried along meanwhile.
-A command that is refused, or whose session ends before a picture, is a span without children. Without tracing nothing of
-this is called, and OpenTelemetry is not imported.
+`Tracing` makes the spans at the end, from times that the runtime takes anyway. A command that is refused, or whose session
+ends before a picture, is a span without children. A server without tracing does not import OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ log = logging.getLogger("reactor_trio.server")
 
 EXTRA = 'pip install "reactor-trio[otel]"'
 
-#: commands of one client that may wait for a picture; what is above is told without one
+#: commands of one client that may wait for a picture; beyond that the oldest becomes a span without children
 MOST_PENDING = 256
-#: seconds in which a server that ends must have sent its last spans
+#: seconds that a server which ends waits for its last spans to be sent
 FLUSH = 5.0
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -56,7 +55,7 @@ class Tracing:
         self._pending: dict[int, deque[CommandRecord]] = {}
 
     def commanded(self, record: CommandRecord) -> None:
-        """A command is over: applied, then a picture will show it, or refused."""
+        """A command is over. If it was applied, a picture will show it."""
         if record.code is not None:
             self._tell(record)
             return
@@ -72,7 +71,7 @@ class Tracing:
             self._tell(pending.popleft(), picture)
 
     def session_over(self, client: int) -> None:
-        """The session of this controlling client is over."""
+        """The session of this controlling client is over: make the spans of its pending commands."""
         for record in self._pending.pop(client, ()):
             self._tell(record)
 
@@ -116,7 +115,7 @@ class Tracing:
 
 @asynccontextmanager
 async def open_tracing(setting: bool | None, name: str) -> AsyncGenerator[Tracing | None, None]:
-    """The tracing of the server of the model `name`, if it is wanted; what is left to send is sent when the block ends.
+    """Open the tracing of the model `name`, or None if it is off. The end of the block sends the last spans.
 
     `setting` None: if the environment names a collector (OTEL_EXPORTER_OTLP_ENDPOINT) and OpenTelemetry is installed. A
     program that has set up OpenTelemetry itself gets the spans there.
@@ -153,12 +152,12 @@ def _is_wanted(setting: bool | None, environment: Mapping[str, str]) -> bool:
 
 
 def _find_provider(name: str) -> tuple[TracerProvider, Callable[[], object]]:
-    """Who takes spans, and what is to be called in the end. Blocks. Raises ImportError."""
+    """Return the provider of spans and the function that shuts it down. Blocks. Raises ImportError."""
     from opentelemetry import trace
 
     given = trace.get_tracer_provider()
     if not isinstance(given, trace.ProxyTracerProvider):
-        return given, lambda: None  # the program's own; it is its to end
+        return given, lambda: None  # the program's own; the program shuts it down
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -171,7 +170,7 @@ def _find_provider(name: str) -> tuple[TracerProvider, Callable[[], object]]:
 
 
 def _parent(traceparent: str | None) -> Context | None:
-    """What a client said of its own trace; nothing if that is no traceparent of W3C."""
+    """Return the client's trace context, None if it is not a valid W3C traceparent."""
     if traceparent is None:
         return None
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator

@@ -1,18 +1,18 @@
-"""`POST /uploads`: who may send a file, and what it is answered.
+"""`POST /uploads`: a client sends a file for its session.
 
     POST /uploads?name=cat.png&mime_type=image/png
     Authorization: Bearer <upload_token of reactor.welcome>
     Content-Length: 12345
 
-201 with `{"upload_id", "name", "mime_type", "size"}`, or a line of text with the status that says why not. What can be
-refused by the head is refused before the client has sent its body.
+The answer is 201 with `{"upload_id", "name", "mime_type", "size"}`, or an error status with a line of text. If the head is
+enough to refuse the request, the server refuses it before the client has sent the body.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import trio
@@ -31,9 +31,9 @@ _OUTCOMES: dict[int, UploadOutcome] = {400: "incomplete", 410: "session_over", 5
 
 
 def take_upload(runtime: Runtime, request: Request) -> BodyTaker:
-    """Who takes the body of a `POST /uploads`. Raises Refused for what its head says wrong."""
+    """Return the function that takes the body of a `POST /uploads`. Raises Refused for a mistake in its head."""
     try:
-        return _Taker(runtime, *_check_head(runtime, request))
+        return partial(_take, runtime, *_check_head(runtime, request))
     except Refused:
         runtime.metrics.uploaded("refused", 0)
         raise
@@ -60,34 +60,28 @@ def _check_head(runtime: Runtime, request: Request) -> tuple[Session, str, str, 
     return session, _plain_name(request.query.get("name", "")), given_type, int(length)
 
 
-@dataclass
-class _Taker:
-    runtime: Runtime
-    session: Session
-    name: str
-    mime_type: str
-    size: int
-
-    async def __call__(self, body: AsyncIterator[bytes]) -> Response:
-        metrics, counted = self.runtime.metrics, _Counted(body)
-        outcome: UploadOutcome = "incomplete"
-        try:
-            upload = await self.session.upload(self.name, self.mime_type, self.size, counted)
-            outcome = "stored"
-        except UploadRefused as refused:
-            outcome = _OUTCOMES.get(refused.status, "refused")
-            return Response.plain(refused.status, refused.message)
-        except trio.Cancelled:
-            outcome = "session_over"
-            raise
-        finally:
-            metrics.uploaded(outcome, counted.size)
-        answer = {"upload_id": upload.id, "name": upload.name, "mime_type": upload.mime_type, "size": upload.size}
-        return Response(201, "application/json", msgspec.json.encode(answer))
+async def _take(
+    runtime: Runtime, session: Session, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]
+) -> Response:
+    outcome: UploadOutcome = "incomplete"
+    counted = _Counted(body)
+    try:
+        upload = await session.upload(name, mime_type, size, counted)
+        outcome = "stored"
+    except UploadRefused as refused:
+        outcome = _OUTCOMES.get(refused.status, "refused")
+        return Response.plain(refused.status, refused.message)
+    except trio.Cancelled:
+        outcome = "session_over"
+        raise
+    finally:
+        runtime.metrics.uploaded(outcome, counted.size)
+    answer = {"upload_id": upload.id, "name": upload.name, "mime_type": upload.mime_type, "size": upload.size}
+    return Response(201, "application/json", msgspec.json.encode(answer))
 
 
 class _Counted:
-    """A body, and how much of it has come."""
+    """A body, and how many bytes of it have arrived."""
 
     def __init__(self, body: AsyncIterator[bytes]) -> None:
         self._body = body
@@ -108,7 +102,7 @@ def _token(request: Request) -> str | None:
 
 
 def _plain_name(name: str) -> str:
-    """What people call the file: no folders, nothing unprintable; `file` if nothing is left."""
+    """Return the file's name without folders and unprintable characters; `file` if nothing is left."""
     last = name.replace("\\", "/").rpartition("/")[2]
     plain = "".join(c for c in last if c.isprintable()).strip()[:_LONGEST_NAME]
     return "file" if plain in ("", ".", "..") else plain

@@ -1,8 +1,8 @@
-"""The admission state machine on a Trio loop: who waits is woken, told its place, or sent away.
+"""The waiting room: runs the admission state machine on a Trio loop and notifies the clients that wait.
 
-Whom a newcomer may replace (`runtime.takeover`) is decided here, too: of those whom the policy gives up, one who still waits
-goes before one who plays, so that of two newcomers at once the later one stays. A session that ends for another reason is
-given up to nobody: its slot belongs to who waits.
+It also decides which client a new one may replace (`runtime.takeover`). Among the clients that the policy allows to replace,
+one that waits goes before one with a session, so that of two new clients at once the later one stays. A session that already
+ends for another reason cannot be replaced: its slot belongs to the queue.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Takeover = Literal["never", "same_subject", "anyone"]
 
 @dataclass(eq=False)
 class Place:
-    """One client's place; whoever entered releases it, whatever became of it."""
+    """One client's slot or place in the queue. The caller of `enter` releases it in every case."""
 
     sid: str
     room: WaitingRoom
@@ -34,11 +34,11 @@ class Place:
     admitted: trio.Event = field(default_factory=trio.Event)
 
     def claim(self) -> None:
-        """Take the reserved slot. Raises Refused."""
+        """Occupy the reserved slot. Raises Refused."""
         self.room.admission.claim(self.sid, trio.current_time())
 
     def release(self) -> None:
-        """Give back what is held."""
+        """Free the slot or the place."""
         self.room.leave(self)
 
 
@@ -46,11 +46,11 @@ class WaitingRoom:
     """Drives an `Admission`; its methods do not wait.
 
     Args:
-        takeover: whom a newcomer replaces when there is no slot.
-        per_address: clients of one address that may wait; 0: as many as there is room for.
+        takeover: which client a new one replaces when no slot is free.
+        per_address: how many clients of one address may wait; 0: no limit but the queue's.
 
     Attributes:
-        given_back: told when the slot of a session that was reserved ahead is free again, and why if nobody had claimed it.
+        given_back: called with a session id when its slot is free again, and with the reason if no client claimed the slot.
     """
 
     def __init__(self, admission: Admission, takeover: Takeover = "never", per_address: int = 0) -> None:
@@ -68,19 +68,19 @@ class WaitingRoom:
             self._tell(self.admission.expire(trio.current_time()))
 
     def reserve(self, sid: str) -> None:
-        """A slot for a session whose client will come. Raises Refused if none is free now."""
+        """Reserve a slot for a session whose client will come. Raises Refused if none is free now."""
         self._tell(self.admission.reserve(sid, trio.current_time(), wait=False))
         self._wakeup.set()
 
     def release(self, sid: str) -> bool:
-        """Give back a slot that was reserved ahead, if nobody has come for it: then True."""
+        """Free a slot that was reserved ahead. Returns False if its client has come already."""
         if sid in self._places or self.admission.has(sid) != "reserved":
             return False
         self._tell(self.admission.release(sid, trio.current_time()))
         return True
 
     def refusal(self, request: ConnectRequest) -> RefusalReason | None:
-        """Why this client would not be let in now; None if it would."""
+        """Return why this client would be refused now, None if it would be admitted or queued."""
         if request.claims.session_id is not None:
             waits = (
                 self.admission.has(request.claims.session_id) == "reserved" and request.claims.session_id not in self._places
@@ -101,12 +101,12 @@ class WaitingRoom:
         sent_away: Callable[[EndReason], None],
         why: Callable[[], EndReason | None] = lambda: None,
     ) -> Place:
-        """A place in a slot or in the queue. Raises Refused.
+        """Give a client a slot or a place in the queue. Raises Refused.
 
         Args:
-            moved: told position and total, from 1, at once if the client has to wait and again when that changes.
-            sent_away: told if the client will not be admitted after all, or another has taken over what it has.
-            why: gives the reason for which the client is going already, None if it is not.
+            moved: called with position (from 1) and total, at once if the client has to wait and again at each change.
+            sent_away: called with the reason if the client will not be admitted, or if another client replaces it.
+            why: returns the reason for which the client leaves already, None if it stays.
         """
         if (reason := self.refusal(request)) is not None:
             raise Refused(reason)
@@ -122,29 +122,29 @@ class WaitingRoom:
         return place
 
     def leave(self, place: Place) -> None:
-        """End what `place` holds and let the next in."""
+        """Free a place and admit the next client."""
         if self._places.pop(place.sid, None) is not None:
             self._tell(self.admission.release(place.sid, trio.current_time()))
             self.given_back(place.sid, None)
 
     def open_doors(self) -> None:
-        """The model is loaded: whom there is room for is admitted."""
+        """The model is loaded: admit as many clients as there are slots."""
         self._tell(self.admission.open_doors(trio.current_time()))
 
     def close_doors(self) -> None:
-        """The model is gone and will be loaded again: nobody comes, and who waits goes on waiting."""
+        """The model will be loaded again: refuse new clients; those in the queue go on waiting."""
         self.admission.close_doors()
 
     def drain(self) -> None:
-        """Nobody is admitted any more."""
+        """Admit no client any more."""
         self._tell(self.admission.drain())
 
     def tell_again(self) -> None:
-        """Why they wait has changed."""
+        """Send the queue its positions again, because the reason for waiting has changed."""
         self._tell(self.admission.tell_again())
 
     def _given_up_to(self, request: ConnectRequest) -> Place | None:
-        """Whose place this newcomer gets."""
+        """Return the place that this new client takes over, if any."""
         if self._takeover == "never" or self.admission.free > 0:
             return None
         subject = request.claims.subject
@@ -158,7 +158,7 @@ class WaitingRoom:
         return next((given_up[what] for what in ("waiting", "reserved", "live") if what in given_up), None)
 
     def _address_waits(self, request: ConnectRequest) -> bool:
-        """Whether as many clients of its address wait as may."""
+        """Return whether the limit of waiting clients for its address is reached."""
         if not self._per_address or request.address is None:
             return False
         waiting = (self.admission.has(place.sid) == "waiting" for place in self._places.values()

@@ -1,4 +1,4 @@
-"""What the first client needs and being ready does not: imported and found out right after, away from the loops."""
+"""Imports and probes that the first client needs but readiness does not. They run right afterwards, off the loops."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from reactor_trio.media import CodecSettings, encoders, warm_up
 
 
 def prepare(settings: CodecSettings) -> dict[str, str]:
-    """What a client waits for: the WebSocket, and what encodes each codec here, best first. Blocks.
+    """Import the WebSocket and return the encoders of each codec, best first; the first client waits for this. Blocks.
 
-    Raises ManifestError as `encoders` does, and what a library raises that is installed but cannot be imported.
+    Raises ManifestError as `encoders` does, and the error of an installed library that cannot be imported.
     """
     import_module("reactor_trio.transport.websocket")
     return encoders(settings)
 
 
 def prepare_rest(settings: CodecSettings) -> None:
-    """What is used later than the first word to a client: for its first picture, and for `/metrics`. Blocks."""
+    """Import what the first picture and `/metrics` need. Blocks."""
     warm_up(settings)
     import_module("prometheus_client")

@@ -1,11 +1,10 @@
-"""Ends a process that can no longer do its work, so that whatever started it can start another: exit code 70.
+"""Ends a process that cannot work any more with exit code 70, so that its supervisor can start another.
 
-Two cases. The I/O loop gives no beat for `limit` seconds: then no ping is answered and no client is noticed leaving. Or the
-server has drained and the process does not go, because a step never returns: nothing in Python can end a thread.
+There are two cases. The I/O loop has not run for `limit` seconds: it answers no ping and notices no client that leaves. Or
+the server has drained and the process does not exit, because a step never returns: Python cannot end a thread.
 
-A thread outside Trio watches, on a real clock of its own, since the loop whose clock everything else reads may have stopped.
-A model that holds the interpreter (a C call that does not let it go) stops the watching thread as well; so a late beat is
-looked at twice before it counts.
+A thread outside Trio watches with a real clock, since the loop whose clock everything else reads may have stopped. A C call
+of a model that holds the GIL stops the watching thread as well; so only the second late beat in a row counts.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _BEATS_PER_LIMIT = 4
 
 
 def end_process(reason: str) -> None:
-    """Say why, show where each thread is, and end the process at once."""
+    """Print the reason and the stack of each thread, and end the process at once."""
     sys.stderr.write(f"reactor: {reason}\n")
     faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
     sys.stderr.flush()
@@ -38,7 +37,7 @@ class Watchdog:
 
     Args:
         limit: seconds without a beat that end the process.
-        end: what ends it; told the reason.
+        end: called with the reason; ends the process.
     """
 
     def __init__(self, limit: float, end: Callable[[str], object] = end_process) -> None:
@@ -62,7 +61,7 @@ class Watchdog:
                 self._stop.set()
 
     def expect_exit(self, seconds: float, reason: str) -> None:
-        """From now on the process must be gone within `seconds`; the thread watches on without beats."""
+        """End the process in `seconds` if it has not exited by then. The thread needs no beats from now on."""
         self._leave_by = (time.monotonic() + seconds, reason)
 
     def _watch(self) -> None:

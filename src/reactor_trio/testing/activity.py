@@ -1,4 +1,4 @@
-"""What a model did while a test waited in vain, in words: how often it stepped, what was dropped, where its code is."""
+"""Describes what a model did while a test waited in vain: its steps, the frames dropped, and where its code is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LIBRARY = str(Path(os.__file__).parent) + os.sep
 
 @dataclass(frozen=True)
 class Mark:
-    """How much there was at some instant of what is counted."""
+    """Counters at one instant."""
 
     steps: int
     empty: int
@@ -38,7 +38,7 @@ class Mark:
 
 
 def mark(model_session: SessionRunner | None, drops: dict[tuple[str, str], int]) -> Mark:
-    """Now."""
+    """Return the counters now."""
     return Mark(0, 0, drops) if model_session is None else Mark(model_session.step, model_session.empty_steps, drops)
 
 
@@ -49,7 +49,7 @@ async def done_since(
     host: ModelHost,
     came: dict[str, int],
 ) -> str:
-    """What happened since `before`; `came` are the frames that the client has received, by track."""
+    """Describe what happened since `before`. `came`: the frames that the client has received, by track."""
     if model_session is None:
         return "no session of this client runs"
     now = mark(model_session, drops)
@@ -65,7 +65,7 @@ async def done_since(
 
 
 async def _place(model_session: SessionRunner, host: ModelHost) -> str:
-    """Where its code is, in words; empty if that is not known."""
+    """Describe where the author's code is; empty if that is unknown."""
     if model_session.kind == "pipeline":
         if (generator := model_session.generator) is not None:
             return _said("inference()", _innermost(_places(awaits(generator)), model_session.model))
@@ -86,7 +86,7 @@ def _said(what: str, place: Place | None) -> str:
 
 
 def _innermost(places: Iterable[Place], model: Model) -> Place | None:
-    """Of places from the outermost call to the innermost, the last in code of the author."""
+    """Return the last place in the author's code, given the places from the outermost call to the innermost."""
     own = inspect.getfile(type(model))
     found = None
     for place in places:
@@ -107,7 +107,7 @@ def _callers(frame: FrameType | None) -> Iterator[Place]:
 
 
 async def _run_place(model: Model) -> Place | None:
-    """Where `run()` of this instance waits; on the model loop."""
+    """Return where `run()` of this instance waits. Runs on the model loop."""
     await trio.lowlevel.checkpoint()
     run = type(model).run.__code__  # type: ignore[attr-defined]
     tasks = [trio.lowlevel.current_root_task()]

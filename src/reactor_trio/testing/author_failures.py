@@ -1,7 +1,7 @@
-"""What author code raised that a test has not heard of: kept until the block raises it.
+"""Exceptions of author code that a test has not seen: kept until a block of the kit raises them.
 
-Two kinds: what no client can be told (a hook or the closing of a generator raised, or took too long), which `unheard`
-collects; and what ended a session of which no client of the test has heard, by an exception or by its `ended`.
+There are two kinds. `unheard` collects exceptions that no client can receive: a hook or the closing of a generator raised,
+or took too long. The others ended a session, and no client of the test has seen that, by an exception or by its `ended`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from reactor_trio.session import Session
 
 
 class Failures(ExecutionObserver):
-    """Of all sessions of one server.
+    """The unseen exceptions of all sessions of one server.
 
     Attributes:
-        halves: the side on the model loop of each session, by its id.
+        model_sessions: the model's side of each session, by session id.
     """
 
     def __init__(self) -> None:
@@ -30,22 +30,22 @@ class Failures(ExecutionObserver):
         self.model_sessions[session_id] = model_session
 
     def unheard(self, session_id: str, error: BaseException) -> None:
-        """Author code raised what no client is told."""
+        """Author code raised an exception that no client receives."""
         self._unheard.setdefault(session_id, []).append(error)
 
     def hear(self, session_id: str) -> None:
-        """The test knows that this session was ended by an exception of the model."""
+        """The test has seen that an exception of the model ended this session."""
         self._heard.add(session_id)
 
     def check(self, sessions: Iterable[Session], watched: Collection[str]) -> None:
-        """Raise what is new of these: the exception, or several in a group in the order in which they came.
+        """Raise the new exceptions of these sessions: the only one, or several in a group in the order of their sessions.
 
-        `watched`: the sessions that clients of the test had; whoever speaks the wire by hand hears of failures there.
+        `watched`: the sessions with a client of the kit. A test that speaks the wire by hand sees failures there.
         """
         found: list[BaseException] = []
         for session in sessions:
             unheard = self._unheard.pop(session.id, [])
-            found += unheard if session.reason != "model_restarting" else []  # that is told
+            found += unheard if session.reason != "model_restarting" else []  # its clients get that reason
             if session.error is not None and session.id in watched and session.id not in self._heard:
                 self.hear(session.id)
                 found.append(session.error)

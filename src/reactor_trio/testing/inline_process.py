@@ -1,7 +1,7 @@
-"""A model's process that is none: it runs in the test's loop, and each word to and from it is encoded all the same.
+"""A stand-in for a model's process: it runs in the test's loop, and encodes every IPC message as a real process does.
 
-So what crosses between two processes is tested in virtual time, by the tests of the model in one. What only a process has,
-its death, is here `kill`. `inline_ranks` is the same for a model that has several.
+So the tests of a model in one process also test, in virtual time, everything that crosses between two. `kill` stands for the
+death of the process. `inline_ranks` does the same for a model with several ranks.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from reactor_trio.interface.model import Model
 
 
 class InlineProcess:
-    """See `execution.isolation.model_process.ModelProcess`; `model` is what it loads, on `host`.
+    """A `execution.isolation.model_process.ModelProcess` that loads `model` on `host`.
 
-    `serve` does what the server says, `heard` is a union of the words that it may say.
+    `serve` carries out the server's messages; `heard` is the union of the messages that it may send.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class InlineProcess:
         nursery.start_soon(self._run)
 
     def pack(self, given: Given) -> bytes:
-        """Nothing: it stays as it is, since a test may give what cannot be pickled."""
+        """Keep `given` as it is, since a test may pass objects that cannot be pickled."""
         self._given = given
         return b""
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the process at once."""
         self._killed = True
         self._running.cancel()
 
@@ -71,11 +71,11 @@ class InlineProcess:
         await self._ended.wait()
 
     def exit(self) -> str:
-        """How it ended."""
+        """Return how the process ended."""
         return "was killed" if self._killed else "ended"
 
     def silent(self) -> str:
-        """There is but one."""
+        """Return an empty text: there is only one rank."""
         return ""
 
     def _unpack(self, _data: bytes) -> Given:
@@ -97,9 +97,9 @@ class InlineProcess:
 
 
 class InlineRanks(Group):
-    """A model's ranks in the test's loop; see `execution.ranks.rank_group.Group`. A call is made by one after the other.
+    """A model's ranks in the test's loop; see `execution.ranks.rank_group.Group`. The ranks make a call one by one.
 
-    There is no `torch.distributed` between them. `ranks[n].loaded` is the model of one, `ranks[n].kill()` its death.
+    There is no `torch.distributed` between them. `ranks[n].loaded` is the model of a rank; `ranks[n].kill()` ends the rank.
     """
 
     ranks: Sequence[InlineProcess]
@@ -127,4 +127,4 @@ async def inline_ranks(
 
 
 def _nothing() -> None:
-    """There is no group to join or leave."""
+    """Do nothing: there is no process group to join or leave."""

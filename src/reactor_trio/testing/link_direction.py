@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """The last thing that one end says: a WebSocket close code and the reason in words."""
+    """The last item from one end: a WebSocket close code and the reason as text."""
 
     code: int
     reason: str
@@ -20,7 +20,7 @@ Item = str | bytes | Close
 
 
 class Pipe:
-    """One direction. It reads no clock: time is an argument, in seconds, and never goes back.
+    """One direction of a link. It reads no clock: callers pass the time, in seconds, which never goes back.
 
     Args:
         rate: bits per second, None for any.
@@ -44,7 +44,7 @@ class Pipe:
         self._last_arrival = -math.inf
 
     def put(self, item: Item, size: int, now: float) -> None:
-        """A message of `size` bytes; also one for which there is no room yet, see `enters_at`."""
+        """Put in a message of `size` bytes, even if there is no room yet; see `enters_at`."""
         self.advance(now)
         if not self._passing:
             self._began, self._left = now, 8 * size
@@ -52,7 +52,7 @@ class Pipe:
         self.advance(now)
 
     def enters_at(self) -> float:
-        """When the last byte put in has room in the buffer: -inf if it has, inf while nothing passes."""
+        """Return when the last byte put in has room in the buffer: -inf if it has already, inf while the link is held."""
         waiting = sum(bits for _, bits in self._passing) - (self._passing[0][1] - self._left) if self._passing else 0.0
         if waiting <= self._buffer:
             return -math.inf
@@ -61,18 +61,18 @@ class Pipe:
         return self._began + (waiting - self._buffer) / self._rate if self._rate else self._began
 
     def arrives_at(self) -> float:
-        """When the next message arrives: inf if none is under way, or while nothing passes."""
+        """Return when the next message arrives: inf if none is under way or the link is held."""
         if self._arriving:
             return self._arriving[0][1]
         return self._arrival(self._passes_at()) if self._passing and self.held_since is None else math.inf
 
     def take(self, now: float) -> Item | None:
-        """The next message that has arrived."""
+        """Return the next message that has arrived, None if there is none."""
         self.advance(now)
         return self._arriving.popleft()[0] if self._arriving and self._arriving[0][1] <= now else None
 
     def advance(self, now: float) -> None:
-        """Let pass what passes until `now`."""
+        """Move the messages that pass until `now`."""
         while self._passing and self.held_since is None and (at := self._passes_at()) <= now:
             self._last_arrival = self._arrival(at)
             self._arriving.append((self._passing.popleft()[0], self._last_arrival))
@@ -81,23 +81,23 @@ class Pipe:
             self._left = self._passing[0][1] if self._passing else 0.0
 
     def set_rate(self, rate: float | None, now: float) -> None:
-        """From `now` on."""
+        """Change the rate from `now` on."""
         self._settle(now)
         self._rate = rate
 
     def hold(self, now: float) -> None:
-        """Let nothing pass; what has passed still arrives."""
+        """Hold the link; messages that have passed still arrive."""
         if self.held_since is None:
             self._settle(now)
             self.held_since = now
 
     def release(self, now: float) -> None:
-        """Go on."""
+        """End `hold`."""
         if self.held_since is not None:
             self.held_since, self._began = None, now
 
     def _settle(self, now: float) -> None:
-        """Count what has passed until `now`, so that from here another rate holds."""
+        """Account for the bits passed until `now`, so that another rate can apply from here."""
         self.advance(now)
         if self._passing and self.held_since is None:
             self._left -= (now - self._began) * self._rate if self._rate else 0.0

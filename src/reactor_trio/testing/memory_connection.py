@@ -1,4 +1,4 @@
-"""A connection in memory, in whole messages: the server's end and the client's, with a client that can stall or vanish."""
+"""A connection in memory that carries whole messages, with a client that can stall or vanish."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class MemoryLink:
     """Both directions between one client and the server.
 
     Args:
-        stall: the client's will to read.
-        patience: seconds without a message taken after which the server counts the client as too slow.
+        stall: says whether the client reads.
+        patience: seconds without progress after which the server closes a client that is too slow.
     """
 
     def __init__(self, stall: Stall, patience: float) -> None:
@@ -59,7 +59,7 @@ class MemoryLink:
         self.room_wakeup = RepeatedEvent()
 
     def close(self, code: int, reason: str) -> None:
-        """Nothing more goes in; the first close counts. A broken link (1006) loses what was under way."""
+        """Take no more messages; the first close counts. A broken link (1006) loses the messages under way."""
         if self.closed is None:
             self.closed = (code, reason)
             if code == 1006:
@@ -89,11 +89,11 @@ class MemoryMessages(MessageStream):
         await self._send(text)
 
     async def send_packet(self, head: bytes, payload: memoryview) -> None:
-        """To the client, joined: what a test keeps must not change under it."""
+        """Send a copy to the client, so that frames that a test keeps do not change."""
         await self._send(b"".join((head, payload)))
 
     async def aclose(self, code: int, reason: str) -> None:
-        """What was sent before arrives before the close."""
+        """Close; earlier messages arrive first."""
         self._link.close(code, reason)
         await trio.lowlevel.checkpoint()
 
@@ -139,7 +139,7 @@ class MemoryTransport:
         return message
 
     async def send(self, text: str) -> None:
-        """To the server; never waits, for its intake never does."""
+        """Send to the server; never waits."""
         await self._send(text)
 
     async def send_bytes(self, data: bytes) -> None:
@@ -151,7 +151,7 @@ class MemoryTransport:
         self._link.close(code, reason)
 
     def vanish(self) -> None:
-        """Break the link without a word."""
+        """Break the link without a close message."""
         self._link.close(1006, "")
 
     async def _send(self, message: str | bytes) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Literal, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import anyio
 import msgspec
@@ -23,58 +23,38 @@ from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.refusal_log import Refusals
-from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
+from reactor_trio.errors import ConnectionRefused
 from reactor_trio.execution.model_side import Hook, model_source, place_model
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.video_model import VideoModel
 from reactor_trio.server.moderation_hook import check_on_loop
-from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime, one_failure
 from reactor_trio.session import Session
-from reactor_trio.testing.activity import Mark, done_since, mark
-from reactor_trio.testing.author_failures import Failures
 from reactor_trio.testing.inline_process import inline_ranks
+from reactor_trio.testing.inspected_server import HOST, InspectedServer, request_to
 from reactor_trio.testing.memory_connection import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
 from reactor_trio.testing.session_client import SessionClient
 from reactor_trio.testing.simulated_link import Link, LinkTransport
 from reactor_trio.testing.virtual_time import HeldTime, InlineTime, StepCost, virtual_sleep
-from reactor_trio.transport import Conversation, Refused, Request, Response, serve_http
-
-_HOST = "127.0.0.1"
+from reactor_trio.transport import Conversation, Refused, Response, serve_http
 
 A = TypeVar("A")
 R = TypeVar("R")
 
 
-class TestServer:
+class TestServer(InspectedServer):
     """A served model without sockets; `open_server` makes one."""
 
-    __test__ = False  # not a test, whatever pytest thinks of its name
+    __test__ = False  # not a test, despite its name
 
     def __init__(
         self, runtime: Runtime, sessions: list[Session], host: ModelHost, nursery: trio.Nursery, websocket: bool
     ) -> None:
-        self.runtime = runtime
-        #: every session there was, in order
-        self.sessions = sessions
-        #: what ended the model, if something did
-        self.failure: ModelFailed | None = None
-        self._failure_seen = False
-        self._failures = Failures()
-        host.observer = self._failures
-        self._clients: list[SessionClient] = []
-        self._host = host
+        super().__init__(runtime, sessions, host)
         self._nursery = nursery
         self._websocket = websocket
-        self._site = ReactorSite(runtime, _HOST)
         self._refusals = Refusals(runtime.metrics, lambda: runtime.metrics.ready)
         self._peers = 0
-
-    @property
-    def model(self) -> Any:
-        """The served model instance."""
-        process = getattr(self.runtime.placement, "process", None)
-        return self.runtime.model if process is None else process.loaded
 
     @asynccontextmanager
     async def connect(
@@ -102,8 +82,9 @@ class TestServer:
         one does. `link` gives the connection a rate, a delay and a buffer. `address` is where it comes from, for the limits
         that each address has; by default from nowhere, which has none (not with `websocket=True`). Leaving the block closes
         politely.
-        Raises ConnectionRefused or SessionEnded as the real client does; after the block what author code has raised by then
-        of which the test has not heard. What it raises later, or on a thread of its own, is raised after the server's block.
+        Raises ConnectionRefused or SessionEnded as the real client does. After the block it raises the exceptions of author
+        code that the test has not seen; those that come later, or on a thread of the author, are raised after the server's
+        block.
         """
         if link is not None and self._websocket:
             raise TypeError("link= shapes whole messages: use a server without websocket=True")
@@ -115,7 +96,7 @@ class TestServer:
         given = {"resume": resume, "after": after}
         query = urlencode({key: value for key, value in given.items() if value is not None})
         url = session_url(
-            f"ws://{_HOST}/ws?{query}".rstrip("?"), video=video, audio=audio, role=role, model=model, token=token,
+            f"ws://{HOST}/ws?{query}".rstrip("?"), video=video, audio=audio, role=role, model=model, token=token,
             feedback=feedback,
         )
 
@@ -140,72 +121,9 @@ class TestServer:
         self._clients.append(client)
         async with running(client):
             yield client
-        if self._host.thread is None and not self._host.opened_author_threads:  # else it would hang on what a thread does
+        if self._host.thread is None and not self._host.opened_author_threads:  # which could block this wait
             await self.settle()
             self.check_failures(client)
-
-    def http(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Any:
-        """The server's answer to a plain request: status, content_type, body."""
-        return self._site.respond(_request(path, method, headers))
-
-    async def drain(self) -> None:
-        """Go down as on SIGTERM."""
-        await self.runtime.drain()
-
-    async def wait_left(self, client: SessionClient) -> None:
-        """Return when the session of `client` is over on the server's side."""
-        for session in self.sessions:
-            if session.id == client.session_id:
-                await session.ended.wait()
-        await self.settle()
-
-    async def settle(self) -> None:
-        """Return when nothing more happens at this instant, on the test's loop or the model's."""
-        await trio.testing.wait_all_tasks_blocked()
-        await self._host.run(self._host.time.settle, False)
-
-    def model_error(self, ended: SessionEnded) -> BaseException | None:
-        """The author's exception behind a session that ended with `model_error`."""
-        if ended.reason != "model_error":
-            return None
-        if self.runtime.journal.phase == "failed":
-            self._failure_seen = True
-        return self.runtime.last_error
-
-    def check_failures(self, client: SessionClient | None = None) -> None:
-        """Raise what author code raised and the test has not heard of, in this client's session or in any."""
-        watched = [one for one in self._clients if one._protocol.welcome is not None]
-        for one in watched:
-            if one.heard_of_failure:
-                self._failures.hear(one.session_id)
-        sessions = (one for one in self.sessions if client is None or one.id == client.session_id)
-        self._failures.check(sessions, {one.session_id for one in watched})
-
-    def mark(self, client: SessionClient) -> Mark:
-        """How far the model of this client's session is."""
-        return mark(self._failures.model_sessions.get(client.session_id), self.runtime.metrics.drops())
-
-    async def done_since(self, before: Mark, client: SessionClient) -> str:
-        """What the model of this client's session did since then, in words."""
-        model_session, drops = self._failures.model_sessions.get(client.session_id), self.runtime.metrics.drops()
-        came = {name: track.frames for name, track in client.statistics().tracks.items()}
-        return await done_since(before, model_session, drops, self._host, came)
-
-    def leftovers(self) -> list[str]:
-        """What of past sessions is still there, in words; nothing, if the runtime keeps its promise."""
-        renditions = self.runtime.session_manager.renditions
-        left = [f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers() + renditions(s).leftovers()]
-        if (calls := self._host.live_calls - self.runtime.placement.running) > 0:
-            left.append(f"{calls} model-side calls still run")
-        if self.runtime.session_manager.present:
-            left.append(f"{self.runtime.session_manager.present} clients are still connected")
-        return left
-
-    async def _watch(self, runtime: Runtime) -> None:
-        try:
-            await runtime.watch_model()
-        except ModelFailed as failure:
-            self.failure = failure
 
     async def _open_memory(self, url: str, stall: Stall, address: str | None = None) -> tuple[Transport, Any]:
         talk = await self._admitted(url, address)
@@ -222,7 +140,7 @@ class TestServer:
 
     async def _admitted(self, url: str, address: str | None) -> Conversation:
         """Ask for a WebSocket. Raises ConnectionRefused."""
-        admitted = await self._site.admit(msgspec.structs.replace(_request(url, "GET", None), peer=address or "memory"))
+        admitted = await self._site.admit(msgspec.structs.replace(request_to(url, "GET", None), peer=address or "memory"))
         if isinstance(admitted, Response):
             after = admitted.headers.get("retry-after")
             raise ConnectionRefused(admitted.status, admitted.body.decode().strip(), float(after) if after else None)
@@ -237,7 +155,7 @@ class TestServer:
         return await open_websocket(url, stream=stream), partial(anyio.aclose_forcefully, stream)
 
     async def _open_stream(self, stall: Stall | None = None) -> StallableStream:
-        """A connection to the real HTTP, in memory."""
+        """Open a connection to the real HTTP server, in memory."""
         theirs, ours = trio.testing.lockstep_stream_pair()
 
         async def serve() -> None:
@@ -249,9 +167,9 @@ class TestServer:
         return StallableStream(ours, stall or Stall())
 
     async def _post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
-        """An upload without HTTP."""
+        """Upload a file without HTTP."""
         await trio.lowlevel.checkpoint()
-        request = _request(target, "POST", headers)
+        request = request_to(target, "POST", headers)
         try:
             taker = self._site.take_body(request)
             assert taker is not None
@@ -285,8 +203,8 @@ async def open_server(
         name, debug, moderate: as for `serve`; the hook is called on the test's loop.
         settings, **runtime: the `runtime:` section of the manifest, whole or key by key (`queue=0`, `fps=10`).
 
-    Raises ModelFailed if `load` fails, and after the block if `run()` failed and no `take` has raised it; then also what
-    author code of a session raised of which the test has not heard. An exception of the block comes out as it is.
+    Raises ModelFailed if `load` fails, and after the block if `run()` failed and no `take` has raised it; also the
+    exceptions of author code that the test has not seen. An exception of the block comes out unchanged.
     """
     settings = settings or msgspec.convert(runtime, Settings)
     source = model_source(model, name=name, config=config, settings=settings, moderate=moderate)
@@ -308,7 +226,7 @@ async def open_server(
             server = TestServer(served, sessions, host, nursery, websocket)
             try:
                 await nursery.start(partial(served.run, source.config, watch=server._watch))
-                await served.at_rest.wait()  # takes no time here, so no client comes before it
+                await served.at_rest.wait()  # takes no virtual time, so no client comes earlier
                 yield server
             except trio.Cancelled:
                 raise
@@ -329,7 +247,7 @@ async def open_session(
 ) -> AsyncGenerator[SessionClient, None]:
     """One client of a server of its own; `video` and `link` as for `connect`, `options` are those of `open_server`.
 
-    After the block raises what author code raised and the test has not heard of.
+    After the block it raises the exceptions of author code that the test has not seen.
     """
     async with open_server(model, **options) as server, server.connect(video=video, link=link) as client:
         yield client
@@ -360,14 +278,3 @@ async def _here(function: Callable[[A], R], argument: A, /, limit: float = math.
     """As `_call_here`; encoding and decoding take no virtual time."""
     await trio.lowlevel.checkpoint()
     return function(argument)
-
-
-def _request(url: str, method: str, headers: Mapping[str, str] | None) -> Request:
-    parts = urlsplit(url)
-    query: dict[str, str] = {}
-    for key, value in parse_qsl(parts.query, keep_blank_values=True):
-        query.setdefault(key, value)
-    given = tuple((key.lower(), value) for key, value in (headers or {}).items())
-    return Request(
-        method=method, path=parts.path, query=query, host=_HOST, authority=_HOST, headers=given, peer="memory"
-    )

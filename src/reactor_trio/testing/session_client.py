@@ -1,11 +1,11 @@
-"""The client of a test: the real client over a connection in memory, with what a test needs besides."""
+"""The client of a test: the real client over a connection in memory, with helpers for tests."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import trio
 import trio.testing
@@ -16,17 +16,11 @@ from reactor_trio.client.reconnecting import Reopen
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.uploads import Post, Source, Upload
 from reactor_trio.errors import SessionEnded
+from reactor_trio.testing.inspected_server import MODEL_FAILURES, InspectedServer
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.testing.simulated_link import Link
 
-if TYPE_CHECKING:
-    from reactor_trio.testing.memory_server import TestServer
-
-
 T = TypeVar("T")
-
-#: reasons for an end that is the model's
-_FAILURES = ("model_error", "model_restarting")
 
 
 class SessionClient(Client):
@@ -41,7 +35,7 @@ class SessionClient(Client):
     def __init__(
         self,
         transport: Transport,
-        server: TestServer,
+        server: InspectedServer,
         stall: Stall,
         vanish: Callable[[], Awaitable[None]],
         on_queued: Callable[[int, int], object] | None,
@@ -65,26 +59,21 @@ class SessionClient(Client):
 
     @property
     def ended(self) -> str | None:
-        """As the real client's; who reads here that the model failed has heard of it, so the block does not raise it."""
-        if self._receiver.ended in _FAILURES:
+        """As the real client's. A test that reads a failure of the model here has seen it, so no block raises it later."""
+        if self._receiver.ended in MODEL_FAILURES:
             self._receiver.end_raised = True
         return self._receiver.ended
 
     @property
-    def heard_of_failure(self) -> bool:
-        """Whether the test has been told, by an exception or by `ended`, that the session ended because the model failed."""
-        return self._receiver.end_raised and self._receiver.ended in _FAILURES
-
-    @property
     def link(self) -> Link:
-        """The link that it was connected with."""
+        """The link that this client was connected with."""
         if self._link is None:
             raise TypeError("this client has no link to shape: connect it with link=Link(...)")
         return self._link
 
     @property
     def resume_token(self) -> str | None:
-        """What `server.connect(resume=...)` wants to find this session again; None if it cannot be found again."""
+        """The token for `server.connect(resume=...)`; None if this session cannot be resumed."""
         return None if self._protocol.welcome is None else self._protocol.welcome.resume_token
 
     async def take(self, count: int = 1, track: str | None = None, *, within: float = 60.0) -> list[Frame]:
@@ -140,21 +129,21 @@ class SessionClient(Client):
         await self.server.settle()
 
     async def close(self) -> None:
-        """Leave politely and wait until the server has let go of the session.
+        """Leave politely and wait until the server has released the session.
 
-        Raises what author code raised at the session's end, in a group if that is more than one exception.
+        Raises the exceptions of author code at the session's end, in a group if there are several.
         """
         await self.aclose()
         await self.server.wait_left(self)
         self.server.check_failures(self)
 
     async def vanish(self) -> None:
-        """Be gone without a word, as a machine that lost its power, and wait until the server has noticed."""
+        """Disappear without a close message, as a machine that loses power, and wait until the server notices."""
         await self._vanish()
-        await trio.testing.wait_all_tasks_blocked()  # the model may be in a step that ends when the test says so
+        await trio.testing.wait_all_tasks_blocked()  # not `settle`: a step of the model may end only when the test allows it
 
     def stall(self) -> None:
-        """Stop reading; what the server sends stays in its socket."""
+        """Stop reading; sent messages stay in the server's socket."""
         self._stall.stall()
 
     def resume(self) -> None:
@@ -162,7 +151,7 @@ class SessionClient(Client):
         self._stall.resume()
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
-        """Here: a worker thread would run beside the virtual clock."""
+        """Call `work` on this loop: virtual time does not wait for worker threads."""
         return work()
 
     def _find_kind(self, name: str) -> str | None:

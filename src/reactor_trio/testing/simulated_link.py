@@ -1,8 +1,8 @@
 """A connection in memory over a link with a rate, a delay and a buffer, in exact virtual time.
 
-Each direction is a `Pipe`, which is arithmetic: what is put in passes one after another at the rate, and arrives a delay
-later. Nothing runs in between, no task and no thread; whoever sends or receives waits until the time that the pipe names,
-or until the link changes. The rate is that of what the server sends; what the client sends is delayed only.
+Each direction is a `Pipe`, which is arithmetic: messages pass one after another at the rate, and arrive a delay later. No
+task and no thread runs in between: a sender or receiver waits until the time that the pipe computes, or until the link
+changes. The rate applies to the server's messages; the client's messages are only delayed.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from reactor_trio.testing.link_direction import Close, Item, Pipe
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
 
-#: bytes, what a socket holds that is set up for little delay
+#: bytes that a socket configured for low delay holds
 BUFFER = 16 * 1024
 
 
 class Link:
-    """What lies between a test's client and the server: `server.connect(link=Link(bits_per_second=1_000_000, delay=0.02))`.
+    """The link between a test's client and the server: `server.connect(link=Link(bits_per_second=1_000_000, delay=0.02))`.
 
     A message arrives when all its bytes have passed at `bits_per_second`, one message after another, and `delay` is over.
-    The server's sending waits while more than `buffer` bytes have still to pass; of a message longer than that, until its
-    last byte is in the buffer. What the client sends has the delay, and no rate. Bytes are those of the messages alone.
+    The server's send waits while more than `buffer` bytes have still to pass; with a longer message it waits until the last
+    byte is in the buffer. The client's messages have the delay and no rate. Only the bytes of the messages count.
 
     Args:
-        bits_per_second: of what the server sends; None for any.
+        bits_per_second: rate of the server's messages; None: no limit.
         delay: seconds, in each direction.
         buffer: bytes on the server's side of the bottleneck.
         jitter: further seconds of delay of message n (from 0, each direction counts its own); messages stay in order.
 
-    A link serves one client, whose `link` it then is.
+    A link serves one client, which has it as `link`.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Link:
         self._reading: _Reading | None = None
 
     def set(self, *, bits_per_second: float | None = math.nan, delay: float | None = None) -> None:
-        """Change the rate (None for any) or the delay from now on. What has passed keeps its time of arrival."""
+        """Change the rate (None: no limit) or the delay from now on. Messages that have passed keep their arrival."""
         rated = bits_per_second is None or not math.isnan(bits_per_second)
         _check(bits_per_second if rated else None, delay or 0.0)
         if rated:
@@ -66,12 +66,12 @@ class Link:
         self._changed.set()
 
     def stall(self) -> None:
-        """From now on nothing passes, either way; neither end is told."""
+        """Let nothing pass in either direction from now on; neither end notices."""
         self._stalled = True
         self._flow()
 
     def resume(self) -> None:
-        """Go on where it stood."""
+        """End `hold`: messages pass again."""
         self._stalled = False
         self._flow()
 
@@ -87,7 +87,7 @@ class Link:
         return self._reading
 
     def _open(self, patience: float, peer: str) -> tuple[LinkMessages, LinkTransport, Stall]:
-        """Both ends, and the client's will to read."""
+        """Open both ends, and the switch with which the client stalls."""
         if self._reading is not None:
             raise TypeError("this Link has served a client: make one for each")
         self._reading = _Reading(self._flow)
@@ -96,7 +96,7 @@ class Link:
 
 
 class _Reading(Stall):
-    """A client that stops reading holds up what is sent to it: its socket has no room to speak of."""
+    """Holds the direction to the client while the client does not read, as a socket with little room does."""
 
     def __init__(self, flow: Callable[[], None]) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class _Reading(Stall):
 
 
 class _Wire:
-    """What the two ends of one connection share."""
+    """The state that both ends of one connection share."""
 
     def __init__(self, link: Link, down: Pipe, up: Pipe, reading: Stall, patience: float) -> None:
         self.down = down
@@ -130,7 +130,7 @@ class _Wire:
         self.changed.set()
 
     def cut(self) -> None:
-        """Break the link; what is under way is lost. After a close it is too late for that."""
+        """Break the link and lose the messages under way. Does nothing after a close."""
         if self.server_end is None and self.client_end is None:
             self.server_end = self.client_end = (1006, "")
         self.changed.set()
@@ -162,11 +162,11 @@ class LinkMessages(MessageStream):
         await self._send(text)
 
     async def send_packet(self, head: bytes, payload: memoryview) -> None:
-        """To the client, joined: what is under way must not change."""
+        """Send a copy to the client, since messages under way must not change."""
         await self._send(b"".join((head, payload)))
 
     async def aclose(self, code: int, reason: str) -> None:
-        """Say so behind what was sent before; the client hears it when it arrives."""
+        """Send the close behind earlier messages; it takes effect when it arrives."""
         if self._wire.server_end is None:
             self._wire.server_end = (code, reason)
             self._wire.put(self._wire.down, Close(code, reason))
@@ -187,7 +187,7 @@ class LinkMessages(MessageStream):
         try:
             await self._wait_entered()
         except trio.Cancelled:
-            wire.cut()  # half a message is never followed by another
+            wire.cut()  # nothing may follow half a message
             raise
         # All that is due at this instant goes first: whether a frame shown now is the newest must not hang on task order.
         await trio.testing.wait_all_tasks_blocked()
@@ -237,13 +237,13 @@ class LinkTransport:
         await self._send(data)
 
     async def aclose(self, code: int = 1000, reason: str = "") -> None:
-        """Leave politely; the server hears it when it arrives."""
+        """Leave politely; the close takes effect when it arrives."""
         if self._wire.client_end is None:
             self._wire.client_end = (code, reason)
             self._wire.put(self._wire.up, Close(code, reason))
 
     def vanish(self) -> None:
-        """Break the link without a word."""
+        """Break the link without a close message."""
         self._wire.cut()
 
     async def _send(self, message: str | bytes) -> None:

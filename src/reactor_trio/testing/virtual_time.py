@@ -1,10 +1,10 @@
-"""Virtual time over one loop or two.
+"""Clock hooks that give a test virtual time, over one loop or two.
 
 `InlineTime` runs the model loop as a task of the test's loop: autojump then sees everything. `HeldTime` runs the real
 model thread and holds the virtual clock while that thread computes: a task waits in `wait_all_tasks_blocked(inf)`, which
 suppresses autojump, for exactly as long as the model loop is busy; while it is idle the clock may jump no further than that
-loop's next deadline. Both charge each step its stated cost, and let all that is due at an instant happen before a step
-begins, so that a tie has one outcome whatever the order in which Trio runs ready tasks.
+loop's next deadline. Both charge each step its stated cost. Everything due at an instant happens before a step begins, so
+that a tie has one outcome in whatever order Trio runs ready tasks.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class InlineTime(VirtualTime):
     def attach(self, host: ModelHost, nursery: trio.Nursery) -> None:
         """Begin to keep time."""
         self._computing = 0  # threads of the author that compute now
-        self._holding = 0  # these, and those that are about to
+        self._holding = 0  # the same, with those that wait for their turn
         self._nobody_computes = threading.Event()
         self._nobody_computes.set()
         self._order, self._begun, self._hold = trio.Lock(), trio.Event(), trio.CancelScope()
@@ -62,7 +62,7 @@ class InlineTime(VirtualTime):
     async def author_resumes(self) -> None:
         """Hold the clock while author code of a thread computes, and let one thread of the author compute at a time.
 
-        Of two that wait for each other, by a lock or event of their own, the second goes on after a second of real time.
+        If two threads wait for each other by a lock or event of their own, the second goes on after a second of real time.
         """
         self._holding += 1
         self._begun.set()
@@ -88,7 +88,7 @@ class InlineTime(VirtualTime):
 
     async def _keep(self) -> None:
         while True:
-            if not self._holding:  # looked at anew after each wait: it may have begun and ended meanwhile
+            if not self._holding:  # checked again after each wait, since a computation may begin and end meanwhile
                 await self._begun.wait()
                 continue
             with trio.CancelScope() as self._hold:
@@ -96,7 +96,7 @@ class InlineTime(VirtualTime):
 
 
 class _ReportingClock(LinkedClock):
-    """Trio asks for the sleep time exactly when no task is runnable: that is the report that the model loop is idle."""
+    """Reports that the model loop is idle: Trio asks for the sleep time exactly when no task is runnable."""
 
     def __init__(self, io_clock: trio.abc.Clock, report: Callable[[float], None]) -> None:
         super().__init__(io_clock)
@@ -131,7 +131,7 @@ class HeldTime(VirtualTime):
     """
 
     async def author_resumes(self) -> None:
-        """Refuse: two threads and a held one would be three clocks."""
+        """Refuse: two threads and a held clock would be three clocks."""
         raise TypeError("thread=True is not for a VideoModel: its session runs on a thread of its own anyway")
 
     def model_clock(self, host: ModelHost, io_clock: trio.abc.Clock) -> trio.abc.Clock:
@@ -150,18 +150,18 @@ class HeldTime(VirtualTime):
         nursery.start_soon(self._keep)
 
     def posted(self) -> None:
-        """The model loop will have work."""
+        """The I/O loop has posted work for the model loop."""
         self._posted += 1
         self._idle_until = None
         self._nap.cancel()
 
     def delivered(self) -> None:
-        """It has."""
+        """The model loop has received posted work."""
         self._seen += 1
 
     async def settle(self, rested: bool) -> None:
         """Wait until both loops have nothing else to do at this instant."""
-        self._settling += 1  # a loop that waits here looks idle; it must not be reported so
+        self._settling += 1  # a loop that waits here looks idle, but must not be reported as idle
         try:
             while True:
                 await trio.testing.wait_all_tasks_blocked()
@@ -169,7 +169,7 @@ class HeldTime(VirtualTime):
 
                 async def ask(quiet: trio.Event = quiet, token: trio.lowlevel.TrioToken = token) -> None:
                     await trio.testing.wait_all_tasks_blocked()
-                    with suppress(trio.RunFinishedError):  # who asked was cancelled, and its loop has ended since
+                    with suppress(trio.RunFinishedError):  # the caller was cancelled, and its loop has ended
                         token.run_sync_soon(quiet.set)
 
                 self._host.post_io(self._nursery.start_soon, ask)
@@ -199,7 +199,7 @@ class HeldTime(VirtualTime):
                         await trio.testing.wait_all_tasks_blocked(math.inf)  # a waiter here suppresses autojump
                     assert self._idle_until is not None
                     await trio.sleep_until(self._idle_until)
-                    await trio.testing.wait_all_tasks_blocked()  # what is due on this loop at this instant goes first
+                    await trio.testing.wait_all_tasks_blocked()  # tasks that are due on this loop at this instant run first
                     self._host.post(lambda: None)  # wake the model loop, which reads the clock itself
         finally:
             trio.lowlevel.remove_instrument(workers)
@@ -207,7 +207,7 @@ class HeldTime(VirtualTime):
 
 @contextmanager
 def virtual_sleep(host: ModelHost) -> Generator[None, None, None]:
-    """During the block `time.sleep` takes virtual time on the threads of a blocking model, and is as ever elsewhere."""
+    """During the block `time.sleep` takes virtual time on the threads of a blocking model, and real time elsewhere."""
 
     def sleep(seconds: float) -> None:
         author = next((a for a in host.opened_author_threads if a.thread is threading.current_thread()), None)

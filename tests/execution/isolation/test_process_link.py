@@ -23,7 +23,7 @@ async def ends():
 
 
 def said(data, number=1):
-    return ipc_messages.Said("s", number, 1, "set_x", data, {}, None, 0.0)
+    return ipc_messages.Said("s", number, 1, "set_x", data, {}, None, 0.0, number)
 
 
 async def test_words_of_all_sizes_arrive_whole_and_in_order(ends):

@@ -1,0 +1,128 @@
+"""A server in memory as a test inspects it: model, sessions, exceptions of author code, leftovers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import trio
+import trio.testing
+
+from reactor_trio.client import Client
+from reactor_trio.concurrency import ModelHost
+from reactor_trio.errors import ModelFailed, SessionEnded
+from reactor_trio.server.reactor_site import ReactorSite
+from reactor_trio.server.runtime import Runtime
+from reactor_trio.session import Session
+from reactor_trio.testing.activity import Mark, done_since, mark
+from reactor_trio.testing.author_failures import Failures
+from reactor_trio.transport import Request
+
+HOST = "127.0.0.1"
+
+#: reasons of an end that the model caused
+MODEL_FAILURES = ("model_error", "model_restarting")
+
+
+class InspectedServer:
+    """A served model, as a test looks at it."""
+
+    def __init__(self, runtime: Runtime, sessions: list[Session], host: ModelHost) -> None:
+        self.runtime = runtime
+        #: every session that began, in order
+        self.sessions = sessions
+        #: the exception that ended the model, if one did
+        self.failure: ModelFailed | None = None
+        self._failure_seen = False
+        self._failures = Failures()
+        host.observer = self._failures
+        self._clients: list[Client] = []
+        self._host = host
+        self._site = ReactorSite(runtime, HOST)
+
+    @property
+    def model(self) -> Any:
+        """The served model instance."""
+        process = getattr(self.runtime.placement, "process", None)
+        return self.runtime.model if process is None else process.loaded
+
+    def http(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Any:
+        """Return the server's answer to a plain request: status, content_type, body."""
+        return self._site.respond(request_to(path, method, headers))
+
+    async def drain(self) -> None:
+        """Go down as on SIGTERM."""
+        await self.runtime.drain()
+
+    async def wait_left(self, client: Client) -> None:
+        """Return when the session of `client` is over on the server's side."""
+        for session in self.sessions:
+            if session.id == client.session_id:
+                await session.ended.wait()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Return when both loops, the test's and the model's, have nothing more to do at this instant."""
+        await trio.testing.wait_all_tasks_blocked()
+        await self._host.run(self._host.time.settle, False)
+
+    def model_error(self, ended: SessionEnded) -> BaseException | None:
+        """Return the author's exception behind a session that ended with `model_error`."""
+        if ended.reason != "model_error":
+            return None
+        if self.runtime.journal.phase == "failed":
+            self._failure_seen = True
+        return self.runtime.last_error
+
+    def check_failures(self, client: Client | None = None) -> None:
+        """Raise exceptions of author code that the test has not seen, from this client's session or from all."""
+        watched = [one for one in self._clients if one._protocol.welcome is not None]
+        for one in watched:
+            if _knows_of_failure(one):
+                self._failures.hear(one.session_id)
+        sessions = (one for one in self.sessions if client is None or one.id == client.session_id)
+        self._failures.check(sessions, {one.session_id for one in watched})
+
+    def mark(self, client: Client) -> Mark:
+        """Return the counters of the model of this client's session."""
+        return mark(self._failures.model_sessions.get(client.session_id), self.runtime.metrics.drops())
+
+    async def done_since(self, before: Mark, client: Client) -> str:
+        """Describe what the model of this client's session did since `before`."""
+        model_session, drops = self._failures.model_sessions.get(client.session_id), self.runtime.metrics.drops()
+        came = {name: track.frames for name, track in client.statistics().tracks.items()}
+        return await done_since(before, model_session, drops, self._host, came)
+
+    def leftovers(self) -> list[str]:
+        """Describe what past sessions have left behind: nothing, if the runtime has no leak."""
+        renditions = self.runtime.session_manager.renditions
+        left = [f"session {s.id}: {what}" for s in self.sessions for what in s.leftovers() + renditions(s).leftovers()]
+        if (calls := self._host.live_calls - self.runtime.placement.running) > 0:
+            left.append(f"{calls} model-side calls still run")
+        if clients := self.runtime.session_manager.clients:
+            left.append(f"{len(clients)} clients are still connected")
+        return left
+
+    async def _watch(self, runtime: Runtime) -> None:
+        try:
+            await runtime.watch_model()
+        except ModelFailed as failure:
+            self.failure = failure
+
+
+def _knows_of_failure(client: Client) -> bool:
+    """Whether the test has seen, by an exception or by `ended`, that the model's failure ended the session."""
+    return client._receiver.end_raised and client._receiver.ended in MODEL_FAILURES
+
+
+def request_to(url: str, method: str, headers: Mapping[str, str] | None) -> Request:
+    """A plain request for `url`."""
+    parts = urlsplit(url)
+    query: dict[str, str] = {}
+    for key, value in parse_qsl(parts.query, keep_blank_values=True):
+        query.setdefault(key, value)
+    given = tuple((key.lower(), value) for key, value in (headers or {}).items())
+    return Request(
+        method=method, path=parts.path, query=query, host=HOST, authority=HOST, headers=given, peer="memory"
+    )
