@@ -10,7 +10,7 @@ from typing import Any
 
 
 def moved(old: str, new: str) -> None:
-    """Make the module `new` the one that `import old` gives; called by a module at the old path that does nothing else."""
+    """Let `import old` give the module `new`. The module at the old path calls this and does nothing else."""
     warnings.warn(f"{old} is deprecated: import {new}", DeprecationWarning, stacklevel=3)
     sys.modules[old] = import_module(new)
 

@@ -98,7 +98,7 @@ def test_runtime_overrides_go_over_the_manifests(project):
         ("model: a:B\nruntime: {prot: 1}\n", "reactor.yaml: runtime.prot: unknown key; did you mean runtime.port?"),
         ("model: a:B\nruntime: 3\n", "reactor.yaml: runtime: expected a mapping, got int"),
         ("model: a:B\nruntime: {max_sessions: 0}\n", "reactor.yaml: runtime.max_sessions: Expected int >= 1"),
-        ("model: a:B\nname: x\nname: y\n", "reactor.yaml:3:1: the key 'name' stands twice"),
+        ("model: a:B\nname: x\nname: y\n", "reactor.yaml:3:1: the key 'name' is given twice"),
         ("- a\n", "reactor.yaml: expected a mapping, got list"),
         ("model: [a\n", "reactor.yaml:2:1: "),
         ("model: !!python/object:os.system {}\n", "reactor.yaml:1:8: could not determine a constructor"),
@@ -222,7 +222,7 @@ def test_a_folder_without_a_manifest_says_how_to_make_one(tmp_path):
     [
         (b"- 1\n", "config.yml: expected a mapping, got list"),
         (b"just text\n", "config.yml: expected a mapping, got str"),
-        (b"a: 1\nb: {c: 1, c: 2}\n", "config.yml:2:11: the key 'c' stands twice"),
+        (b"a: 1\nb: {c: 1, c: 2}\n", "config.yml:2:11: the key 'c' is given twice"),
         (b"a: \xff\n", "config.yml: cannot be read: "),
     ],
 )

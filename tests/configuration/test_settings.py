@@ -9,10 +9,14 @@ import msgspec
 import pytest
 import yaml
 
-from reactor_trio.configuration.settings import LimitSettings, Settings, parse_settings
+from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
 from reactor_trio.errors import ManifestError
 
 EXAMPLE = Path(__file__).parents[2] / "reactor.yaml.example"
+
+
+def parse_settings(values):
+    return parse_struct(values, Settings, "runtime")
 
 
 def test_an_empty_section_is_all_defaults():

@@ -11,8 +11,9 @@ import trio
 
 from reactor_trio import issue_ticket
 from reactor_trio.configuration.settings import AuthSettings
-from reactor_trio.edge.access import LOG_ADDRESSES, LOG_WINDOW, Access, DenialLog, Denied
+from reactor_trio.edge.access import Access
 from reactor_trio.edge.address_limits import network_of
+from reactor_trio.edge.denial import LOG_ADDRESSES, LOG_WINDOW, DenialLog, Denied
 from reactor_trio.errors import ConnectionRefused, ManifestError
 from reactor_trio.interface import Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server
@@ -336,14 +337,14 @@ def test_a_key_of_31_bytes_is_refused_and_one_of_32_is_taken():
 @pytest.mark.parametrize(
     ("auth", "text"),
     [
-        ({}, "runtime.auth: nobody could come in; "),
+        ({}, "runtime.auth: no client could connect; "),
         ({"token": ""}, "runtime.auth.token: it is empty; make one: "),
         ({"token": "env:NOT_SET_ANYWHERE"}, "runtime.auth.token: the environment has no variable NOT_SET_ANYWHERE; set it"),
         ({"viewer_token": "file:/not/there"}, "runtime.auth.viewer_token: cannot read /not/there: No such file"),
         ({"viewer_token": "file:/"}, "runtime.auth.viewer_token: cannot read /: Is a directory"),
         ({"token": f"{SECRET} {SECRET}"}, "runtime.auth.token: a token may have visible ASCII characters only"),
         ({"token": f"é{SECRET}"}, "runtime.auth.token: a token may have visible ASCII characters only"),
-        ({"token": SECRET, "viewer_token": SECRET}, "runtime.auth.viewer_token: the same as token; who has it would"),
+        ({"token": SECRET, "viewer_token": SECRET}, "runtime.auth.viewer_token: the same as token; a client that has it would"),
         ({"ticket_keys": (f"-----BEGIN PUBLIC KEY-----{SECRET}-----END PUBLIC KEY-----",)},
          "runtime.auth.ticket_keys: a key that cannot sign: "),
     ],

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from reactor_trio.client import connect
-from reactor_trio.configuration.settings import LimitSettings, Settings, parse_settings
+from reactor_trio.configuration.settings import LimitSettings, Settings, parse_struct
 from reactor_trio.edge import acceptor as serving
 from reactor_trio.edge.address_limits import REMEMBERED, Addresses
 from reactor_trio.errors import ConnectionRefused, ManifestError
@@ -114,7 +114,7 @@ def test_a_proxy_on_loopback_is_believed_when_it_is_named():
 @pytest.mark.parametrize("wrong", ["proxy.example", "10.0.0.0/33", ""])
 def test_a_proxy_that_is_no_address_is_a_mistake(wrong):
     with pytest.raises(ManifestError, match=r"runtime\.proxies\[1\]: '.*' is no address or network"):
-        parse_settings({"proxies": ["10.0.0.1", wrong]})
+        parse_struct({"proxies": ["10.0.0.1", wrong]}, Settings, "runtime")
 
 
 # ---- connections ------------------------------------------------------------------------------------------------------

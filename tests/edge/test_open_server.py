@@ -44,7 +44,7 @@ async def warnings_of(caplog, **options) -> list[str]:
 
 async def test_whoever_listens_wider_than_this_computer_and_asks_for_nothing_is_warned_once(caplog):
     (warning,) = await warnings_of(caplog, host="0.0.0.0")
-    assert warning.startswith("whoever reaches 0.0.0.0:")
+    assert warning.startswith("anyone who reaches 0.0.0.0:")
     assert warning.endswith(" can use this model: set runtime.auth (docs/security.md), or host: 127.0.0.1")
 
 
@@ -61,7 +61,7 @@ async def test_with_a_token_there_is_no_warning(caplog):
 async def test_sockets_that_listen_already_are_looked_at_too(caplog):
     wide = await trio.open_tcp_listeners(0, host="0.0.0.0")
     (warning,) = await warnings_of(caplog, listeners=wide)
-    assert warning.startswith("whoever reaches 0.0.0.0:")
+    assert warning.startswith("anyone who reaches 0.0.0.0:")
 
 
 # What every answer carries

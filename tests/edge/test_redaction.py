@@ -184,7 +184,7 @@ async def test_a_bug_of_ours_is_logged_without_the_request_that_met_it(monkeypat
         raise AssertionError("a bug")
 
     async with open_server(Model, websocket=True, auth=RUNTIME["auth"]) as server:
-        monkeypatch.setattr(site_module, "parse_hello", broken)
+        monkeypatch.setattr(site_module, "parse_connect_request", broken)
         with pytest.raises(Exception, match="500"):
             async with server.connect(token=TOKEN):
                 pass

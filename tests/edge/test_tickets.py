@@ -12,7 +12,8 @@ import pytest
 
 from reactor_trio import issue_ticket
 from reactor_trio.admission import Claims
-from reactor_trio.edge.tickets import LEEWAY, LONGEST, Spent, Ticket, TicketRefused, Tickets
+from reactor_trio.edge.denial import Denied
+from reactor_trio.edge.tickets import LEEWAY, LONGEST, Spent, Ticket, Tickets
 
 KEY = b"k" * 32
 OTHER = b"o" * 32
@@ -39,7 +40,7 @@ def office(*keys, now=NOW, **options):
 
 
 def refusal(text, tickets=None):
-    with pytest.raises(TicketRefused) as caught:
+    with pytest.raises(Denied) as caught:
         (tickets or office()).read(text)
     return caught.value.reason
 
@@ -160,7 +161,7 @@ def test_a_ticket_is_good_once():
     tickets, text = office(), jwt_by_hand(claims())
     first, second = tickets.read(text), tickets.read(text)  # reading uses nothing
     tickets.spend(first)
-    with pytest.raises(TicketRefused) as caught:
+    with pytest.raises(Denied) as caught:
         tickets.spend(second)
     assert caught.value.reason == "used"
     assert refusal(text, tickets) == "used"
@@ -171,7 +172,7 @@ def test_only_so_many_used_tickets_are_remembered_and_then_none_is_taken():
     tickets = office(room=2)
     for jti in ("a", "b"):
         tickets.spend(tickets.read(jwt_by_hand(claims(jti=jti))))
-    with pytest.raises(TicketRefused) as caught:
+    with pytest.raises(Denied) as caught:
         tickets.spend(tickets.read(jwt_by_hand(claims(jti="c"))))
     assert caught.value.reason == "full"
     assert refusal(jwt_by_hand(claims(jti="a")), tickets) == "used"

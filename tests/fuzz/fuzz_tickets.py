@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 from jwt import PyJWS
 
-from reactor_trio.edge.tickets import TicketRefused, Tickets
+from reactor_trio.edge.denial import Denied
+from reactor_trio.edge.tickets import Tickets
 from tests.fuzz.fuzzing import LONGEST, Run, Target, kind_of, mutated
 
 KEY = b"k" * 32
@@ -49,11 +50,11 @@ class JsonWebTokens(Target):
                 text = jws.encode(data.removeprefix(_SIGNED), KEY, "HS256")
             else:
                 text = data.decode("latin-1")
-            why: TicketRefused | None = None
+            why: Denied | None = None
             try:
                 ticket = tickets.read(text)
                 tickets.spend(ticket)
-            except TicketRefused as refused:
+            except Denied as refused:
                 why = refused
             if why is not None:
                 assert len(str(why)) < 500

@@ -142,7 +142,7 @@ async def test_a_stop_leaves_the_film_whole_up_to_there(tmp_path):
 
 def test_a_file_that_is_there_is_not_touched(tmp_path):
     (tmp_path / "film.mp4").write_text("mine")
-    with pytest.raises(ReactorError, match="it is there already; choose another name"):
+    with pytest.raises(ReactorError, match="it exists already; choose another name"):
         render_to(tmp_path / "film.mp4", Counting, frames=1)
     assert (tmp_path / "film.mp4").read_text() == "mine"
     with pytest.raises(ReactorError, match=r"name a file that ends in \.mp4, \.mkv, \.webm"):

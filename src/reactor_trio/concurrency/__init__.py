@@ -1,4 +1,4 @@
-"""The two event loops and what crosses between them: the model host, its threads and clock hooks, and a repeated event."""
+"""The I/O loop, the model loop, and what crosses between them: the model host, its threads, and the hooks of the clock."""
 
 from reactor_trio.concurrency.asyncio_guard import AsyncioUsedError as AsyncioUsedError
 from reactor_trio.concurrency.asyncio_guard import with_twin as with_twin

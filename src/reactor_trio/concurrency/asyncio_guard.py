@@ -1,4 +1,4 @@
-"""Model code that calls asyncio is told what to call instead: it runs on Trio, and the two do not mix."""
+"""Replaces the error of model code that calls asyncio. Model code runs on Trio; the new error names what to call instead."""
 
 from __future__ import annotations
 
@@ -8,40 +8,32 @@ import traceback
 
 from reactor_trio.errors import ReactorError
 
-#: what in asyncio -> its twins in trio and in anyio
-_TWINS: dict[str, tuple[str, str]] = {
-    "sleep": ("trio.sleep", "anyio.sleep"),
-    "Event": ("trio.Event", "anyio.Event"),
-    "Lock": ("trio.Lock", "anyio.Lock"),
-    "Semaphore": ("trio.Semaphore", "anyio.Semaphore"),
-    "BoundedSemaphore": ("trio.Semaphore", "anyio.Semaphore"),
-    "Condition": ("trio.Condition", "anyio.Condition"),
-    **dict.fromkeys(
-        ("Queue", "PriorityQueue", "LifoQueue"), ("trio.open_memory_channel", "anyio.create_memory_object_stream")
-    ),
-    **dict.fromkeys(
-        ("gather", "create_task", "ensure_future", "TaskGroup", "wait", "as_completed", "Task"),
-        ("trio.open_nursery", "anyio.create_task_group"),
-    ),
-    **dict.fromkeys(("wait_for", "timeout", "Timeout"), ("trio.fail_after", "anyio.fail_after")),
-    "timeout_at": ("trio.fail_at", "anyio.fail_after"),
-    "shield": ("trio.CancelScope(shield=True)", "anyio.CancelScope(shield=True)"),
-    **dict.fromkeys(("to_thread", "run_in_executor"), ("trio.to_thread.run_sync", "anyio.to_thread.run_sync")),
-    "run_coroutine_threadsafe": ("trio.from_thread.run", "anyio.from_thread.run"),
-    **dict.fromkeys(
-        ("get_event_loop", "get_running_loop"), ("trio.lowlevel.current_trio_token", "anyio.lowlevel.current_token")
-    ),
-    "Future": ("trio.Event", "anyio.Event"),
-    "current_task": ("trio.lowlevel.current_task", "anyio.get_current_task"),
-    "open_connection": ("trio.open_tcp_stream", "anyio.connect_tcp"),
-    "start_server": ("trio.serve_tcp", "anyio.create_tcp_listener"),
-    **dict.fromkeys(("create_subprocess_exec", "create_subprocess_shell"), ("trio.run_process", "anyio.run_process")),
-}
+#: names of asyncio, what replaces them in trio, and in anyio
+_TABLE = (
+    ("sleep", "sleep", "sleep"),
+    ("Event Future", "Event", "Event"),
+    ("Lock", "Lock", "Lock"),
+    ("Semaphore BoundedSemaphore", "Semaphore", "Semaphore"),
+    ("Condition", "Condition", "Condition"),
+    ("Queue PriorityQueue LifoQueue", "open_memory_channel", "create_memory_object_stream"),
+    ("gather create_task ensure_future TaskGroup wait as_completed Task", "open_nursery", "create_task_group"),
+    ("wait_for timeout Timeout", "fail_after", "fail_after"),
+    ("timeout_at", "fail_at", "fail_after"),
+    ("shield", "CancelScope(shield=True)", "CancelScope(shield=True)"),
+    ("to_thread run_in_executor", "to_thread.run_sync", "to_thread.run_sync"),
+    ("run_coroutine_threadsafe", "from_thread.run", "from_thread.run"),
+    ("get_event_loop get_running_loop", "lowlevel.current_trio_token", "lowlevel.current_token"),
+    ("current_task", "lowlevel.current_task", "get_current_task"),
+    ("open_connection", "open_tcp_stream", "connect_tcp"),
+    ("start_server", "serve_tcp", "create_tcp_listener"),
+    ("create_subprocess_exec create_subprocess_shell", "run_process", "run_process"),
+)
+_TWINS = {name: (f"trio.{in_trio}", f"anyio.{in_anyio}") for names, in_trio, in_anyio in _TABLE for name in names.split()}
 
-#: a call as authors write it, with or without the module
+#: a call as authors write it, with or without `asyncio.`
 _WRITTEN = re.compile(r"\b(asyncio\.)?(\w+)\(")
 
-#: what a call of asyncio without its loop ends in: its own words, its missing loop, Trio's puzzlement
+#: type and text of the errors that follow a call of asyncio on Trio; asyncio, Python and Trio each raise their own
 _SYMPTOMS: tuple[tuple[type[Exception], str], ...] = (
     (RuntimeError, "event loop"),
     (AttributeError, "has no attribute 'create_future'"),
@@ -50,11 +42,11 @@ _SYMPTOMS: tuple[tuple[type[Exception], str], ...] = (
 
 
 class AsyncioUsedError(ReactorError, RuntimeError):
-    """Model code called asyncio; the message names the call's twin. `__cause__` is what asyncio or Trio made of it."""
+    """Model code called asyncio. The message names the replacement, `__cause__` is the error that asyncio or Trio raised."""
 
 
 def with_twin(error: Exception) -> Exception:
-    """`error` itself, or what to do instead if it comes of calling asyncio on Trio."""
+    """Return `error`, or an AsyncioUsedError if `error` comes from a call of asyncio on Trio."""
     if not any(isinstance(error, kind) and words in str(error) for kind, words in _SYMPTOMS):
         return error
     call = _asyncio_call(error)
@@ -67,10 +59,10 @@ def with_twin(error: Exception) -> Exception:
 
 
 def _asyncio_call(error: Exception) -> str | None:
-    """The function or class of asyncio that author code called.
+    """Find the function or class of asyncio that author code called.
 
-    What asyncio's own frames say counts, if it is a name that authors use; of what is written in C there is no frame, and
-    then the author's line is read.
+    A frame of asyncio names it, if authors use that name. A function written in C has no frame; then the author's line of
+    source names it.
     """
     written: str | None = None
     for frame, number in traceback.walk_tb(error.__traceback__):

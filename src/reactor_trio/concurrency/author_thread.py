@@ -1,7 +1,7 @@
-"""One thread for author code that blocks by design: the session function of a blocking model, or its handlers.
+"""`AuthorThread`: one thread for author code that blocks by design, such as the session function of a blocking model.
 
-Always the same thread, so that thread-local state of torch and CUDA holds; one job at a time. A job cannot be interrupted
-and is never abandoned: whoever awaits it waits for its end, also when cancelled.
+It is always the same thread, so that thread-local state of torch and CUDA stays valid. It runs one job at a time. A job
+cannot be interrupted and is never abandoned: the task that awaits it waits for its end, even if cancelled.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from reactor_trio.concurrency.clock_hooks import ClockHooks
 
 T = TypeVar("T")
 
-_Job = Callable[[], object]
-
-#: Python gives helper threads of some platforms half a megabyte; model code expects what the main thread has.
+#: Some platforms give threads a stack of half a megabyte. Model code expects as much as the main thread has.
 _STACK_BYTES = 16 * 2**20
 
 
 def start_thread(name: str, target: Callable[[], None]) -> threading.Thread:
-    """A thread for model code. A daemon: a forward that never returns must not keep a process alive that was told to go."""
+    """Start a thread for model code. A daemon: a forward that never returns must not keep the process alive."""
     before = threading.stack_size(_STACK_BYTES)
     try:
         thread = threading.Thread(target=target, name=name, daemon=True)
@@ -38,32 +36,36 @@ def start_thread(name: str, target: Callable[[], None]) -> threading.Thread:
 
 
 class AuthorThread:
-    """The thread lives from construction to `close`. `run` and `rest` are for the loop it was made on."""
+    """A thread that lives from construction to `close`, and belongs to the Trio loop that made it.
+
+    `run` is for tasks of that loop, `call_loop` for any other thread.
+    """
 
     def __init__(self, name: str, time: ClockHooks) -> None:
         self._time = time
         self._token = trio.lowlevel.current_trio_token()
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self.thread = start_thread(name, self._work)
 
     async def run(self, function: Callable[..., T], *args: Any, context: contextvars.Context | None = None) -> T:
-        """Call `function(*args)` on the thread; its value or exception. Not to be cancelled."""
+        """Call `function(*args)` on the thread. Returns its value or raises its exception. Ignores cancellation."""
         task, context = trio.lowlevel.current_task(), context or contextvars.copy_context()
 
         def job() -> None:
             result = outcome.capture(context.run, function, *args)
             with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(trio.lowlevel.reschedule, task, outcome.Value(result))
+                self._token.run_sync_soon(trio.lowlevel.reschedule, task, result)
 
         await self._time.author_resumes()
         self._jobs.put(job)
-        result = await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: trio.lowlevel.Abort.FAILED)
-        self._time.author_rests()
-        value: T = result.unwrap()
-        return value
+        try:
+            value: T = await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: trio.lowlevel.Abort.FAILED)
+            return value
+        finally:
+            self._time.author_rests()
 
     def call_loop(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """From any thread but the loop's: await `function(*args)` there. Raises trio.RunFinishedError."""
+        """Await `function(*args)` on the loop, from any other thread. Raises trio.RunFinishedError if the loop has ended."""
         on_thread = threading.current_thread() is self.thread
 
         async def crossing() -> T:
@@ -79,7 +81,7 @@ class AuthorThread:
         return trio.from_thread.run(crossing, trio_token=self._token)
 
     def close(self) -> None:
-        """Let the thread end after the jobs it has."""
+        """End the thread after the jobs that it has."""
         self._jobs.put(None)
 
     def _work(self) -> None:

@@ -1,72 +1,81 @@
-"""What the two loops ask of time, in one place that the test kit can take over.
+"""The hooks of time: the points at which both loops report what they do, so that the test kit can control the clock.
 
-In production both loops read one real clock and there is nothing to keep. Under a virtual clock the kit's keepers hold it
-while model code computes, make ties between the loops come out one way, and charge each step its stated cost.
+In production both loops read one real clock, and the hooks do nothing. Under a virtual clock the test kit stops the clock
+while model code computes, decides which loop goes first at the same instant, and lets each step take its stated cost.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 import trio
 
-if TYPE_CHECKING:
-    from reactor_trio.concurrency.model_host import ModelHost
+
+class LoopCrossing(Protocol):
+    """Queues calls between the loops; `ModelHost` implements it."""
+
+    def post(self, function: Callable[..., object], *args: object) -> object:
+        """Queue a call for the model loop."""
+
+    def post_io(self, function: Callable[..., object], *args: object) -> None:
+        """Queue a call for the I/O loop."""
 
 
 class LinkedClock(trio.abc.Clock):
-    """The model loop's clock: the I/O loop's time. Each `trio.run` would otherwise start at a random offset."""
+    """The model loop's clock. It shows the I/O loop's time; without it each `trio.run` starts at a random offset."""
 
     def __init__(self, io_clock: trio.abc.Clock) -> None:
         self.io_clock = io_clock
 
     def start_clock(self) -> None:
-        """The I/O loop has started it."""
+        """Do nothing: the I/O loop has started the clock."""
 
     def current_time(self) -> float:
         """The I/O loop's time, in seconds."""
         return self.io_clock.current_time()
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Seconds until `deadline`; Trio asks exactly when no task is runnable."""
+        """Return the seconds until `deadline`. Trio calls this exactly when no task can run."""
         return deadline - self.current_time()
 
 
 class ClockHooks:
-    """Real time: nothing is held, nothing is charged."""
+    """The hooks in real time. The clock is never stopped, and no step has a stated cost."""
 
-    #: whether the model loop is a thread (True) or a task of the I/O loop, for tests that need no thread
+    #: whether the model loop runs on a thread of its own; if not, it is a task of the I/O loop, for tests
     threaded = True
     #: whether `spend` takes time
     charges = False
 
-    def model_clock(self, host: ModelHost, io_clock: trio.abc.Clock) -> trio.abc.Clock:
-        """The clock for the model loop."""
+    def model_clock(self, io_clock: trio.abc.Clock) -> trio.abc.Clock:
+        """Return the clock for the model loop, which runs on a thread of its own."""
         return LinkedClock(io_clock)
 
-    def attach(self, host: ModelHost, nursery: trio.Nursery) -> None:
-        """The host starts; `nursery` lives on the I/O loop as long as the host."""
+    def attach(self, host: LoopCrossing, nursery: trio.Nursery) -> None:
+        """Called when the host starts. `nursery` is on the I/O loop and lives as long as the host."""
 
     def posted(self) -> None:
-        """I/O loop: something is on its way to the model loop."""
+        """Called on the I/O loop before a call is queued for the model loop."""
 
     def delivered(self) -> None:
-        """Model loop: it has arrived."""
+        """Called on the model loop when such a call is about to run."""
 
     async def author_resumes(self) -> None:
-        """Model loop: blocking author code on a thread of its own is about to run, or to go on."""
+        """Called on the model loop before author code on an `AuthorThread` runs or goes on."""
 
     def author_rests(self) -> None:
-        """Model loop: it has ended, or waits for this loop."""
+        """Called on the model loop when that code has ended, or waits for this loop."""
 
     async def settle(self, rested: bool) -> None:
-        """Model loop, before a step or a handler: let what is due at this instant happen first.
+        """Called on the model loop before a step or a handler. Lets everything that is due at this instant happen first.
 
-        A checkpoint, unless the task has `rested` since its last one: a turn of the loop costs more than a small step.
+        This is a checkpoint, unless the task has waited (`rested`) since its last step: one turn of the loop costs more than
+        a small step.
         """
         if not rested:
             await trio.lowlevel.checkpoint()
 
     async def spend(self, step: int) -> float | None:
-        """Model loop, after step number `step`: charge its stated cost; returns it in seconds, None if it is real."""
+        """Called on the model loop after step `step`. Sleeps for its stated cost; returns it in seconds, or None."""
         return None

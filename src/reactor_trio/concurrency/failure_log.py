@@ -1,8 +1,8 @@
-"""Exceptions of author code in the log: the first of its kind whole, those that repeat it in one line with their count.
+"""`FailureLog`: logs exceptions of author code. The first of a kind gets its traceback, a repetition one line and its count.
 
-A handler that raises may do so 60 times a second, and a step that raises does so again for each client that comes back. Of
-one kind are exceptions of one type that were raised by the same lines; what their text says may differ. The second to the
-tenth are logged, then each tenth, each hundredth and so on, so that the log grows with the number of digits of the count.
+A handler may raise 60 times a second, and a step may raise again for each client that reconnects. Two exceptions are of one
+kind if they have the same type and the same lines raised them; their texts may differ. The log shows the second to the
+tenth, then every tenth, every hundredth and so on, so that it grows with the number of digits of the count.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from __future__ import annotations
 import logging
 import traceback
 
-#: Kinds that are remembered; of more the oldest is forgotten, and its next exception is logged whole again.
+#: Number of kinds that are remembered. The oldest is forgotten first; its next exception gets its traceback again.
 KINDS = 1000
-#: Characters of an exception's text in one line.
+#: Characters of an exception's text that one line shows.
 LONGEST = 300
-#: Causes of causes, and groups in groups, that are looked at; an exception may be its own cause.
+#: Depth of causes and groups that are compared. It is bounded because an exception may be its own cause.
 DEPTH = 8
 
 
 class FailureLog:
-    """Counts the exceptions of one model. Used by one thread."""
+    """Counts and logs the exceptions of one model. For one thread."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
 
     def log(self, logger: logging.Logger, error: BaseException, message: str, *args: object) -> None:
-        """Log at ERROR that `message % args` raised `error`, with its traceback if it is the first of its kind."""
+        """Log `message % args` at ERROR, with the traceback of `error` if it is the first of its kind."""
         kind = hash(_kind(error))
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         if count == 1:
@@ -43,7 +43,7 @@ def _kind(error: BaseException, depth: int = 0) -> tuple[object, ...]:
     cause = error.__cause__
     return (
         type(error).__qualname__,
-        str(lines or error),  # one that was raised in another process has its lines as text
+        str(lines or error),  # an exception from another process has its lines in its text
         tuple(_kind(each, depth + 1) for each in inner) if depth < DEPTH else (),
         _kind(cause, depth + 1) if cause is not None and depth < DEPTH else (),
     )

@@ -1,12 +1,12 @@
-"""The seam between the I/O loop (sockets, pacing) and the model loop (all author code).
+"""The model host: connects the I/O loop (sockets, pacing) and the model loop (all author code).
 
-Reactor's page on `inference()` calls a blocking forward straight from `async def inference`. So author code runs on a Trio
-loop of its own in a thread of its own, where it may block as it likes: load, steps, handlers, hooks, `run()` and the closing
-of generators all happen there, so thread-local state of torch and CUDA holds.
+Reactor's page on `inference()` calls a blocking forward directly from `async def inference`. Therefore author code runs on a
+Trio loop of its own, in a thread of its own, where it may block. Load, steps, handlers, hooks, `run()` and the closing of
+generators all run there, so that thread-local state of torch and CUDA stays valid.
 
-Two placements. "thread": `_main` is run by `trio.run` on that thread. "inline", for tests in virtual time: the very same
-`_main` is a task of the loop that opened the host. Nothing else knows which; every crossing uses `run_sync_soon`, also
-when both ends are one loop, so an inline test exercises the crossing itself.
+There are two placements. "thread": `trio.run` runs `_main` on that thread. "inline", for tests in virtual time: the same
+`_main` is a task of the loop that opened the host. No other code knows which one it is. Every crossing uses `run_sync_soon`,
+even if both ends are on one loop, so that an inline test exercises the crossing too.
 
 Invariants
  1. Every object has one home loop. The other loop changes it only by posting a plain function to that home.
@@ -41,22 +41,22 @@ T = TypeVar("T")
 
 
 class HostClosed(RuntimeError):
-    """The model loop is gone, or going: it takes no more work."""
+    """The model loop has ended, or is ending, and takes no more work."""
 
 
 class SessionOver(BaseException):
-    """Raised by `check_cancelled()` in model code; a BaseException, so that `except Exception` in a forward lets it pass."""
+    """`check_cancelled()` raises it in model code. It is a BaseException, so that `except Exception` does not catch it."""
 
 
 def strip(error: BaseException, *kinds: type[BaseException]) -> BaseException | None:
-    """What is left of an exception or group without these kinds; a nursery wraps even GeneratorExit in a group."""
+    """Return the exception or group without these kinds, None if nothing is left. A nursery groups even GeneratorExit."""
     if isinstance(error, BaseExceptionGroup):
         return error.split(kinds)[1]
     return None if isinstance(error, kinds) else error
 
 
 class Call:
-    """One model-side task. Its scope lives on the model loop; the flag may be read from any thread at any time."""
+    """One task on the model loop. Only that loop uses `scope`; any thread may read `cancel_requested` at any time."""
 
     def __init__(self) -> None:
         self.scope = trio.CancelScope()
@@ -67,43 +67,45 @@ _CALL: contextvars.ContextVar[Call] = contextvars.ContextVar("reactor_call")
 
 
 def current_call() -> Call:
-    """The model-side task that this code runs in; carried into tasks and worker threads that author code starts."""
+    """Return the `Call` that this code runs in. Tasks and worker threads that author code starts inherit it."""
     return _CALL.get()
 
 
 class ModelHost:
-    """Runs author code. I/O side: `run`, `post`, `stack`. Model side: `post_io`, `time`."""
+    """Runs author code. The I/O loop uses `run`, `post` and `stack`, the model loop `post_io` and `time`."""
 
     def __init__(self, time: ClockHooks) -> None:
         self.time = time
-        #: model loop: logs exceptions of author code that end no session
+        #: logs exceptions of author code that end no session; for the model loop
         self.failures = FailureLog()
-        #: told of sessions, and of what author code raises that no client is told
+        #: observes sessions, and exceptions of author code that reach no client
         self.observer = ExecutionObserver()
-        #: model-side tasks that run now, for leak checks
+        #: number of `run` calls in progress, for leak checks
         self.live_calls = 0
-        self._thread: threading.Thread | None = None
-        self._author_threads: tuple[AuthorThread, AuthorThread] | None = None
+        #: the model thread; None if the model loop is a task
+        self.thread: threading.Thread | None = None
+        #: `author_threads`, once something has used them
+        self.opened_author_threads: tuple[()] | tuple[AuthorThread, AuthorThread] = ()
 
-    @property
-    def thread(self) -> threading.Thread | None:
-        """The model thread, None if the model loop is a task."""
-        return self._thread
-
-    def post(self, function: Callable[..., object], *args: object) -> None:
-        """I/O loop to model loop; returns at once. `function` must not raise; nothing happens if that loop has ended."""
-        self._post(function, *args)
+    def post(self, function: Callable[..., object], *args: object) -> bool:
+        """Queue a call on the model loop, from the I/O loop. False if that loop has ended. `function` must not raise."""
+        self.time.posted()
+        with suppress(trio.RunFinishedError):
+            self._model.run_sync_soon(self._deliver, function, args)
+            return True
+        return False
 
     def post_io(self, function: Callable[..., object], *args: object) -> None:
-        """Model loop, or any thread, to I/O loop; returns at once. `function` must not raise."""
+        """Queue a call on the I/O loop, from any thread. It is lost if that loop has ended. `function` must not raise."""
         with suppress(trio.RunFinishedError):
             self._io.run_sync_soon(function, *args)
 
     async def run(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """From the I/O loop: await `function(*args)` on the model loop, as a child of the calling task.
+        """Await `function(*args)` on the model loop, from a task of the I/O loop.
 
-        Value, exception and context cross. Cancelling the caller cancels the child, and `run` still waits until it has
-        unwound; a value or error that the child ends with all the same is returned. Raises HostClosed.
+        The value, the exception and the context variables cross. Cancelling the caller cancels the task on the model loop,
+        and `run` waits until that task has unwound. If the task then still returns a value or raises an error, so does
+        `run`. Raises HostClosed if the model loop ends.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         assert trio.lowlevel.current_trio_token() is self._io, "run() is for the I/O loop: the answer is delivered there"
@@ -117,7 +119,7 @@ class ModelHost:
                 with call.scope:
                     result = outcome.Value(await function(*args))
             except BaseException as error:
-                # A Cancelled that our scope did not absorb belongs to the model loop, not to the caller.
+                # A Cancelled that `call.scope` did not absorb belongs to the model loop, not to the caller.
                 result = outcome.Error(strip(error, trio.Cancelled) or HostClosed("the model loop shut down"))
             answer(result)
 
@@ -136,58 +138,48 @@ class ModelHost:
             self.post(call.scope.cancel)
             return trio.lowlevel.Abort.FAILED
 
-        if not self._post(start):
+        if not self.post(start):
             raise HostClosed("the model loop has ended")
         self.live_calls += 1
         try:
             result = await trio.lowlevel.wait_task_rescheduled(abort)
         finally:
             self.live_calls -= 1
-        if result is not None:
-            value: T = result.unwrap()
-            return value
-        assert raise_cancel is not None
-        raise_cancel()
-        raise AssertionError("raise_cancel returned")  # pragma: no cover
+        if result is None:
+            assert raise_cancel is not None
+            raise_cancel()
+        value: T = result.unwrap()
+        return value
 
     @property
     def author_threads(self) -> tuple[AuthorThread, AuthorThread]:
-        """Model loop: the thread of a blocking model's sessions, and that of its handlers; they end with the host."""
-        if self._author_threads is None:
+        """The thread of a blocking model's sessions and that of its handlers. Made on first use, on the model loop."""
+        if not self.opened_author_threads:
             session, handlers = (AuthorThread(f"reactor-{job}", self.time) for job in ("session", "handlers"))
-            self._author_threads = session, handlers
-        return self._author_threads
-
-    @property
-    def opened_author_threads(self) -> tuple[AuthorThread, ...]:
-        """Those that there are."""
-        return self._author_threads or ()
-
-    def runs(self, task: trio.lowlevel.Task) -> bool:
-        """Whether the model loop is in this task of it now, and blocked if that lasts; False if the loop has no thread."""
-        return runs_now(task, self._thread)
+            self.opened_author_threads = session, handlers
+        return self.opened_author_threads
 
     def stack(self, task: trio.lowlevel.Task | None = None, thread: threading.Thread | None = None) -> str:
-        """Where the model's code is now, without the runtime's lines before it; empty if none runs.
+        """Return the stack of the author code that runs now, without the runtime's frames above it; "" if none runs.
 
         Args:
-            task: of the model loop; if author code waits in it, where it does.
-            thread: one of `author_threads`. With neither: the thread of a blocking model's sessions, if there is one.
+            task: a task of the model loop. If author code waits in it, the stack shows where.
+            thread: one of `author_threads`. Without `task` and `thread`: the thread of a blocking model's sessions, if any.
         """
-        if task is not None and not self.runs(task) and (waits := await_stack(task)):
+        if task is not None and not runs_now(task, self.thread) and (waits := await_stack(task)):
             return waits
         if task is None and thread is None and (authors := self.opened_author_threads):
             thread = authors[0].thread
-        return thread_stack(thread or self._thread)
+        return thread_stack(thread or self.thread)
 
     def close(self) -> None:
-        """Let the model loop end once it has nothing left to do, and the author's threads with it."""
+        """End the model loop, once it has no tasks left, and the author threads."""
         for author in self.opened_author_threads:
             author.close()
-        self._post(self._stop.set)
+        self.post(self._stop.set)
 
     async def supervise(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """The I/O-side task that is the model loop: it ends when that loop ends and raises what that loop raised."""
+        """Run the model loop, as a task of the I/O loop. Returns when the model loop ends, raises what it raised."""
         self._io = trio.lowlevel.current_trio_token()
         with trio.CancelScope(shield=True):
             async with trio.open_nursery() as nursery:
@@ -199,34 +191,24 @@ class ModelHost:
                 nursery.cancel_scope.cancel()
 
     async def _run_thread(self, task_status: trio.TaskStatus[None]) -> None:
-        task, io = trio.lowlevel.current_task(), self._io
-        clock = self.time.model_clock(self, trio.lowlevel.current_clock())
-
-        def started() -> None:
-            io.run_sync_soon(task_status.started)
+        task = trio.lowlevel.current_task()
+        clock = self.time.model_clock(trio.lowlevel.current_clock())
 
         def thread() -> None:
-            result = outcome.capture(partial(trio.run, self._main, started, clock=clock))
-            with suppress(trio.RunFinishedError):
-                io.run_sync_soon(trio.lowlevel.reschedule, task, outcome.Value(result))
+            run = partial(trio.run, self._main, partial(self.post_io, task_status.started), clock=clock)
+            self.post_io(trio.lowlevel.reschedule, task, outcome.capture(run))
 
-        self._thread = start_thread("reactor-model", thread)
-        result = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
-        self._thread.join()
-        result.unwrap()
+        self.thread = start_thread("reactor-model", thread)
+        try:
+            await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+        finally:
+            self.thread.join()
 
     async def _main(self, started: Callable[[], object]) -> None:
         self._model, self._stop = trio.lowlevel.current_trio_token(), trio.Event()
         async with trio.open_nursery() as self._nursery:
             started()
             await self._stop.wait()
-
-    def _post(self, function: Callable[..., object], *args: object) -> bool:
-        self.time.posted()
-        with suppress(trio.RunFinishedError):
-            self._model.run_sync_soon(self._deliver, function, args)
-            return True
-        return False
 
     def _deliver(self, function: Callable[..., object], args: tuple[object, ...]) -> None:
         self.time.delivered()
@@ -235,10 +217,10 @@ class ModelHost:
 
 @asynccontextmanager
 async def open_model_host(time: ClockHooks | None = None) -> AsyncGenerator[ModelHost, None]:
-    """The outermost block of a server: sessions are opened, and have ended, inside it."""
+    """Open a `ModelHost`. This is the outermost block of a server: every session begins and ends inside it."""
     host = ModelHost(time or ClockHooks())
     async with trio.open_nursery() as nursery:
-        with trio.CancelScope(shield=True):  # cancelled half-started it would leave a thread behind
+        with trio.CancelScope(shield=True):  # a cancelled start would leave a thread behind
             await nursery.start(host.supervise)
         try:
             yield host

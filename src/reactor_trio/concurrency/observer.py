@@ -1,4 +1,4 @@
-"""What the model's side tells whoever watches it: the test kit, and nobody in production."""
+"""`ExecutionObserver`: what the model loop reports to the test kit. In production nothing listens."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class ExecutionObserver:
-    """Is told by the model loop; this one keeps nothing."""
+    """Receives reports on the model loop. This base class ignores them."""
 
     def begun(self, session_id: str, model_session: Any) -> None:
-        """A session begins, with its side on the model loop."""
+        """Called when a session begins. `model_session` is its `SessionRunner`."""
 
     def unheard(self, session_id: str, error: BaseException) -> None:
-        """Author code of a session raised what the log has, but no client is told, and what ends no session."""
+        """Called when author code raised an exception that is only logged: it reaches no client and ends no session."""

@@ -1,8 +1,8 @@
-"""An event that happens again and again: ringing wakes whoever waits now, and leaves nothing behind.
+"""`RepeatedEvent`: an event that happens many times. `set` wakes the tasks that wait now and is not remembered.
 
-A timer that ends a wait is the most frequent thing in this runtime, twice for each frame. `trio.move_on_at` around an event
-ends it by an exception that is made, thrown, caught and freed. Here the deadline only reschedules the task: about a seventh
-less processor time for a wake-up, measured at 30 a second.
+A wait with a deadline is the most frequent operation of this runtime: it happens twice for each frame. `trio.move_on_at`
+around an event ends the wait by an exception. Here the deadline only reschedules the task, which takes about a seventh less
+processor time for each wake-up, measured at 30 wake-ups a second.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import trio
 
 
 class RepeatedEvent:
-    """Wakes waiting tasks of its own loop. `set` never raises, so it may be posted."""
+    """Wakes waiting tasks of its own loop. `set` never raises, so other loops may post it."""
 
     def __init__(self) -> None:
         self._waiting: set[trio.lowlevel.Task] = set()
@@ -27,7 +27,7 @@ class RepeatedEvent:
             trio.lowlevel.reschedule(task)
 
     async def wait(self, deadline: float = math.inf) -> None:
-        """Wait for the next ring, or until `deadline` in `trio.current_time()` seconds. Always a checkpoint."""
+        """Wait for the next `set`, or until `deadline` in `trio.current_time()` seconds. Always a checkpoint."""
         task = trio.lowlevel.current_task()
 
         def abort(_raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:

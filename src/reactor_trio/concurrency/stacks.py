@@ -1,4 +1,4 @@
-"""Where author code is: the stack of a thread, or the awaits of a task that waits, without the lines of this runtime."""
+"""Stacks of author code: of a thread, or of the awaits of a waiting task, without the frames of this runtime."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import trio
 
 _PACKAGE = str(Path(__file__).parent.parent)
 _PLUMBING = (_PACKAGE, str(Path(outcome.__file__).parent), str(Path(trio.__file__).parent))
-#: awaits in awaits that are followed
+#: nested awaits that `awaits` follows at most
 _DEEPEST = 1000
 
 
 def thread_stack(thread: threading.Thread | None) -> str:
-    """Where a thread is, from the first line of author code on; empty if it runs none."""
+    """Return the stack of a thread from the first frame of author code on; "" if it runs no author code."""
     frame = _frame_of(thread)
     lines = [] if frame is None else traceback.extract_stack(frame)
     begun = next((index for index, line in enumerate(lines) if line.filename.startswith(_PACKAGE)), 0)
@@ -31,7 +31,7 @@ def thread_stack(thread: threading.Thread | None) -> str:
 
 
 def runs_now(task: trio.lowlevel.Task, thread: threading.Thread | None) -> bool:
-    """Whether the thread is in this task."""
+    """Return whether the thread runs this task now."""
     frame, own = _frame_of(thread), task.coro.cr_frame
     while frame is not None and frame is not own:
         frame = frame.f_back
@@ -39,18 +39,18 @@ def runs_now(task: trio.lowlevel.Task, thread: threading.Thread | None) -> bool:
 
 
 def await_stack(task: trio.lowlevel.Task) -> str:
-    """Where author code waits in this task; empty if none of its lines does."""
+    """Return the frames of author code that wait in this task; "" if there are none."""
     frames = [(frame, line) for frame, line in awaits(task.coro) if not frame.f_code.co_filename.startswith(_PLUMBING)]
     return "".join(traceback.format_list(traceback.StackSummary.extract(iter(frames))))
 
 
 def awaits(code: Any) -> Iterator[tuple[FrameType, int]]:
-    """The frames of a suspended coroutine or generator and of all that it waits for, outermost first, each with its line."""
+    """Yield the frames of a suspended coroutine or generator and of all that it awaits, outermost first, with lines."""
     for _ in range(_DEEPEST):
         if code is None:
             return
         kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(code, f"{kind}_frame")), None)
-        if kind is None:  # of `anext`, `asend` and `coroutine.__await__()` Python tells nothing but what they hold
+        if kind is None:  # `anext`, `asend` and `coroutine.__await__()` show only their referents
             held = gc.get_referents(code)
             code = next((item for item in held if _is_suspended(item)), None)
             continue

@@ -1,1 +1,1 @@
-"""`reactor.yaml` and its settings, parsed and checked, with the credentials that they name."""
+"""`reactor.yaml`, its settings, and the credentials that it names: read, parsed and checked."""

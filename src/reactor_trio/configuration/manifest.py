@@ -1,17 +1,18 @@
-"""`reactor.yaml` and `config.yml`: read, checked, and the model class they name imported.
+"""`Manifest`: reads and checks `reactor.yaml` and `config.yml`, and imports the model class that they name.
 
-Every failure is a `ManifestError` of one line that names the file and the key. The model's module is imported at the
-first look at `Manifest.model`, so that a manifest can be checked without paying for `import torch`.
+Every failure is a `ManifestError` of one line that names the file and the key. The first use of `Manifest.model` imports the
+model's module, so that a manifest can be checked without the cost of `import torch`.
 
-Several projects can be loaded into one process (a test suite does), and most call their module `pipeline` or `model`.
-Python caches modules by name alone, so a module that another project's folder gave is dropped from the cache before a
-project that has one of the same name is imported. Classes already taken from it stay usable.
+One process may load several projects (a test suite does), and most of them call their module `pipeline` or `model`. Python
+caches modules by name alone. Therefore, before a project's module is imported, a module of the same name from another
+project's folder is dropped from the cache. Classes taken from it stay usable.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import re
 import sys
 import threading
@@ -34,18 +35,21 @@ from reactor_trio.errors import ManifestError
 if TYPE_CHECKING:
     from reactor_trio.interface.model import Model
 
-__all__ = ["MANIFEST_NAME", "Manifest", "author_location", "import_model", "load_manifest", "parse_value"]
+__all__ = ["MANIFEST_NAME", "Manifest", "author_location", "load_manifest", "parse_value"]
 
 MANIFEST_NAME = "reactor.yaml"
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A project folder's `reactor.yaml`, checked, with its `config.yml` and the overrides applied.
+    """The checked `reactor.yaml` of a project folder, with its `config.yml` and the overrides applied.
 
-    `path` is the folder (absolute), `model_path` the text `module:Class`, `config` what `load(config)` is handed,
-    `weights` the folder that `weights_path` names (absolute), if it does. `model_key` and `unused` are those of
-    `ReactorConfig`.
+    Attributes:
+        path: the folder, absolute.
+        model_path: the text `module:Class`.
+        config: the argument of `load(config)`.
+        weights: the folder of `weights_path`, absolute; None without that key.
+        model_key, unused: see `ReactorConfig`.
     """
 
     path: Path
@@ -59,35 +63,33 @@ class Manifest:
 
     @cached_property
     def model(self) -> type[Model]:
-        """The model class; the first look imports its module in the calling thread. Raises `ManifestError`."""
+        """The model class. The first use imports its module, in the calling thread. Raises `ManifestError`."""
         from reactor_trio.interface.weights import weights_of_manifest
 
         with weights_of_manifest(self.weights):
-            return import_model(self)
+            return _import_model(self)
 
     @cached_property
     def moderate(self) -> Callable[..., Any] | None:
-        """The function that `runtime.moderate` names, imported at the first look. Raises `ManifestError`."""
+        """The function that `runtime.moderate` names. The first use imports its module. Raises `ManifestError`."""
         text = self.settings.moderate
         if text is None:
             return None
-        at = f"{self.path / MANIFEST_NAME}: runtime.moderate: "
-        module_name, function_name = split_path(text, "runtime.moderate", "module:function")
-        with _import_lock:
-            module = _import_module(self.path, module_name, "runtime.moderate")
-        found = getattr(module, function_name, None)
+        at, module, name = _imported(self.path, text, "runtime.moderate", "module:function")
+        found = getattr(module, name, None)
         if not callable(found):
-            raise ManifestError(f"{at}{module.__file__} has no function {function_name}")
+            raise ManifestError(f"{at}{module.__file__} has no function {name}")
         return cast("Callable[..., Any]", found)
 
 
 def load_manifest(
     folder: Path, overrides: Sequence[str] = (), runtime_overrides: Mapping[str, object] | None = None
 ) -> Manifest:
-    """Read `folder/reactor.yaml` and the `config.yml` it names.
+    """Read `folder/reactor.yaml` and the `config.yml` that it names. Does not import the model. Raises `ManifestError`.
 
-    `overrides` are texts `key.sub=value` laid over `config.yml`, values typed as YAML. `runtime_overrides` are laid
-    over the manifest's `runtime:` section. The model is not imported. Raises `ManifestError`.
+    Args:
+        overrides: texts `key.sub=value` that replace values of `config.yml`; the values are YAML.
+        runtime_overrides: values that replace those of the manifest's `runtime:` section.
     """
     folder = folder.resolve()
     path = folder / MANIFEST_NAME
@@ -101,43 +103,36 @@ def load_manifest(
         file = ReactorConfig.from_dict(values)
     except ManifestError as error:
         raise ManifestError(f"{path}: {error}") from None
-    config = {} if file.config is None else _read_config(path, folder / file.config)
+    config: dict[str, Any] = {}
+    if file.config is not None:
+        if not os.path.isfile(folder / file.config):  # Path.is_file may raise for a name that is too long
+            raise ManifestError(f"{path}: config: no such file: {folder / file.config}")
+        config = _read_mapping(folder / file.config)
     for text in overrides:
         _override(config, text)
     settings = file.settings
+    paths: dict[str, Any] = {}
     if settings.record is not None:
-        settings = msgspec.structs.replace(settings, record=str(folder / Path(settings.record).expanduser()))
-    if settings.auth is not None:
-        settings = msgspec.structs.replace(settings, auth=_secrets_under(folder, settings.auth))
+        paths["record"] = _absolute(folder, settings.record)
+    if (auth := settings.auth) is not None:
+        token, viewer_token = (text and under(folder, text) for text in (auth.token, auth.viewer_token))
+        paths["auth"] = AuthSettings(token, viewer_token, tuple(under(folder, text) for text in auth.ticket_keys))
     if (tls := settings.tls) is not None:
-        certfile, keyfile = (name and str(folder / Path(name).expanduser()) for name in (tls.certfile, tls.keyfile))
-        settings = msgspec.structs.replace(settings, tls=TlsSettings(certfile or "", keyfile))
-    weights = folder / Path(file.weights_path).expanduser() if file.weights_path else None
-    return Manifest(
-        folder, file.model, file.name or file.model, config, settings, weights, file.model_key, file.unused
-    )  # fmt: skip
+        paths["tls"] = TlsSettings(_absolute(folder, tls.certfile), tls.keyfile and _absolute(folder, tls.keyfile))
+    settings = msgspec.structs.replace(settings, **paths)
+    weights = Path(_absolute(folder, file.weights_path)) if file.weights_path else None
+    return Manifest(folder, file.model, file.name or file.model, config, settings, weights, file.model_key, file.unused)
 
 
-def _read_config(manifest: Path, path: Path) -> dict[str, Any]:
-    try:
-        found = path.is_file()
-    except OSError as error:  # a name that is too long
-        raise ManifestError(f"{manifest}: config: {error.strerror}") from None
-    if not found:
-        raise ManifestError(f"{manifest}: config: no such file: {path}")
-    return _read_mapping(path)
-
-
-def _secrets_under(folder: Path, auth: AuthSettings) -> AuthSettings:
-    token, viewer_token = (None if text is None else under(folder, text) for text in (auth.token, auth.viewer_token))
-    return AuthSettings(token, viewer_token, tuple(under(folder, text) for text in auth.ticket_keys))
+def _absolute(folder: Path, path: str) -> str:
+    return str(folder / Path(path).expanduser())
 
 
 # --- YAML -------------------------------------------------------------------------------------------------------------
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML that refuses a duplicate key and reads numbers as authors write them."""
+    """A safe loader that refuses duplicate keys and reads numbers as authors write them."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -146,14 +141,14 @@ class _Loader(yaml.SafeLoader):
                 key = (key_node.tag, key_node.value)
                 if key in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key_node.value!r} stands twice", key_node.start_mark
+                        None, None, f"the key {key_node.value!r} is given twice", key_node.start_mark
                     )
                 seen.add(key)
         return super().construct_mapping(node, deep)
 
 
-# YAML 1.1 reads `1e-4`, the usual way to write a learning rate, as text, and a date as an object that no JSON message
-# can carry. Like OmegaConf, with which authors read their configs, we take the first as a number, the second as text.
+# YAML 1.1 reads `1e-4`, the usual way to write a learning rate, as text, and a date as an object that JSON cannot express.
+# Like OmegaConf, which authors use for their configs, this loader reads the first as a number and the second as text.
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -164,16 +159,16 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _SCIENTIFIC, list("-+01
 
 def _parse_yaml(text: str) -> Any:
     try:
-        # a SafeLoader that reads numbers otherwise, which the analysis cannot see
+        # `_Loader` is a SafeLoader, which the analysis does not see
         return yaml.load(text, Loader=_Loader)  # nosec B506
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
-    except (LookupError, AttributeError, TypeError) as error:  # PyYAML's own, for `!!bool maybe` or `!!int ''`
+    except (LookupError, AttributeError, TypeError) as error:  # PyYAML raises these for `!!bool maybe` or `!!int ''`
         raise yaml.YAMLError(f"a value does not fit its tag: {error}") from error
 
 
 def parse_value(text: str) -> Any:
-    """One value from a command line, typed as YAML: `320` is a number, `[1, 2]` a list. Raises ManifestError."""
+    """Parse one value of a command line as YAML: `320` is a number, `[1, 2]` a list. Raises ManifestError."""
     try:
         return _parse_yaml(text)
     except (yaml.YAMLError, ValueError) as error:
@@ -223,23 +218,21 @@ _import_lock = threading.Lock()
 _project_folders: set[Path] = set()
 
 
-def import_model(manifest: Manifest) -> type[Model]:
-    """Import the manifest's `module:Class` with its folder first on `sys.path`, where the folder then stays.
+def _import_model(manifest: Manifest) -> type[Model]:
+    """Import the manifest's `module:Class`. The folder becomes the first entry of `sys.path` and stays there.
 
-    Raises `ManifestError` if there is no such module or class, if the class is not a model, or if the module itself
-    raises while it is imported (`__cause__` is that exception).
+    Raises `ManifestError` if there is no such module or class, if the class is not a model, or if the import raises
+    (`__cause__` is that exception).
     """
-    module_name, class_name = split_path(manifest.model_path, manifest.model_key)
-    with _import_lock:
-        module = _import_module(manifest.path, module_name, manifest.model_key)
+    at, module, class_name = _imported(manifest.path, manifest.model_path, manifest.model_key)
     from reactor_trio.interface.model import Model
 
-    at = f"{manifest.path / MANIFEST_NAME}: {manifest.model_key}: "
     found = getattr(module, class_name, None)
     if found is None:
-        models = [name for name, value in vars(module).items() if _is_model(value, Model, module_name)]
+        classes = [(name, value) for name, value in vars(module).items() if isinstance(value, type)]
+        models = [name for name, cls in classes if issubclass(cls, Model) and cls.__module__ == module.__name__]
         near = difflib.get_close_matches(class_name, models, n=1) or models[:1]
-        hint = f"; did you mean {module_name}:{near[0]}?" if near else ""
+        hint = f"; did you mean {module.__name__}:{near[0]}?" if near else ""
         raise ManifestError(f"{at}{module.__file__} has no class {class_name}{hint}")
     if not isinstance(found, type) or not issubclass(found, Model):
         raise ManifestError(
@@ -250,28 +243,36 @@ def import_model(manifest: Manifest) -> type[Model]:
 
 
 def author_location(error: BaseException, folder: Path) -> str | None:
-    """Where in the author's `folder` an exception came from, as `file:line` relative to it, or None if it did not."""
+    """Return the innermost place of an exception in the author's `folder`, as `file:line` relative to it, or None."""
     places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError) and error.filename:
         places.append((error.filename, error.lineno))
     for filename, line in reversed(places):
-        # A virtual environment often stands inside the project's folder; the author did not write what is in it.
+        # A virtual environment is often inside the project's folder; the author did not write its files.
         if Path(filename).is_relative_to(folder) and "site-packages" not in Path(filename).parts:
             return f"{Path(filename).relative_to(folder)}:{line}"
     return None
 
 
-def _import_module(folder: Path, name: str, key: str) -> ModuleType:
+def _imported(folder: Path, text: str, key: str, form: str = "module:Class") -> tuple[str, ModuleType, str]:
+    """Import the module of `text`, the value of `key`. Returns how an error starts, the module, and the other name."""
+    module_name, name = split_path(text, key, form)
+    at = f"{folder / MANIFEST_NAME}: {key}: "
+    with _import_lock:
+        return at, _import_module(folder, module_name, at), name
+
+
+def _import_module(folder: Path, name: str, at: str) -> ModuleType:
     head = name.partition(".")[0]
     beside = _has_module(folder, head)
-    at = f"{folder / MANIFEST_NAME}: {key}: "
     if beside and head in sys.stdlib_module_names:
         raise ManifestError(f"{at}{head} is the name of a module of Python's own library; rename the file")
     for cached in [loaded for loaded in list(sys.modules) if "." not in loaded and _has_module(folder, loaded)]:
         origin = getattr(sys.modules[cached], "__file__", None)
         taken_from = [project for project in _project_folders if origin in _module_files(project, cached)]
         if origin not in _module_files(folder, cached) and (taken_from or cached == head):
-            _forget(cached)
+            for module in [loaded for loaded in sys.modules if loaded == cached or loaded.startswith(f"{cached}.")]:
+                del sys.modules[module]
     _project_folders.add(folder)
     sys.path[:] = [str(folder), *(entry for entry in sys.path if entry != str(folder))]
     importlib.invalidate_caches()
@@ -297,16 +298,6 @@ def _module_files(folder: Path, name: str) -> tuple[str, str]:
 
 def _has_module(folder: Path, name: str) -> bool:
     return any(Path(file).is_file() for file in _module_files(folder, name))
-
-
-def _forget(name: str) -> None:
-    for loaded in list(sys.modules):
-        if loaded == name or loaded.startswith(f"{name}."):
-            del sys.modules[loaded]
-
-
-def _is_model(value: object, base: type, module_name: str) -> bool:
-    return isinstance(value, type) and issubclass(value, base) and value.__module__ == module_name
 
 
 def _one_line(error: BaseException) -> str:

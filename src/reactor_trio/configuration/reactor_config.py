@@ -1,7 +1,8 @@
-"""What stands in `reactor.yaml`, in either of the forms that Reactor has had. Nothing here opens a file.
+"""`ReactorConfig`: the content of `reactor.yaml`, in either of Reactor's two forms. This module opens no file.
 
-Flat: `model: module:Class`, `name`, `config`, `weights_path`. Nested, as Reactor has it from 2.5 on: `model:` is a mapping
-with the `name`, and `import`, `config` and `weights_path` stand under `runtime:`, beside this runtime's own settings.
+The flat form has `model: module:Class`, `name`, `config` and `weights_path`. The nested form, since Reactor 2.5, has a
+mapping `model:` with the `name`; its `import`, `config` and `weights_path` are under `runtime:`, beside this runtime's own
+settings.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from reactor_trio.errors import ManifestError
 
 __all__ = ["ReactorConfig", "split_path"]
 
-#: The nested form's keys that Reactor's command line reads: they say how to build and publish.
+#: Keys of the nested form with which Reactor's command line builds and publishes.
 _FOR_PUBLISHING = ("$schema", "apiVersion", "kind", "build", "deployment")
 _TOP_KEYS = (*_FOR_PUBLISHING, "model", "runtime", "recording", "moderation")
-#: where the nested form has the keys of the flat one
+#: key of the flat form -> the same key in the nested form
 _MOVED = {"name": "model.name", "config": "runtime.config", "weights_path": "runtime.weights_path"}
-#: sections under `runtime:` of the nested form that this runtime has no use for
+#: sections under `runtime:` of the nested form that this runtime does not use
 _SECTIONS = ("recording", "step_results", "livekit")
 
 
@@ -35,15 +36,15 @@ class _Flat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReactorConfig(msgspec.Struct, frozen=True):
-    """A `reactor.yaml`, checked.
+    """The checked content of a `reactor.yaml`.
 
     Attributes:
         model: `module:Class`.
-        name: empty if the file says none.
-        config, weights_path: as they are written, relative to the file.
+        name: "" if the file has none.
+        config, weights_path: as written, relative to the file.
         settings: the rest of `runtime:`.
-        model_key: where the file names the class: `model` or `runtime.import`.
-        unused: keys that Reactor acts upon and this runtime does not.
+        model_key: the key that names the class: `model` or `runtime.import`.
+        unused: keys with which Reactor does something, and this runtime nothing.
     """
 
     model: str
@@ -56,7 +57,7 @@ class ReactorConfig(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> ReactorConfig:
-        """Read the mapping in the file. Raises ManifestError, which names the key."""
+        """Check the mapping that the file holds. Raises ManifestError, which names the key."""
         runtime = raw.get("runtime")
         nested = isinstance(raw.get("model"), Mapping) or "$schema" in raw
         if nested or (isinstance(runtime, Mapping) and "import" in runtime):
@@ -76,7 +77,7 @@ class ReactorConfig(msgspec.Struct, frozen=True):
 
 
 def split_path(text: str, key: str, form: str = "module:Class") -> tuple[str, str]:
-    """`module:Class` in two. Raises ManifestError for `key`."""
+    """Split `module:Class`. `key` is the manifest's, for errors. Raises ManifestError."""
     module_name, colon, name = text.partition(":")
     if not colon or not name.isidentifier() or not all(part.isidentifier() for part in module_name.split(".")):
         raise ManifestError(f"{key}: expected {form}, got {text!r}")
@@ -84,7 +85,7 @@ def split_path(text: str, key: str, form: str = "module:Class") -> tuple[str, st
 
 
 def _flattened(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The nested form as the flat one, and which of its keys say what is not done."""
+    """Return the nested form as the flat form, and its keys that this runtime does not use."""
     for key in raw:
         if key not in _TOP_KEYS:
             near = _MOVED.get(key) or next(iter(difflib.get_close_matches(str(key), _TOP_KEYS, n=1)), None)
@@ -126,5 +127,5 @@ def _text(value: Any, key: str) -> str | None:
 
 
 def _is_on(section: Any, unless_said: bool) -> bool:
-    """Whether a section asks for what it is about: by `enabled`, and as `unless_said` without that."""
+    """Whether a section is enabled: its `enabled`, or `unless_said` if it has no such key."""
     return bool(section.get("enabled", unless_said)) if isinstance(section, Mapping) else bool(section)

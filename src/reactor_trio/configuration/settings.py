@@ -1,7 +1,7 @@
-"""Everything under `runtime:` of `reactor.yaml`, with defaults and bounds.
+"""`Settings`: everything under `runtime:` of `reactor.yaml`, with defaults and bounds. This module opens no file.
 
-The bounds stand in the types, so that a value is checked in one place whoever gives it: the manifest, the command line
-or an embedding program that calls `parse_settings` with a mapping. Nothing here opens a file.
+The types hold the bounds, so that one place checks every value, whether it comes from the manifest, from the command line or
+from a program that calls `parse_struct` with a mapping.
 """
 
 from __future__ import annotations
@@ -20,17 +20,6 @@ from reactor_trio.errors import ManifestError
 from reactor_trio.interface.input_buffer import INPUT_BYTES
 from reactor_trio.media import CodecSettings
 
-__all__ = [
-    "AuthSettings",
-    "CodecSettings",
-    "LimitSettings",
-    "Settings",
-    "TlsSettings",
-    "UploadSettings",
-    "parse_settings",
-    "parse_struct",
-]
-
 T = TypeVar("T", bound=msgspec.Struct)
 
 #: The one number that may be infinite.
@@ -46,7 +35,7 @@ Bytes = Annotated[int, Meta(ge=1024)]
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one client may use before it is refused or closed. Sizes in bytes, times in seconds; 0, if allowed: no limit."""
+    """The limits of one client. Sizes are in bytes, times in seconds. Where 0 is allowed, it means no limit."""
 
     text_message: Bytes = 256 * 1024
     client_binary: Bytes = 4 * 1024 * 1024
@@ -71,7 +60,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What files a session may have. Sizes in bytes, times in seconds."""
+    """The limits of a session's uploaded files. Sizes are in bytes, times in seconds."""
 
     file_size: Bytes = 64 * 1024 * 1024
     total_size: Bytes = 512 * 1024 * 1024
@@ -82,12 +71,12 @@ class UploadSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a client must show. Each secret is a literal, `env:NAME` or `file:PATH`; it is read when the server starts.
+    """The secrets of authentication. Each is a literal, `env:NAME` or `file:PATH`; the server reads it when it starts.
 
     Attributes:
-        token: with it a client may control and watch.
-        viewer_token: with it a client may watch.
-        ticket_keys: keys of signed tickets, of which each is good for one connection; the first one signs.
+        token: a client that sends it may control and watch.
+        viewer_token: a client that sends it may watch.
+        ticket_keys: the keys of signed tickets; the first one signs. Each ticket is valid for one connection.
     """
 
     token: str | None = None
@@ -95,23 +84,22 @@ class AuthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ticket_keys: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
 
     def __repr__(self) -> str:
-        return "AuthSettings(...)"  # secrets may stand in it
+        return "AuthSettings(...)"  # the values may be secrets
 
 
 class TlsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The server's certificate and what its chain needs, and the key, as PEM files; no `keyfile`: it is in `certfile`."""
+    """The server's certificate with its chain, and its key, as PEM files. Without `keyfile`, `certfile` has the key."""
 
     certfile: Annotated[str, Meta(min_length=1)]
     keyfile: Annotated[str, Meta(min_length=1)] | None = None
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The server's settings; `reactor.yaml.example` says what each one does.
+    """The server's settings; `reactor.yaml.example` explains each one.
 
-    Rates are frames per second, times seconds. `fps`, `max_fps`, `buffer_size`, `max_sessions` and `ranks` left at None
-    mean the model's own.
-    The constructor itself checks only that this version supports what is asked for; bounds and types are checked by
-    `parse_settings`.
+    Rates are in frames per second, times in seconds. If `fps`, `max_fps`, `buffer_size`, `max_sessions` or `ranks` is None,
+    the model's own value holds.
+    `parse_struct` checks bounds and types. The constructor checks only values that contradict each other, and addresses.
     """
 
     host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
@@ -165,7 +153,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def address_of(advertise: str, host: str, port: int) -> str:
-    """What `advertise` says of a server at `host` and `port`. Raises ManifestError for what is no such template."""
+    """Fill the template `advertise` for a server at `host` and `port`. Raises ManifestError for a bad template."""
     try:
         address = advertise.format(ip=f"[{host}]" if ":" in host else host, port=port)
         parts = urlsplit(address)
@@ -180,16 +168,8 @@ def address_of(advertise: str, host: str, port: int) -> str:
     return address
 
 
-def parse_settings(values: Mapping[str, object]) -> Settings:
-    """Check a mapping in the shape of the manifest's `runtime:` section and make `Settings` of it.
-
-    Raises `ManifestError` naming the first key that is unknown, has a wrong type or is out of bounds.
-    """
-    return parse_struct(values, Settings, "runtime")
-
-
 def parse_struct(values: object, kind: type[T], path: str = "") -> T:
-    """Make a `kind` of plain values; errors name keys by their full dotted path, which starts with `path`."""
+    """Convert plain values to a `kind`. Raises ManifestError, which names the key by its dotted path from `path` on."""
     checked = _check(values, kind, path)
     try:
         return msgspec.convert(checked, kind)
@@ -199,7 +179,7 @@ def parse_struct(values: object, kind: type[T], path: str = "") -> T:
 
 
 def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, object]:
-    """Refuse unknown keys and non-finite numbers, which msgspec reports without a hint or lets pass."""
+    """Refuse unknown keys with a hint, which msgspec does not give, and non-finite numbers, which msgspec accepts."""
     if not isinstance(values, Mapping):
         raise ManifestError(f"{path or 'the file'}: expected a mapping, got {type(values).__name__}")
     fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
@@ -217,6 +197,6 @@ def _check(values: object, kind: type[msgspec.Struct], path: str) -> dict[str, o
         if section is None or (value is None and type(None) in kinds):
             checked[key] = value
         else:
-            # `limits:` with every line below it commented out reads as null and means "all defaults".
+            # `limits:` without any line below it is null in YAML, and means "all defaults".
             checked[key] = _check({} if value is None else value, section, here)
     return checked

@@ -1,13 +1,13 @@
-"""What one address may have: connections at a time, and WebSocket handshakes a minute.
+"""The limits of one client address: connections at a time, and WebSocket handshakes a minute.
 
-An address is an IPv4 address, or the /64 network of an IPv6 one, since whoever has one of its addresses has them all.
-Behind a proxy that `runtime.proxies` names it is what that proxy wrote into `X-Forwarded-For`: the last hop that is not
-itself such a proxy. From everybody else the header is a claim without weight and is not read.
+An address is an IPv4 address, or the /64 network of an IPv6 address, because one user usually has the whole network. Behind
+a proxy in `runtime.proxies`, the proxy's `X-Forwarded-For` gives the address: its last hop that is not such a proxy. From
+any other peer the header proves nothing and is ignored.
 
-Here is also what is known of this machine's own addresses: which ones it has, and by which of them a browser finds a page.
+Loopback addresses and the proxies themselves have no limit per address, because many clients may share them. The limit of
+all connections counts them too, and each address behind a proxy has its own limits.
 
-Loopback has no limit of its own, and a proxy's own connections have none: either may carry everybody. The limit of all
-connections holds for them, and for what comes by a proxy that is named the limits of each address behind it hold.
+This module also knows this machine's own addresses: which ones it has, and at which of them a browser finds the page.
 """
 
 from __future__ import annotations
@@ -28,24 +28,23 @@ from reactor_trio.transport import Request, Response
 
 log = logging.getLogger("reactor_trio.server")
 
-#: Addresses whose handshakes are remembered; of more the one that was quiet longest is forgotten.
+#: Addresses whose handshakes are remembered. The one that was quiet longest is forgotten first.
 REMEMBERED = 4096
 #: Seconds between two lines in the log about one kind of refusal.
 QUIET = 60.0
 
 
 class Addresses:
-    """The addresses that use one server.
+    """Counts and limits the client addresses of one server.
 
     Args:
-        limits: 0 is no limit.
-        proxies: addresses and networks whose `X-Forwarded-For` is believed.
+        limits: 0 means no limit.
+        proxies: addresses and networks whose `X-Forwarded-For` is trusted.
         limited: counts refusals.
     """
 
     def __init__(self, limits: LimitSettings, proxies: Sequence[str], limited: Callable[[LimitKind], None]) -> None:
-        self._connections = limits.connections_per_address
-        self._handshakes = limits.handshakes_per_minute
+        self._connections, self._handshakes = limits.connections_per_address, limits.handshakes_per_minute
         self._waiting = limits.waiting_per_address
         self._proxies = [ipaddress.ip_network(proxy, strict=False) for proxy in proxies]
         self._limited = limited
@@ -54,22 +53,22 @@ class Addresses:
         self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._told: dict[LimitKind, float] = {}
 
-    # ---- whose a connection is ----------------------------------------------------------------------------------------
+    # ---- the address of a client --------------------------------------------------------------------------------------
 
     def of_peer(self, peer: str) -> str | None:
-        """The address of a connection from `peer`, as `WireStream.peer` writes it; None if it has no limits."""
+        """The address of a connection from `peer` (as in `WireStream.peer`), None if it has no limits."""
         address = _parse(peer)
         return None if address is None or self._is_proxy(address) else _key(address)
 
     def of_request(self, request: Request) -> str | None:
-        """The address of the client behind a request; None if it has no limits."""
+        """The address of the client that made a request, None if it has no limits."""
         address = _parse(request.peer)
         if address is None or not self._is_proxy(address):
             return None if address is None else _key(address)
         for hop in reversed(request.tokens("x-forwarded-for")):
             behind = _parse(hop)
             if behind is None:
-                return "unreadable"  # the proxy's own words, so there are few; they share one limit
+                return "unreadable"  # only a trusted proxy can send such a hop; all of them share one limit
             if not self._is_proxy(behind):
                 return _key(behind)
         return None
@@ -77,16 +76,16 @@ class Addresses:
     # ---- limits -------------------------------------------------------------------------------------------------------
 
     def connection(self, peer: str) -> AbstractContextManager[str | None]:
-        """Around a connection: why its address may not have it; None if it may."""
+        """Count a connection during the block. Yields why its address may not have it, or None."""
         return self._one_more(self._open, self.of_peer(peer))
 
     def conversation(self, request: Request) -> AbstractContextManager[str | None]:
-        """Likewise around a WebSocket, for those that come by a proxy, whose connections are not counted as they come."""
+        """Count a WebSocket likewise, if it comes through a proxy: `connection` does not count those."""
         address = self.of_request(request)
         return self._one_more(self._behind, address if address != self.of_peer(request.peer) else None)
 
     def refusal(self, request: Request) -> Response | None:
-        """What a request for a WebSocket is answered if its address has too many or asks too often; each one counts."""
+        """Return the refusal of a WebSocket request if its address has too many or asks too often. Counts the handshake."""
         address = self.of_request(request)
         if address is None:
             return None
@@ -106,11 +105,11 @@ class Addresses:
         return self._answer("address_handshakes", address, self._handshakes, math.ceil((1 - left) / rate))
 
     def queue_full(self, request: Request) -> Response:
-        """What one more client is answered whose address has as many in the queue as it may."""
+        """Return the refusal of a client whose address has too many clients in the queue."""
         return self._answer("address_waiting", self.of_request(request) or "", self._waiting, 1)
 
     def refuse(self, kind: LimitKind, address: str, limit: int) -> str:
-        """Count a refusal and log it, once in a while; what the client is told."""
+        """Count a refusal, log it at most once in `QUIET` seconds, and return the text for the client."""
         self._limited(kind)
         setting, words = _WORDS[kind]
         now = trio.current_time()
@@ -156,23 +155,23 @@ _WORDS: dict[LimitKind, tuple[str, str]] = {
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this computer for certain: `localhost` or a name below it, or such an address."""
+    """Whether a host is certainly this computer: `localhost`, a name below it, or a loopback address."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
-    address = _parse(f"[{host}]" if ":" in host else host)
+    address = _parse(host)
     return address is not None and address.is_loopback
 
 
 def is_everywhere(host: str) -> bool:
-    """Whether what listens at `host` listens at all addresses of this machine (`0.0.0.0`, `::`)."""
-    address = _parse(f"[{host}]" if ":" in host else host)
+    """Whether `host` means all addresses of this machine (`0.0.0.0`, `::`)."""
+    address = _parse(host)
     return address is not None and address.is_unspecified
 
 
 def is_own_address(host: str) -> bool:
-    """Whether `host` is an IP address, not a name, and one that this machine has now.
+    """Whether `host` is an IP address, not a name, that this machine has now.
 
-    Looks no name up, and sends nothing: the system lets a socket have an address of this machine only.
+    It looks up no name and sends nothing: the system binds a socket only to an address of this machine.
     """
     try:
         address = ipaddress.ip_address(host)
@@ -190,21 +189,21 @@ def is_own_address(host: str) -> bool:
 
 
 def page_urls(host: str, port: int, *, secure: bool) -> list[str]:
-    """Where a browser opens the page of what listens at `host`: one URL for each of `reachable_hosts`."""
+    """The URLs of the page of a server that listens at `host`: one for each of `reachable_hosts`."""
     scheme = "https" if secure else "http"
     return [f"{scheme}://{f'[{one}]' if ':' in one else one}:{port}/" for one in reachable_hosts(host)]
 
 
 def reachable_hosts(host: str) -> list[str]:
-    """By which hosts clients reach what listens at `host`, the one first that most clients can use.
+    """The hosts at which clients reach a server that listens at `host`. The first one works for most clients.
 
-    For all addresses: the address by which this machine reaches others, its name, and loopback; without a network only
-    loopback.
+    If it listens at all addresses: the address from which this machine reaches others, this machine's name, and loopback.
+    Without a network: only loopback.
     """
     if not is_everywhere(host):
         return [host]
     address = ipaddress.ip_address(host)
-    # Addresses for documentation (RFC 5737, RFC 3849). To connect a datagram socket asks for a route and sends nothing.
+    # Addresses for documentation (RFC 5737, RFC 3849). Connecting a datagram socket looks for a route and sends nothing.
     far, loopback = ("192.0.2.1", "127.0.0.1") if address.version == 4 else ("2001:db8::1", "::1")
     try:
         with socket.socket(_family(address), socket.SOCK_DGRAM) as probe:
@@ -217,7 +216,7 @@ def reachable_hosts(host: str) -> list[str]:
 
 
 def own_name() -> str:
-    """This machine's name, as `hostname` prints it, in lower case; "" if it has none."""
+    """This machine's name, as `hostname` prints it, in lower case; "" without one."""
     return socket.gethostname().lower()
 
 
@@ -226,7 +225,7 @@ def _family(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> socket.Ad
 
 
 def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """`192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; an IPv4 address written as IPv6 is one."""
+    """Parse `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`. An IPv4-mapped IPv6 address becomes IPv4."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
@@ -250,6 +249,6 @@ def _network(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
 
 
 def network_of(peer: str) -> str:
-    """The address of a connection in words, also where it has no limits: of IPv6 its /64; what is no address as it is."""
+    """The address of a connection for the log, with or without limits: of IPv6 the /64. Other texts stay as they are."""
     address = _parse(peer)
     return peer if address is None else _network(address)

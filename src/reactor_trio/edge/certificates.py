@@ -1,4 +1,4 @@
-"""The certificate that the server shows, checked when it starts, and again when it is told that there is a new one."""
+"""`Certificates`: the server's TLS certificate, checked at the start and at each renewal."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ log = logging.getLogger("reactor_trio.server")
 
 
 class Certificates:
-    """TLS 1.2 and above with the certificate of `settings`.
+    """The TLS context (1.2 and above) with the certificate of `settings`.
 
     Attributes:
-        context: for connections from now on; those that are open keep theirs.
+        context: for new connections; open connections keep theirs.
 
-    Raises ManifestError for files that cannot be read, are not what they should be or do not belong together.
+    Raises ManifestError for files that cannot be read, have the wrong content, or do not belong together.
     """
 
     def __init__(self, settings: TlsSettings) -> None:
@@ -27,7 +27,7 @@ class Certificates:
         self.context = _context(settings)
 
     def renew(self) -> None:
-        """Read the files anew; what is wrong with them is logged, and there stays what there was."""
+        """Read the files again. If they cannot be used, log why and keep the certificate."""
         try:
             self.context = _context(self._settings)
         except ManifestError as error:
@@ -69,7 +69,7 @@ def _look_for(mark: str, what: str, path: Path, key: str) -> None:
 
 
 class _Locked(Exception):
-    """A key that wants a password; a server starts without anybody to type one."""
+    """The key has a password, which nobody can type when a server starts."""
 
     @classmethod
     def refuse(cls) -> str:

@@ -1,4 +1,4 @@
-"""Requests that the server refuses: each one counted, and told in the log as far as a flood of them leaves it readable."""
+"""`Refusals`: counts every refused request, and logs so many of them that the log stays readable."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from reactor_trio.edge.request_metrics import RequestMetrics
 
 log = logging.getLogger("reactor_trio.server")
 
-#: Seconds in which one refusal of a status is told; the next line says how many there were.
+#: Seconds in which the log has one line for a status. The next line says how many refusals it left out.
 QUIET = 10.0
 
-#: Told by who knows why, with the address (`access`, `addresses`); here they are only counted.
+#: `denial` and `address_limits` log these, with the address and the reason; here they are only counted.
 _TOLD_ELSEWHERE = (401, 429)
 _HINTS = {
     400: "it is not a request that this server understands",
@@ -31,21 +31,22 @@ _HINTS = {
 
 
 class Refusals:
-    """The refusals of one server. Queries are never told: they may hold a token.
+    """The refusals of one server. The log never shows a query, because it may hold a token.
 
     Args:
-        open_doors: tells whether clients are let in at all. While the model loads or the server goes down, a 503 is no news.
+        open_doors: returns whether clients are admitted at all. While the model loads, or the server shuts down, a 503 is
+            not logged.
     """
 
     def __init__(self, metrics: RequestMetrics, open_doors: Callable[[], bool] = lambda: True) -> None:
         self._metrics = metrics
         self._open_doors = open_doors
-        #: of each status: until when it is not told, and how many that were
+        #: status -> until when it is not logged, and how many were left out
         self._quiet: dict[int, tuple[float, int]] = {}
 
     def note(self, who: str, status: int) -> None:
-        """A request of `who`, an address or in words, was refused with an HTTP status."""
-        if status < 400:  # it is told where to go instead
+        """Count and log a refusal with an HTTP status. `who` is the address or a description of the client."""
+        if status < 400:  # a redirect
             return
         self._metrics.refused(status)
         if status in _TOLD_ELSEWHERE or (status == 503 and not self._open_doors()):

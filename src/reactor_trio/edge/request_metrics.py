@@ -1,4 +1,4 @@
-"""What is counted of the requests to one port, whatever is served there."""
+"""`RequestMetrics`: the counters of one port's connections and requests."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from reactor_trio.edge.denial import DenialReason
+
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
     from prometheus_client.registry import Collector
 
-#: Why somebody was not let in; see `access.DenialReason`.
-DENIALS = ("missing", "wrong", "expired", "used", "not_allowed", "full")
-
-#: Why a connection or handshake was refused: all connections are taken; an address has too many, asks too often, or has too
-#: many clients in the queue.
+#: Why a limit refused a connection or handshake: the server has too many connections; an address has too many, makes too
+#: many handshakes, or has too many clients in the queue.
 LimitKind = Literal["connections", "address_connections", "address_handshakes", "address_waiting"]
 
-#: Statuses with which a request is refused; another counts as "other".
+#: HTTP statuses of refusals. Any other status counts as "other".
 REFUSALS = (
     "400", "401", "403", "404", "405", "408", "410", "411", "413", "415", "417", "421", "426", "429", "431", "500", "503",
     "507", "other",
@@ -27,7 +26,7 @@ REFUSALS = (
 
 
 class RequestMetrics:
-    """Counters of one port.
+    """The counters of one port.
 
     Attributes:
         connections: open TCP connections.
@@ -36,24 +35,24 @@ class RequestMetrics:
     def __init__(self) -> None:
         self.connections = 0
         self._refusals = dict.fromkeys(REFUSALS, 0)
-        self._denials = dict.fromkeys(DENIALS, 0)
+        self._denials: dict[DenialReason, int] = dict.fromkeys(get_args(DenialReason), 0)
         self._limited: dict[LimitKind, int] = dict.fromkeys(get_args(LimitKind), 0)
 
     def refused(self, status: int) -> None:
-        """A request, or a client before its WebSocket was open, was refused."""
+        """Count a refused request or WebSocket handshake."""
         key = str(status)
         self._refusals[key if key in self._refusals else "other"] += 1
 
-    def denied(self, reason: str) -> None:
-        """Somebody was not let in, or not shown what it asked for; `reason` is one of `DENIALS`."""
+    def denied(self, reason: DenialReason) -> None:
+        """Count a request that was denied for its token or ticket."""
         self._denials[reason] += 1
 
     def limited(self, kind: LimitKind) -> None:
-        """A connection or handshake was refused by a limit."""
+        """Count a connection or handshake that a limit refused."""
         self._limited[kind] += 1
 
     def families(self) -> Iterator[Metric]:
-        """All of it as metric families."""
+        """Yield the counters as metric families."""
         from prometheus_client.core import GaugeMetricFamily
 
         yield GaugeMetricFamily("reactor_connections", "Open TCP connections", self.connections)
@@ -66,7 +65,7 @@ class RequestMetrics:
 
     @cached_property
     def registry(self) -> CollectorRegistry:
-        """The server's own, so that several can live in one process; on Linux it tells of the process, too."""
+        """A registry of this server, since several may run in one process. On Linux it also has the process's metrics."""
         from prometheus_client import CollectorRegistry, ProcessCollector
 
         registry = CollectorRegistry()
@@ -76,17 +75,17 @@ class RequestMetrics:
 
     @abstractmethod
     def collect(self) -> Iterator[Metric]:
-        """All of it as metric families, for the registry."""
+        """Yield all metric families of the server, for the registry."""
 
     def exposition(self) -> bytes:
-        """All of it as text."""
+        """The metrics in Prometheus' text format."""
         from prometheus_client import generate_latest
 
         return generate_latest(self.registry)
 
 
 def labelled(name: str, text: str, label: str, counts: Any) -> Iterator[Metric]:
-    """A counter for each value of one label."""
+    """Yield a counter with one sample for each value of `label`."""
     from prometheus_client.core import CounterMetricFamily
 
     family = CounterMetricFamily(name, text, labels=[label])

@@ -1,4 +1,4 @@
-"""Who may ask at a port of ours, and how who may not is told: the same whatever is served there."""
+"""The rules that server and gate apply to every request: hosts, origins, limits, and authentication."""
 
 from __future__ import annotations
 
@@ -11,30 +11,34 @@ from urllib.parse import urlsplit
 import trio
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.access import Access, DenialLog, Denied, Grant
+from reactor_trio.edge.access import Access, Grant
 from reactor_trio.edge.address_limits import Addresses, is_everywhere, is_loopback, is_own_address, network_of, own_name
 from reactor_trio.edge.common_responses import busy, json_response, page_response
+from reactor_trio.edge.denial import DenialLog, Denied
 from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.protocol import asyncapi_document
-from reactor_trio.transport import WEBSOCKET_PATH, BodyTaker, Limits, Refused, Request, Response
+from reactor_trio.transport import WEBSOCKET_PATH, BodyTaker, Conversation, Limits, Refused, Request, Response
 
 SESSIONS_PATH = "/v1/sessions"
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+#: status and headers of a denial; any other reason: 401, since the client may come back with a token or another ticket
+_DENIAL_STATUS: dict[str, tuple[int, dict[str, str]]] = {"not_allowed": (403, {}), "full": (503, {"retry-after": "60"})}
 _ONE_SESSION = re.compile(rf"{SESSIONS_PATH}/([A-Za-z0-9_-]{{1,64}})")
 
 
 class RequestPolicy:
-    """Who may ask, and how much one connection may use: what the settings say of every site.
+    """The hosts and origins that a site accepts, and the limits of its connections, from the settings.
 
     Args:
-        settings: the server's.
-        bound: the addresses where it listens, if they are known; `settings.host` is one in any case.
+        settings: of the server.
+        bound: addresses at which the server listens, if they are known; `settings.host` is always one.
 
     Attributes:
-        methods: what it takes.
+        methods: the HTTP methods that the site accepts.
         websockets: the paths that are WebSockets.
-        shared: paths whose answers pages of the origins that the manifest lists may read.
+        shared: paths whose responses pages of the manifest's origins may read.
+        limits: of one connection.
     """
 
     methods: Sequence[str] = ("GET", "HEAD")
@@ -42,36 +46,31 @@ class RequestPolicy:
     shared: Sequence[str] = ()
 
     def __init__(self, settings: Settings, *bound: str) -> None:
-        self._limits = settings.limits
-        self._body_time = settings.uploads.time
+        given = settings.limits
+        self.limits = Limits(
+            text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
+            body_time=settings.uploads.time, handshake=given.handshake, ping_interval=given.ping_interval,
+            silence=given.silence, stall=given.stall,
+        )  # fmt: skip
         self._hosts = {host.lower().strip("[]") for host in (settings.host, *bound, *settings.hosts)}
         self._everywhere = any(map(is_everywhere, (settings.host, *bound)))
         if self._everywhere:
             self._hosts.add(own_name())
         self._origins = set(settings.origins)
 
-    @property
-    def limits(self) -> Limits:
-        """What one connection may use, as the manifest says."""
-        given = self._limits
-        return Limits(
-            text_message=given.text_message, binary_message=given.client_binary, http_head=given.http_head,
-            body_time=self._body_time, handshake=given.handshake, ping_interval=given.ping_interval,
-            silence=given.silence, stall=given.stall,
-        )  # fmt: skip
-
     def hosts_allowed(self, host: str) -> bool:
-        """A loopback name, the bound address, or a host that the manifest lists; bound to all: this machine's own, too.
+        """Accept a loopback name, the bound address, a host of the manifest, and this machine's own if bound to all.
 
-        A page elsewhere can make a name of its own lead to this machine (DNS rebinding), and a browser then sends that name.
-        So names are compared with those that are known, and never looked up; an address is no name that somebody can point.
+        A foreign page can point a name of its own at this machine (DNS rebinding), and a browser then sends that name.
+        Therefore names are only compared with known names, never looked up. An IP address is safe, since nobody can point
+        it elsewhere.
         """
         return host in self._hosts or is_loopback(host) or (self._everywhere and is_own_address(host))
 
     def origin_allowed(self, origin: str | None, request: Request) -> bool:
-        """No origin, the same origin, or one that the manifest lists.
+        """Accept no origin, the same origin, and an origin of the manifest.
 
-        The scheme is not compared: behind a proxy that ends TLS the page is https and this request is not.
+        The scheme is not compared: behind a proxy that ends TLS, the page has https and this request has http.
         """
         if origin is None or origin in self._origins or "*" in self._origins:
             return True
@@ -85,7 +84,7 @@ class RequestPolicy:
         return parts.netloc.lower().removesuffix(default) == request.authority.removesuffix(default)
 
     def shared_with(self, request: Request) -> str | None:
-        """The origin of the page that asks, if the manifest lists it and what it asks for is shared."""
+        """Return the origin of the requesting page if the manifest lists it and the path is in `shared`."""
         match request.header_values("origin"):
             case [origin] if request.path in self.shared and (origin in self._origins or "*" in self._origins):
                 return origin
@@ -93,10 +92,10 @@ class RequestPolicy:
 
 
 class AccessSite(RequestPolicy):
-    """A site that asks who somebody is, and tells who may not come in.
+    """A site with authentication, limits for each address, and the responses that server and gate give alike.
 
     Attributes:
-        addresses: what each address may have.
+        addresses: the limits of each client address.
     """
 
     methods: Sequence[str] = ("GET", "HEAD", "POST", "DELETE")
@@ -110,7 +109,7 @@ class AccessSite(RequestPolicy):
         self._denials = DenialLog()
 
     def respond(self, request: Request) -> Response:
-        """Answer a plain request."""
+        """See `Site`."""
         if (page := page_response(request)) is not None:
             return page
         try:
@@ -121,7 +120,7 @@ class AccessSite(RequestPolicy):
             return self._deny(request, denied)
 
     def take_body(self, request: Request) -> BodyTaker | None:
-        """Who takes the body of a POST. Raises Refused."""
+        """See `Site`. Raises Refused."""
         if request.method == "POST":
             return self._take_post(request)
         if _ONE_SESSION.fullmatch(request.path) is None:
@@ -129,21 +128,25 @@ class AccessSite(RequestPolicy):
         return None
 
     @abstractmethod
+    async def admit(self, request: Request) -> Response | Conversation:
+        """See `Site`."""
+
+    @abstractmethod
     def _answer(self, request: Request) -> Response:
-        """What is no file of the page. Raises Denied."""
+        """Answer a request that is not for the page. Raises Denied."""
 
     @abstractmethod
     def _take_post(self, request: Request) -> BodyTaker:
-        """Who takes the body of this POST. Raises Refused."""
+        """Return the reader of this POST's body. Raises Refused."""
 
     @abstractmethod
     def _end_session(self, session_id: str) -> Response | None:
-        """End it; None if there is none of this id."""
+        """End the session; None if there is no session of this id."""
 
     def _end(self, request: Request, session_id: str) -> Response:
-        """`DELETE /v1/sessions/ID`: for the server's token, and for the ticket to that very session. Raises Denied.
+        """Answer `DELETE /v1/sessions/ID`, for the server's token and for the ticket to that session. Raises Denied.
 
-        A server that asks nobody who they are lets nobody do that: a viewer knows the session's id, too.
+        A server without authentication refuses it to every client, because viewers know the session's id, too.
         """
         if request.method != "DELETE":
             return Response.plain(405, "a session is ended with DELETE", {"allow": "DELETE"})
@@ -157,10 +160,10 @@ class AccessSite(RequestPolicy):
 
     @abstractmethod
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
-        """What the client may do. Raises Denied."""
+        """Return what the client may do. Raises Denied."""
 
     def _known(self, request: Request) -> Grant | None:
-        """What the client may do; None for who may not come in, but may ask how the server is."""
+        """Return what the client may do; None if it may only ask for the server's status."""
         try:
             return self._look(request, share_links=True)
         except Denied as denied:
@@ -172,16 +175,17 @@ class AccessSite(RequestPolicy):
         self._metrics.denied(denied.reason)
         address = self.addresses.of_request(request) or network_of(request.peer)
         self._denials.note(address, denied, trio.current_time())
-        return denied.response
+        status, headers = _DENIAL_STATUS.get(denied.reason, (401, {"www-authenticate": "Bearer"}))
+        return Response.plain(status, denied.message, headers)
 
     def _counts(self, request: Request) -> Response:
-        """`GET /metrics`. Raises Denied."""
+        """Answer `GET /metrics`. Raises Denied."""
         if self._look(request).ticket is not None:
             raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
         return Response(200, _METRICS_TYPE, self._metrics.exposition())
 
     def _described(self, request: Request, schema: dict[str, Any] | None, why_not: str) -> Response:
-        """`GET /schema`; `why_not`, if there is none yet."""
+        """Answer `GET /schema`. Without a schema the response is 503 with `why_not`."""
         form = request.query.get("format", "json")
         if form not in ("json", "asyncapi"):
             return Response.plain(400, f"format={form}: expected json (the default) or asyncapi")

@@ -1,17 +1,17 @@
-"""Signed tickets: JSON web tokens (RFC 7519, HS256) that a back end issues for one connection each.
+"""Signed tickets: JSON web tokens (RFC 7519, HS256) that a back end issues, each for one connection.
 
 | claim | | means |
 |---|---|---|
-| `exp` | required | seconds since 1970 at which it is void |
-| `jti` | required | its own id; a ticket is good for one connection |
+| `exp` | required | when it expires, in seconds since 1970 |
+| `jti` | required | its id; a ticket is valid for one connection |
 | `role` | required | `"control"` or `"viewer"` |
 | `sub` | | who it is for |
 | `max_session` | | seconds after which the session ends |
-| `aud` | | the model's name, or a list of names; any other model refuses it |
-| `nbf` | | seconds since 1970 before which it is not good yet |
-| `session` | | id of the session that is reserved for its bearer (`server/leases.py`) |
+| `aud` | | the model's name, or a list of names; other models refuse it |
+| `nbf` | | from when on it is valid, in seconds since 1970 |
+| `session` | | id of the session that is reserved for its client (`server/leases.py`) |
 
-The time of day is read here and nowhere else in the server: what has been issued elsewhere knows no other clock.
+This is the only module of the server that reads the time of day, because the issuer of a ticket knows no other clock.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ import msgspec
 from msgspec import Meta
 
 from reactor_trio.admission import Claims
+from reactor_trio.edge.denial import Denied
 
 if TYPE_CHECKING:
     from jwt import PyJWS
 
 #: Seconds by which the issuer's clock may differ from ours.
 LEEWAY = 5.0
-#: Seconds that a ticket may be good for at most: so long its id has to be remembered.
+#: Seconds for which a ticket may be valid at most, since the server remembers its id that long.
 LONGEST = 30 * 86_400.0
-#: Ids of used tickets that are remembered, each until it expires; with so many, no further one is taken.
+#: Ids of used tickets that the server remembers, each until it expires. With so many, it refuses further tickets.
 SPENT = 65_536
 
 _ALGORITHM = "HS256"
-_LONGEST_REASON = 200  # it may quote the ticket
-_PLAIN = r"^[^\x00-\x1f\x7f]*$"  # goes into logs
+_LONGEST_REASON = 200  # characters; the reason may quote the ticket
+_PLAIN = r"^[^\x00-\x1f\x7f]*$"  # for texts that go into logs
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """What a ticket says; see the module for its claims."""
+    """The claims of a ticket; the module's docstring explains them."""
 
     exp: Annotated[float, Meta(gt=0)]
     jti: Annotated[str, Meta(min_length=1, max_length=128)]
@@ -57,16 +58,8 @@ class Ticket(msgspec.Struct, frozen=True):
 
     @property
     def claims(self) -> Claims:
-        """What its bearer may do."""
+        """What its client may do."""
         return Claims(role=self.role, subject=self.sub, session_length=self.max_session, session_id=self.session)
-
-
-class TicketRefused(Exception):
-    """A ticket that is not good; `reason` is a word for counting, the text a line for its bearer."""
-
-    def __init__(self, reason: Literal["wrong", "expired", "used", "full"], message: str) -> None:
-        super().__init__(message)
-        self.reason: Literal["wrong", "expired", "used", "full"] = reason
 
 
 def issue_ticket(
@@ -79,16 +72,16 @@ def issue_ticket(
     model: str | None = None,
     session: str | None = None,
 ) -> str:
-    """A ticket for one connection, for a back end that knows who its users are.
+    """Issue a ticket for one connection. A back end that knows its users calls this.
 
     Args:
         key: one of the server's `runtime.auth.ticket_keys`, 32 bytes or more.
-        role: the most that its bearer may be.
-        expires: seconds for which it is good; the connection it opens may last longer.
+        role: the highest role that its client may have.
+        expires: seconds for which it is valid; the connection that it opens may last longer.
         subject: who it is for.
         max_session: seconds after which the session ends.
-        model: the `name` of the only model that it is good for.
-        session: the id of the session that the server has reserved for its bearer.
+        model: the `name` of the only model that accepts it.
+        session: the id of the session that the server has reserved for its client.
 
     Raises ValueError for a key that is too short, or another value that the server would refuse.
     """
@@ -110,15 +103,15 @@ def issue_ticket(
 
 
 class Tickets:
-    """Reads tickets and takes each one once.
+    """Reads tickets, and accepts each one once.
 
     Args:
-        keys: what they may be signed with.
+        keys: the keys that may have signed a ticket.
         model: the served model's name.
-        clock: the time of day, in seconds since 1970.
-        room: ids of used tickets that are remembered.
+        clock: returns the time of day, in seconds since 1970.
+        room: number of used tickets that are remembered.
 
-    Raises ValueError for a key that cannot be one.
+    Raises ValueError for a key that cannot sign.
     """
 
     def __init__(
@@ -136,22 +129,22 @@ class Tickets:
                 raise ValueError(str(error)) from None
 
     def read(self, text: str) -> Ticket:
-        """What the ticket `text` says, if it is good now and has not been used. Raises TicketRefused."""
+        """Return the ticket `text` if it is valid now and has not been used. Raises Denied."""
         payload = self._verified(text)
         try:
             ticket = msgspec.json.decode(payload, type=Ticket)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-            raise TicketRefused("wrong", f"this ticket is signed, but cannot be used: {_readable(error)}") from None
+            raise Denied("wrong", f"this ticket is signed, but cannot be used: {_readable(error)}") from None
         self._check_time(ticket)
         names = [ticket.aud] if isinstance(ticket.aud, str) else ticket.aud
         if names is not None and self._model not in names:
-            raise TicketRefused("wrong", "this ticket is for another model")
+            raise Denied("wrong", "this ticket is for another model")
         self._spent.forget(self._clock() - LEEWAY)
         self._spent.check(ticket)
         return ticket
 
     def spend(self, ticket: Ticket) -> None:
-        """Use `ticket`, which `read` gave. Raises TicketRefused if it has been used meanwhile, or none can be now."""
+        """Use up `ticket`, which `read` returned. Raises Denied if it has been used meanwhile, or if there is no room."""
         self._spent.add(ticket)
 
     def _verified(self, text: str) -> bytes:
@@ -162,26 +155,26 @@ class Tickets:
                 whole = self._jws.decode_complete(text, key, algorithms=[_ALGORITHM])
             except (PyJWTError, ValueError, RecursionError):
                 continue
-            if "crit" not in whole["header"]:  # RFC 7515 section 4.1.11: what must be understood and is not
+            if "crit" not in whole["header"]:  # RFC 7515 section 4.1.11: refuse extensions that we do not know
                 payload: bytes = whole["payload"]
                 return payload
-        raise TicketRefused("wrong", "this token or ticket is not one that this server knows")
+        raise Denied("wrong", "this token or ticket is not one that this server knows")
 
     def _check_time(self, ticket: Ticket) -> None:
         now = self._clock()
         if ticket.exp + LEEWAY <= now:
-            raise TicketRefused("expired", "this ticket has expired; ask for a new one")
+            raise Denied("expired", "this ticket has expired; ask for a new one")
         if ticket.exp - LEEWAY > now + LONGEST:
-            raise TicketRefused("wrong", f"this ticket is good for more than {LONGEST / 86_400:.0f} days")
+            raise Denied("wrong", f"this ticket is good for more than {LONGEST / 86_400:.0f} days")
         if ticket.nbf is not None and ticket.nbf - LEEWAY > now:
-            raise TicketRefused("expired", "this ticket is not good yet")
+            raise Denied("expired", "this ticket is not valid yet")
 
 
 class Spent:
-    """Ids of used tickets, each kept until its ticket has expired; `room` of them at most.
+    """The ids of used tickets, each kept until its ticket has expired; `room` of them at most.
 
-    A clock that jumps ahead and back must not make a used ticket new: what expires no later than an id that was forgotten
-    counts as used.
+    A clock that jumps ahead and back must not make a used ticket valid again. Therefore a ticket counts as used if it
+    expires no later than a ticket whose id was forgotten.
     """
 
     def __init__(self, room: int) -> None:
@@ -194,22 +187,22 @@ class Spent:
         return len(self._ids)
 
     def forget(self, until: float) -> None:
-        """Forget what expired before `until`, in seconds since 1970."""
+        """Forget the tickets that expired before `until`, in seconds since 1970."""
         while self._by_end and self._by_end[0][0] < until:
             end, jti = heapq.heappop(self._by_end)
             self._ids.discard(jti)
             self._forgotten = max(self._forgotten, end)
 
     def check(self, ticket: Ticket) -> None:
-        """Raises TicketRefused if `ticket` has been used."""
+        """Raises Denied if `ticket` has been used."""
         if ticket.jti in self._ids or ticket.exp <= self._forgotten:
-            raise TicketRefused("used", "this ticket has been used; each is good for one connection, ask for a new one")
+            raise Denied("used", "this ticket has been used; each is good for one connection, ask for a new one")
 
     def add(self, ticket: Ticket) -> None:
-        """Note that `ticket` is used. Raises TicketRefused if it was, or if there is no room to note it."""
+        """Remember that `ticket` is used. Raises Denied if it was used before, or if there is no room."""
         self.check(ticket)
         if len(self._ids) >= self._room:
-            raise TicketRefused("full", "too many tickets are in use; try again later")
+            raise Denied("full", "too many tickets are in use; try again later")
         self._ids.add(ticket.jti)
         heapq.heappush(self._by_end, (ticket.exp, ticket.jti))
 

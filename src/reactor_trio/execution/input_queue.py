@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import INPUT_BYTES, InputBuffer, InputFrame
-from reactor_trio.interface.tracks import Input
+from reactor_trio.interface.tracks import with_buffers
 from reactor_trio.telemetry import Telemetry
 
 
@@ -60,10 +59,7 @@ class InputQueue:
             if track.direction == "in"
         }
         #: by the attribute of the model, its `Input` class with a buffer in each field
-        self.inputs: dict[str, Input] = {
-            attribute: _with_buffers(cls, {name: buffer for name, (_, buffer) in self._tracks.items()})
-            for attribute, cls in declaration.inputs.items()
-        }
+        self.inputs = with_buffers(declaration.inputs, {name: buffer for name, (_, buffer) in self._tracks.items()})
         if declaration.kind == "pipeline":
             self.close()
 
@@ -127,8 +123,3 @@ class InputQueue:
 
     def _count(self, reason: str, frames: int) -> None:
         self._host.post_io(self._telemetry.dropped, "input", reason, frames)
-
-
-def _with_buffers(cls: type[Input], buffers: dict[str, InputBuffer]) -> Input:
-    fields: dict[str, Any] = {track.name: buffers[track.name] for track in cls.__reactor_tracks__}
-    return cls(**fields)

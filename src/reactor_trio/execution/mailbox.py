@@ -23,7 +23,7 @@ class Mailbox:
         asleep: set by the receiving loop while nothing would make it look here.
     """
 
-    def __init__(self, wake: Callable[[Callable[[], object]], None], *, asleep: bool) -> None:
+    def __init__(self, wake: Callable[[Callable[[], object]], object], *, asleep: bool) -> None:
         self._wake = wake
         self._calls: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
         self.asleep = asleep

@@ -11,8 +11,9 @@ import trio
 
 from reactor_trio.admission import Refused as NoRoom
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.access import Access, Denied, Grant, shown_token
+from reactor_trio.edge.access import Access, Grant, shown_token
 from reactor_trio.edge.common_responses import busy, json_response
+from reactor_trio.edge.denial import Denied
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation, PlaceRequest

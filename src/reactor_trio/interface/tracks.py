@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import types
 import typing
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, dataclass_transform
 
 import msgspec
@@ -97,6 +98,19 @@ class Input(_Tracks):
     """
 
     _direction = "in"
+
+
+def with_buffers(inputs: Mapping[str, type[Input]], buffers: Mapping[str, Any]) -> dict[str, Input]:
+    """Make an instance of each `Input` class, with the buffer of each track in the field of its name.
+
+    Args:
+        inputs: the model's attribute -> the class that annotates it.
+        buffers: track name -> `InputBuffer`.
+    """
+    return {
+        attribute: cls(**{track.name: buffers[track.name] for track in cls.__reactor_tracks__})
+        for attribute, cls in inputs.items()
+    }
 
 
 def _marker(hint: Any) -> Any:

@@ -1,10 +1,10 @@
-"""A model without clients, sockets or a clock: to a film, to a program, or the way a recorded session went.
+"""Runs a model without clients, sockets or pacing: into a film, for a program, or as a recorded session went.
 
-    render -> Rendering        I/O loop: hands out bundles, waits for whoever takes them
-                '- UnpacedSessionRunner model loop: the session's own half and drivers; FilmClock counts time, Feed commands
-    read_script, read_recording -> what Feed gives the model, and when
+    render -> Rendering                  on the I/O loop: hands out bundles, and waits until they are taken
+                '- UnpacedSessionRunner  on the model loop: a session; FilmClock counts its time, Feed its commands
+    read_script, read_recording -> the commands that Feed gives to the model, and when
     write -> FilmWriter, PictureFolder
-    replay -> Verification     the frames of a rendering against the fingerprints of a recording
+    replay -> Verification               compares the frames of a rendering with the digests of a recording
 """
 
 from reactor_trio.offline.film_files import Summary as Summary

@@ -1,13 +1,13 @@
-"""`PipelineExecutor`: a pipeline, one yield at a time, by plain calls: no server, no socket, no pacing, no test framework.
+"""`PipelineExecutor`: steps a pipeline one yield at a time by plain calls, without server, socket, pacing or test framework.
 
     with PipelineExecutor(MyModel, {"width": 64}) as executor:
         executor.connect()
         executor.send_event("set_brightness", brightness=0.5)
         result = next(executor)
 
-Author code runs on a Trio loop of its own in one thread, as under the server, while the caller waits (`executor_loop.py`);
-what it reaches of the runtime is a stand-in (`executor_binding.py`). An author may hold a nursery open across a yield, so no
-scope of ours is ever left open around a step.
+Author code runs on a Trio loop of its own in one thread, as under the server, while the caller waits (`executor_loop.py`).
+Its session binding is a stand-in (`executor_binding.py`). An author may hold a nursery open across a yield; therefore the
+executor keeps no cancel scope open around a step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import json
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -29,9 +29,9 @@ from reactor_trio.concurrency import SessionOver, strip
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
 from reactor_trio.execution.drivers.dynamic_batcher import call_batch
-from reactor_trio.execution.drivers.step_drivers import open_generator
+from reactor_trio.execution.drivers.step_drivers import DONE, Steps
 from reactor_trio.execution.model_checks import check_model
-from reactor_trio.interface.author_code import NamesPlace, defining_line, plain_step, yielding_line
+from reactor_trio.interface.author_code import NamesPlace, defining_line, yielding_line
 from reactor_trio.interface.declaration import CommandSpec, declaration_of
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.input_buffer import InputFrame
@@ -44,17 +44,15 @@ from reactor_trio.offline.executor_loop import ExecutorLoop
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import decode_client_text
 
-_END = object()
-
 
 @dataclass(frozen=True)
 class StepResult:
-    """One yield.
+    """The result of one yield.
 
     Attributes:
-        output: the `Output` (a bare frame is put into one), or `Idle` if there was no frame.
+        output: the `Output` (the executor puts a bare frame into one), or `Idle` if there was no frame.
         compute_time: seconds from resuming the generator to its yield; 0 for `Idle`.
-        messages: what the model sent meanwhile, in order, to all clients or to one.
+        messages: the messages that the model sent meanwhile, in order, to all clients or to one.
     """
 
     output: Any
@@ -63,15 +61,15 @@ class StepResult:
 
 
 class PipelineExecutor:
-    """Steps a pipeline without server or clock; iterating it gives one `StepResult` a yield.
+    """Steps a pipeline without server or clock. Iterating over it returns one `StepResult` for each yield.
 
     Args:
         cls: the model class.
-        config: what `load` gets; `{}` if left out.
+        config: the argument of `load`; `{}` if left out.
 
-    The class is checked as a server checks it, then the model is made and loaded; what `load` raises comes out. Every call
-    blocks until author code is done, and raises what that raised. Awaited sleeps take real time. Not for several threads at
-    once.
+    The constructor checks the class as a server does, makes the model and loads it; it raises what `load` raises. Every call
+    blocks until author code has returned, and raises what author code raises. Awaited sleeps take real time. Only one thread
+    may use an executor at a time.
     """
 
     def __init__(self, cls: type[ReactorPipeline], config: Mapping[str, Any] | None = None) -> None:
@@ -79,15 +77,13 @@ class PipelineExecutor:
         if self._declaration.kind != "pipeline":
             raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline; test other models with "
                                    "open_session")  # fmt: skip
-        check_model(cls, Settings(ranks=1))  # steps one of them alone
+        check_model(cls, Settings(ranks=1))  # it steps a model of several ranks as one
         self._loop = ExecutorLoop()
         self._finish = weakref.finalize(self, self._loop.stop)
-        self._binding = ExecutorBinding()
-        self._steps: Generator[Any, None, None] | AsyncGenerator[Any, None] | None = None
-        self._messages: list[ModelMessage] = []
+        self._steps = Steps(_unwatched)
         self._client: ClientInfo | None = None
         self._clients = 0
-        #: what the handler of the last event returned
+        #: the result of the last event's handler
         self.reply: Any = None
         try:
             self.model: Any = self._loop.call(self._load, cls, dict(config or {}))
@@ -97,23 +93,23 @@ class PipelineExecutor:
 
     @property
     def state(self) -> Any:
-        """The session's state, None while nobody is connected."""
+        """The session's state, None while no client is connected."""
         return self._binding.state
 
     def connect(self) -> list[ModelMessage]:
-        """Begin a session: fresh state, `connected` set, `@connected`; returns the messages sent meanwhile.
+        """Begin a session: make a new state, set `connected`, call `@connected`. Returns the messages sent meanwhile.
 
-        Raises RuntimeError if one runs already.
+        Raises RuntimeError if a session runs already.
         """
         if self._client is not None:
             raise RuntimeError("connect(): a client is connected already; disconnect() it first")
         return self._loop.call(self._connect)
 
     def send_event(self, name: str, /, **arguments: Any) -> list[ModelMessage]:
-        """Carry out one command, checked as a client's is; returns the messages sent meanwhile.
+        """Carry out one command, with the checks of a client's command. Returns the messages sent meanwhile.
 
-        Raises ValueError for an unknown command or a value that breaks a rule (NaN too), TypeError for an unknown or a
-        missing argument, RuntimeError if nobody is connected, and what the handler raises.
+        Raises ValueError for an unknown command or a value that breaks a rule (also NaN), TypeError for an unknown or a
+        missing argument, RuntimeError if no client is connected, and what the handler raises.
         """
         self._require_client("send_event")
         spec, decoded = self._checked(name, arguments)
@@ -124,10 +120,9 @@ class PipelineExecutor:
 
         Args:
             frame: a picture `(H, W, 3)` uint8, or sound `(1, M)` int16; copied.
-            pts: when the client captured it, in seconds; without it the time since `connect()`.
+            pts: the capture time in seconds; by default the time since `connect()`.
 
-        Raises ValueError for an unknown track, TypeError for a frame that is not as above, RuntimeError if nobody is
-        connected.
+        Raises ValueError for an unknown track, TypeError for any other frame, RuntimeError if no client is connected.
         """
         self._require_client("push_media")
         specs = {spec.name: spec for spec in self._declaration.tracks if spec.direction == "in"}
@@ -139,25 +134,26 @@ class PipelineExecutor:
         return self
 
     def __next__(self) -> StepResult:
-        """Resume the generator up to its next yield; StopIteration while nobody is connected.
+        """Resume the generator up to its next yield. Raises StopIteration while no client is connected.
 
-        A generator that returns gives one `Idle`; the next call begins a new one. What `inference()` raises comes out and
-        leaves the session without a generator.
+        A generator that returns gives one `Idle`, and the next call begins a new one. If `inference()` raises, so does this
+        call, and the next one begins a new generator.
         """
         if self._client is None:
             raise StopIteration
         return self._loop.call(self._step)
 
     def disconnect(self) -> list[ModelMessage]:
-        """End the session: `connected` cleared, `@disconnected`, generator closed, state gone; returns the messages.
+        """End the session: clear `connected`, call `@disconnected`, close the generator, drop the state.
 
-        What the hook or the generator's cleanup raises comes out, after all that. RuntimeError if nobody is connected.
+        Returns the messages sent meanwhile. Raises, after all that, what the hook or the generator's cleanup raises.
+        RuntimeError if no client is connected.
         """
         self._require_client("disconnect")
         return self._loop.call(self._disconnect)
 
     def close(self) -> None:
-        """Disconnect if need be and end the loop; a second call does nothing."""
+        """Disconnect a connected client and end the loop. A second call does nothing."""
         try:
             if self._client is not None and self._finish.alive:
                 self.disconnect()
@@ -200,10 +196,7 @@ class PipelineExecutor:
 
     async def _load(self, cls: type[ReactorPipeline], config: dict[str, Any]) -> ReactorPipeline:
         model = cls()
-        self._binding.declared_fps = checked_fps(model.fps)
-        self._binding.sent = self._messages
-        self._binding.open_inputs(self._declaration)
-        model._reactor_binding = self._binding
+        self._binding = model._reactor_binding = ExecutorBinding(self._declaration, checked_fps(model.fps))
         loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
         if inspect.isawaitable(loaded):
             await loaded
@@ -236,46 +229,40 @@ class PipelineExecutor:
         try:
             value = await self._resume()
         except BaseException:
-            self._steps = None
+            self._steps = Steps(_unwatched)
             raise
         seconds = trio.current_time() - began
-        if value is _END:
-            self._steps = None
-        if value is _END or value is None or value is Idle:
+        if value is DONE or value is None or value is Idle:
             return StepResult(Idle, 0.0, self._taken())
         outputs = self._declaration.outputs
         with NamesPlace(self._place):
-            chunk_from_output(value, outputs)  # a mistake is the same here as under the server
+            chunk_from_output(value, outputs)  # raises the same errors as under the server
         if not isinstance(value, Output):
             value = outputs[0](**{outputs[0].__reactor_tracks__[0].name: value})
         return StepResult(value, seconds, self._taken())
 
     async def _resume(self) -> Any:
-        """What the next yield gave, or a batch of one."""
+        """The value of the next yield, or of a batch of one."""
         if self._declaration.batched:
             (value,) = await call_batch(self.model, [self.model])
             if isinstance(value, Exception):
                 raise value
             return value
-        steps = self._steps = self._steps or open_generator(self.model)
-        return plain_step(next, steps, _END) if isinstance(steps, Generator) else await anext(steps, _END)
+        return await self._steps.resume(self.model)
 
     def _place(self) -> str:
-        return defining_line(self.model.batch_inference) if self._steps is None else yielding_line(self._steps)
+        generator = self._steps.generator
+        return defining_line(self.model.batch_inference) if generator is None else yielding_line(generator)
 
     async def _disconnect(self) -> list[ModelMessage]:
-        self._binding.connected.change(False)
-        steps, self._steps = self._steps, None
+        self._binding.leave()
         try:
             try:
                 await self._call_author(self._declaration.disconnected, {})
             finally:
                 self._binding.close_inputs()
                 try:
-                    if isinstance(steps, Generator):
-                        steps.close()
-                    elif steps is not None:
-                        await steps.aclose()
+                    await self._steps.close()
                 except BaseException as error:
                     # A nursery held open across a yield wraps even GeneratorExit in a group.
                     if strip(error, GeneratorExit, SessionOver, BufferClosed, trio.Cancelled) is not None:
@@ -297,9 +284,12 @@ class PipelineExecutor:
         await self._binding.send(message)
 
     def _taken(self) -> list[ModelMessage]:
-        taken = self._messages[:]
-        self._messages.clear()
+        taken, self._binding.sent = self._binding.sent, []
         return taken
+
+
+async def _unwatched(code: Awaitable[Any]) -> Any:
+    return await code
 
 
 def _media(spec: TrackSpec, frame: object) -> npt.NDArray[Any]:

@@ -1,7 +1,7 @@
-"""The thread on which `PipelineExecutor` runs author code: a Trio loop that carries out one call after the other.
+"""`ExecutorLoop`: the thread with a Trio loop on which `PipelineExecutor` runs author code, one call after the other.
 
-The caller blocks meanwhile, so there is never more than one call. All run in one task: an author may hold a nursery open
-across a yield, and Trio wants a nursery left by the task that entered it.
+The caller blocks meanwhile, so that there is never more than one call. One task runs all of them: an author may hold a
+nursery open across a yield, and the task that enters a nursery must leave it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class ExecutorLoop:
-    """A Trio loop in a thread, whose one task carries out one function after the other."""
+    """A Trio loop in a thread. Its one task awaits one function after the other."""
 
     def __init__(self) -> None:
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -28,7 +28,7 @@ class ExecutorLoop:
         self._started.result()
 
     def call(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """`await function(*args)` over there; returns or raises what it does."""
+        """Await `function(*args)` on the loop; block until it returns or raises."""
         if not self._thread.is_alive():
             raise RuntimeError("the executor is closed")
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -42,7 +42,7 @@ class ExecutorLoop:
             raise told from error
 
     def stop(self) -> None:
-        """End the loop once it has nothing to do."""
+        """End the loop after the call in progress, and join its thread."""
         if self._thread.is_alive():
             self._token.run_sync_soon(self._calls.close)
             self._thread.join()

@@ -1,7 +1,7 @@
-"""Bundles into files: a film with all its tracks, or a folder of pictures and sounds. Nothing is left out, nothing is late.
+"""Writes the bundles of a rendering to files: a film with all tracks, or a folder of pictures and sounds. It drops no frame.
 
-A worker thread encodes one bundle while the model computes the next ones; a slow encoder or disk makes the model wait. What
-was written is whole whatever ends it: an exception, a cancellation, Ctrl-C.
+A worker thread encodes a bundle while the model computes the next ones. A slow encoder or disk makes the model wait. The
+files are complete whatever ends the rendering: an exception, a cancellation, Ctrl-C.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import struct
 import wave
 import zlib
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -32,13 +31,15 @@ from reactor_trio.recording import FileSeries, container_of
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What was made.
+    """The result of `write`.
 
     Attributes:
-        files: in the order in which they were begun.
-        bundles: instants of the film; `frames` of each track.
-        seconds: of the film; `wall`: that passed meanwhile.
-        left_out: frames that a file could not hold, by reason (sound without a picture).
+        files: in the order in which they were opened.
+        bundles: number of bundles.
+        frames: number of frames of each track.
+        seconds: length of the film.
+        wall: seconds that writing took.
+        left_out: number of frames that the file could not hold, by reason (sound without a picture).
     """
 
     files: tuple[Path, ...]
@@ -58,23 +59,10 @@ class Summary(msgspec.Struct, frozen=True):
         )
 
 
-class Sink(Protocol):
-    """Takes bundles, on one thread after another. Raises OSError, ValueError or ReactorError."""
-
-    files: list[Path]
-    left_out: Counter[str]
-
-    def write(self, bundle: RenderedBundle) -> None:
-        """The next one."""
-
-    def close(self) -> None:
-        """No more: end the files."""
-
-
 class FilmWriter:
-    """A film: `.mp4`, `.mkv` or `.webm`; a picture that changes its size begins another file, `NAME-2.mp4`.
+    """Writes a film: `.mp4`, `.mkv` or `.webm`. When the picture changes its size, another file begins, `NAME-2.mp4`.
 
-    Raises ReactorError if the name is of no such kind, is taken, or PyAV is missing.
+    Raises ReactorError if the name has another suffix, if the file exists, or if PyAV is missing.
     """
 
     def __init__(self, path: Path, declaration: Declaration) -> None:
@@ -94,7 +82,7 @@ class FilmWriter:
         )
 
     def write(self, bundle: RenderedBundle) -> None:
-        """Encode it."""
+        """Encode and append a bundle. Raises OSError or ValueError."""
         for name, data in bundle.tracks.items():
             track = self._tracks[name]
             if track.kind == "video":
@@ -104,7 +92,7 @@ class FilmWriter:
             self._series.add(track, packet)
 
     def close(self) -> None:
-        """End the file."""
+        """End the film."""
         try:
             self._series.close()
         except BaseException:
@@ -116,9 +104,9 @@ class FilmWriter:
 
 
 class PictureFolder:
-    """A folder that is made: each picture `TRACK-000000.png` with its number, exact to the bit, and each sound `TRACK.wav`.
+    """Writes a new folder: each picture as `TRACK-000000.png` with its number, lossless, and each sound as `TRACK.wav`.
 
-    Raises ReactorError if the folder is there already or cannot be made.
+    Raises ReactorError if the folder exists or cannot be made.
     """
 
     def __init__(self, path: Path, declaration: Declaration) -> None:
@@ -134,7 +122,7 @@ class PictureFolder:
         self._sounds: dict[str, wave.Wave_write] = {}
 
     def write(self, bundle: RenderedBundle) -> None:
-        """Write its pictures and its sound."""
+        """Write the pictures and the sound of a bundle. Raises OSError."""
         for name, data in bundle.tracks.items():
             if name in self._rates:
                 self._sound(name).writeframes(data.astype("<i2").tobytes())
@@ -142,7 +130,7 @@ class PictureFolder:
                 (self._path / f"{name}-{bundle.seqs[name]:06}.png").write_bytes(png(data))
 
     def close(self) -> None:
-        """End the sounds."""
+        """End the sound files."""
         for sound in self._sounds.values():
             sound.close()
 
@@ -156,7 +144,7 @@ class PictureFolder:
 
 
 def png(picture: npt.NDArray[Any]) -> bytes:
-    """An RGB picture `(H, W, 3)` uint8 as a PNG file, its rows with the filter "up" (W3C PNG, sections 5 and 9)."""
+    """Encode an RGB picture `(H, W, 3)` uint8 as a PNG file. Each row has the filter "up" (W3C PNG, sections 5 and 9)."""
     height, width, _ = picture.shape
     pixels = picture.reshape(height, 3 * width)
     rows = np.full((height, 1 + 3 * width), 2, np.uint8)  # each row begins with the number of its filter
@@ -170,29 +158,13 @@ def png(picture: npt.NDArray[Any]) -> bytes:
     )
 
 
-def open_sink(path: Path, declaration: Declaration) -> Sink:
-    """What writes to `path`: a film by its suffix, a folder if it has none. Raises ReactorError."""
-    return FilmWriter(path, declaration) if path.suffix else PictureFolder(path, declaration)
-
-
-@asynccontextmanager
-async def writing(path: Path, declaration: Declaration) -> AsyncGenerator[Sink, None]:
-    """A sink that is ended when the block is left, however that is. Raises ReactorError."""
-    sink = await trio.to_thread.run_sync(open_sink, path, declaration)
-    try:
-        yield sink
-    finally:
-        with trio.CancelScope(shield=True):
-            await _blocking(path, sink.close)
-
-
 async def write(
     rendering: Rendering, path: str | Path | None, *, on_bundle: Callable[[RenderedBundle], object] | None = None
 ) -> Summary:
-    """Take all that a rendering makes and write it to `path`, which is made; None: nowhere.
+    """Take all bundles of a rendering and write them to the new file or folder `path`; with None, write nothing.
 
-    `on_bundle` is called with each on a worker thread, before it is written. The file is whole also if this raises: what the
-    rendering raises, and ReactorError if the file cannot be made or written.
+    `on_bundle` is called with each bundle on a worker thread, before the bundle is written. Raises what the rendering
+    raises, and ReactorError if the file cannot be written. The file is complete even then.
     """
     began, frames, bundles, seconds = trio.current_time(), Counter[str](), 0, 0.0
 
@@ -206,24 +178,25 @@ async def write(
             frames.update(bundle.tracks.keys())
             bundles, seconds = bundles + 1, bundle.t + bundle.duration
 
-    async def take_all() -> None:
-        while batch := await rendering.batch():  # one way to the other thread for all that is made
+    sink: FilmWriter | PictureFolder | None = None
+    if path is not None:
+        sink_type: type[FilmWriter | PictureFolder] = FilmWriter if Path(path).suffix else PictureFolder
+        sink = await trio.to_thread.run_sync(sink_type, Path(path), rendering.declaration)
+    try:
+        while batch := await rendering.batch():  # one call of the other thread for all bundles that are made
             await _blocking(path, take, batch)
-
-    sink: Sink | None = None
-    if path is None:
-        await take_all()
-    else:
-        async with writing(Path(path), rendering.declaration) as sink:
-            await take_all()
+    finally:
+        if sink is not None:
+            with trio.CancelScope(shield=True):
+                await _blocking(path, sink.close)
     files, left_out = ((), {}) if sink is None else (tuple(sink.files), dict(+sink.left_out))
     return Summary(files, bundles, dict(frames), seconds, trio.current_time() - began, left_out)
 
 
 def render_to(path: str | Path, model: type[Model] | Manifest, **options: Any) -> Summary:
-    """A rendering written to `path`, for scripts and notebooks without a loop of their own; `options` are those of `render`.
+    """Render to a file, for scripts and notebooks without a loop of their own. `options` are those of `render`.
 
-    Raises as `render` and `write` do.
+    Raises what `render` and `write` raise.
     """
 
     async def film() -> Summary:
@@ -239,10 +212,10 @@ async def _blocking(path: str | Path | None, function: Callable[..., None], *arg
         await trio.to_thread.run_sync(function, *arguments)
     except ReactorError:
         raise
-    except (OSError, ValueError) as error:  # PyAV's are these, by their meaning
+    except (OSError, ValueError) as error:  # PyAV's errors are subclasses of these
         raise ReactorError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _refuse_if_taken(path: Path) -> None:
     if path.exists():
-        raise ReactorError(f"cannot write {path}: it is there already; choose another name")
+        raise ReactorError(f"cannot write {path}: it exists already; choose another name")

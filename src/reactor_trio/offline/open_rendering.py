@@ -1,4 +1,4 @@
-"""Opening a rendering: load a model, read its script, run one session of it."""
+"""`render` and `rendered`: load a model, read its script, and run one session of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
 from reactor_trio.offline.script_uploads import Uploads
-from reactor_trio.offline.unpaced_session import DueCommand, UnpacedTime
+from reactor_trio.offline.unpaced_session import UnpacedTime
 from reactor_trio.telemetry import Telemetry
 
 
@@ -52,23 +53,26 @@ async def render(
 
     Args:
         model: a model class, or a manifest, whose config and settings hold unless given here.
-        config: what `load` gets.
-        script: commands and when they are applied (`docs/guide/rendering.md`).
-        frames, seconds: how many bundles, or how many seconds of film, to make; the first that is reached ends it. Without
-            either a pipeline ends when `inference()` returns, and a blocking model when `start_session()` does; with one of
-            them a pipeline's generator that returns is followed by a new one, as in a live session.
-        fps: instead of the rate that the model declares.
+        config: the argument of `load`.
+        script: the commands, and when they are applied (`docs/guide/rendering.md`).
+        frames, seconds: how many bundles, or how many seconds of film, to make. The limit that is reached first ends the
+            rendering. Without a limit, a pipeline ends when `inference()` returns, and a blocking model when
+            `start_session()` returns. With a limit, a pipeline's generator that returns is followed by a new one, as in a
+            live session.
+        fps: replaces the rate that the model declares.
         uploads: the folder of the files that commands name.
-        on_message: called with type and data of each message of the model, on the caller's loop; must not raise.
-        thread: run the model on a thread of its own; False, for tests: as a task of the caller's loop.
+        on_message: called with the type and data of each message of the model, on the caller's loop; must not raise.
+        thread: run the model on a thread of its own. False, for tests: run it as a task of the caller's loop.
 
-    Leaving the block ends the session in its order, once the step that runs has ended. Raises ScriptError for a mistake in
-    the script, ManifestError if the model cannot be imported, DeclarationError, ModelFailed if `load()` raises. An exception
-    of the block comes out as it is.
+    Leaving the block ends the session in the usual order, after the current step. Raises ScriptError for a mistake in the
+    script, ManifestError if the model cannot be imported, DeclarationError, and ModelFailed if `load()` raises. An exception
+    of the block is raised as it is, not in a group.
     """
-    name, find_model, weights = _source(model)
     if isinstance(model, Manifest):
+        name, weights = model.name, model.weights
         config, settings = model.config if config is None else config, settings or model.settings
+    else:
+        name, weights = model.__name__, None
     settings = msgspec.structs.replace(settings or Settings(), max_sessions=1)
     if fps is not None:
         settings = msgspec.structs.replace(settings, fps=fps, max_fps=max(fps, settings.max_fps or Model.max_fps))
@@ -80,7 +84,7 @@ async def render(
     with weights_of_manifest(weights):
         async with open_model_host(time) as host:
             try:
-                loaded = await load_on(host, name, find_model, dict(config or {}), settings, Telemetry())
+                loaded = await load_on(host, name, partial(_model_class, model), dict(config or {}), settings, Telemetry())
                 if (endless := _endless(loaded.declaration)) and frames is None and seconds is None:
                     raise ReactorError(f"{name}: {endless} of this model never ends: say how many frames or seconds to make")
                 commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
@@ -107,14 +111,15 @@ async def render(
 
 
 def _endless(declaration: Declaration) -> str:
-    """What of a model goes on by itself."""
+    """Return the method of a model that never returns, "" if there is none."""
     return "run()" if declaration.kind == "run_loop" else "batch_inference()" if declaration.batched else ""
 
 
 def rendered(model: type[Model] | Manifest, **options: Any) -> list[RenderedBundle]:
-    """All bundles of a rendering, for scripts and notebooks without a loop of their own; `options` are those of `render`.
+    """Return all bundles of a rendering, for scripts and notebooks without a loop. `options` are those of `render`.
 
-    They are all in memory at the end: give `frames` or `seconds`, or write a film with `render_to`. Raises as `render` does.
+    At the end all of them are in memory: give `frames` or `seconds`, or write a film with `render_to`. Raises what `render`
+    raises.
     """
 
     async def collect() -> list[RenderedBundle]:
@@ -126,8 +131,8 @@ def rendered(model: type[Model] | Manifest, **options: Any) -> list[RenderedBund
 
 
 def run_blocking(function: Callable[[], Any]) -> Any:
-    """`trio.run`, also where another event loop runs in this thread, as in a notebook: then in a thread beside it."""
-    asyncio = sys.modules.get("asyncio")  # model code needs none; a notebook has it
+    """Call `trio.run`. If another event loop runs in this thread, as in a notebook, call it in a new thread."""
+    asyncio = sys.modules.get("asyncio")  # not imported here: a notebook has imported it
     if asyncio is None or asyncio._get_running_loop() is None:
         return trio.run(function)
     results: list[outcome.Maybe[Any]] = []
@@ -137,14 +142,6 @@ def run_blocking(function: Callable[[], Any]) -> Any:
     return results[0].unwrap()
 
 
-def _source(model: type[Model] | Manifest) -> tuple[str, Callable[[], type[Model]], Path | None]:
-    if isinstance(model, Manifest):
-        manifest = model
-        return manifest.name, lambda: manifest.model, manifest.weights
-    cls = model
-    return cls.__name__, lambda: cls, None
-
-
 def _check_limits(frames: int | None, seconds: float | None) -> None:
     if frames is not None and frames < 1:
         raise ValueError(f"frames must be 1 or more, not {frames!r}")
@@ -152,8 +149,12 @@ def _check_limits(frames: int | None, seconds: float | None) -> None:
         raise ValueError(f"seconds must be a finite number above 0, not {seconds!r}")
 
 
-def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uploads) -> list[DueCommand]:
-    """The commands with their arguments as the model takes them. Raises ScriptError."""
+def _model_class(model: type[Model] | Manifest) -> type[Model]:
+    return model.model if isinstance(model, Manifest) else model
+
+
+def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uploads) -> list[ScriptCommand]:
+    """Return the commands with arguments of the types that the model declares. Raises ScriptError."""
     decoded = []
     for entry in entries:
         try:
@@ -162,7 +163,7 @@ def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uplo
             raise ScriptError(f"{entry.where}: {entry.name}: {error.message}") from None
         except ScriptError as error:
             raise ScriptError(f"{entry.where}: {entry.name}: {error}") from None
-        decoded.append(DueCommand(entry, arguments))
+        decoded.append(msgspec.structs.replace(entry, arguments=arguments))
     return decoded
 
 

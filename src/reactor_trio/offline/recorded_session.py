@@ -1,4 +1,4 @@
-"""A recorded session, as its timeline tells it (`docs/guide/recording.md`): what to feed the model, and what came out."""
+"""`read_recording`: reads the timeline of a recorded session (`docs/guide/recording.md`), its commands and its frames."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from reactor_trio.offline.script_uploads import RecordedUpload
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
-    """What is known of one frame that the model made; `digest` None: it was not taken, for want of time.
+    """One frame of the recording.
 
-    `bundle` counts the instants of the recording.
+    Attributes:
+        bundle: number of its bundle, from 0.
+        digest: of its content; None if the server had no time to compute it.
     """
 
     bundle: int
@@ -48,18 +50,21 @@ class _Upload(RecordedUpload, frozen=True):
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """A timeline, read.
+    """The content of a timeline.
 
     Attributes:
-        session_id, name: of the session and its model.
-        commands: those that were carried out, each at the step that saw it first.
-        fingerprints: of the frames, in order; empty if the recording has none.
-        bundles: instants that the model made, as far as the recording tells.
-        seconds: how long it lasted.
-        uploads: the client's files, by id; their content is not in it.
-        inputs: tracks on which the client may have sent frames, which are not in it.
-        failed: commands whose handler raised; what they changed before that is not known.
-        model, config, versions: what it was made with; of the config a digest. None and empty: it does not say.
+        session_id: id of the session.
+        name: name of its model.
+        commands: the commands that were carried out, each at the first step that saw it.
+        fingerprints: the frames, in order; empty if the recording has none.
+        bundles: number of bundles in the recording.
+        seconds: its length.
+        uploads: upload id -> the client's file. The recording does not hold the content.
+        inputs: tracks on which the client may have sent frames, which the recording does not hold.
+        failed: number of commands whose handler raised. The recording does not say what they changed before.
+        model: `module:Class`, None if the recording does not say.
+        config: digest of the model's config, None if the recording does not say.
+        versions: package -> version, empty if the recording does not say.
     """
 
     path: Path
@@ -78,12 +83,12 @@ class Recording(msgspec.Struct, frozen=True):
 
     @property
     def verifiable(self) -> bool:
-        """Whether it says anything of its frames."""
+        """Whether the recording has a digest of any frame."""
         return any(print.digest is not None for print in self.fingerprints)  # noqa: A001
 
 
 def read_recording(path: str | Path) -> Recording:
-    """Read the timeline of a session, a film's `.jsonl`. Raises ScriptError."""
+    """Read the timeline of a session, the `.jsonl` beside a film. Raises ScriptError."""
     path = Path(path)
     if path.suffix.lower() != ".jsonl":
         raise ScriptError(f"{path}: a recording is replayed from its timeline: name the .jsonl file beside the film")

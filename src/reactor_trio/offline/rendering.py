@@ -1,10 +1,10 @@
-"""A model whose bundles are taken by a program: every one, once and in order, as fast as the program takes them.
+"""`Rendering`: hands every bundle of a model to a program, once and in order, as fast as the program takes them.
 
     render -+- model host
-            '- nursery -+- run()    of a run-loop model
-                        '- Rendering.run -> host.run(half.run)
+            '- nursery -+- Rendering.watch   of a model with a loop of its own
+                        '- Rendering.run -> host.run(UnpacedSessionRunner.run)
 
-What the model has made and nobody has taken is at most `ROOM` bundles, or one step more; then the model waits.
+At most `ROOM` bundles, or those of one more step, wait to be taken; then the model waits.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.media import Bundle, to_host
 from reactor_trio.offline.film_clock import EPSILON, FilmBlockCadence, FilmCadence, FilmClock
 from reactor_trio.offline.script import ScriptCommand, ScriptError
-from reactor_trio.offline.unpaced_session import DueCommand, Feed, StillIdle, UnpacedSessionRunner, UnpacedTime
+from reactor_trio.offline.unpaced_session import Feed, StillIdle, UnpacedSessionRunner, UnpacedTime
 
 log = logging.getLogger("reactor_trio.headless")
 
-#: Bundles that may wait for whoever takes them.
+#: Bundles that may wait to be taken.
 ROOM = 8
 
 
@@ -45,11 +45,12 @@ class RenderedBundle(msgspec.Struct, frozen=True):
 
     Attributes:
         step: number of the step that made it, from 0.
-        t, duration: when it begins in the film, and how long it lasts, in seconds.
-        tracks: of each track a picture `(H, W, 3)` uint8 or a block of sound `(1, M)` int16, read-only, on the host.
-        seqs: number of each track's frame, from 0.
-        command: id of the newest command that it was made with, None without one that has an id.
-        seconds: how long its step took, if that is known, else 0.
+        t: when it begins in the film, in seconds.
+        duration: in seconds.
+        tracks: track -> a picture `(H, W, 3)` uint8 or a block of sound `(1, M)` int16, read-only, in host memory.
+        seqs: track -> number of its frame, from 0.
+        command: id of the newest command that its step saw, None without an id.
+        seconds: compute time of its step, 0 if it is not known.
     """
 
     step: int
@@ -62,11 +63,12 @@ class RenderedBundle(msgspec.Struct, frozen=True):
 
 
 class Rendering:
-    """The bundles of a model that runs now, for `async for`; `render` makes one.
+    """The bundles of a running model, for `async for`. `render` makes it.
 
-    The iteration ends when all that was asked for was taken, the model has ended by itself, or `stop` was called. It raises,
-    behind the last bundle made before: ModelFailed if model code raised (the cause is what it raised), ScriptError if the
-    model refused a command of the script, ReactorError if it waits for what will not come. Cancelled, it has taken nothing.
+    The iteration ends when all requested bundles are taken, when the model has ended, or after `stop`. After the last bundle
+    made before, it raises ModelFailed if model code raised (`__cause__` is that exception), ScriptError if the model refused
+    a command of the script, or ReactorError if the model waits for something that will not come. If it is cancelled, it has
+    taken nothing.
     """
 
     def __init__(
@@ -75,19 +77,19 @@ class Rendering:
         time: UnpacedTime,
         loaded: LoadedModel,
         name: str,
-        commands: list[DueCommand],
+        commands: list[ScriptCommand],
         frames: int | None,
         seconds: float | None,
         on_message: Callable[[str, Any], object] | None,
     ) -> None:
-        #: the model instance; its code runs on another thread
+        #: the model instance; its code may run on another thread
         self.model = loaded.model
         self._session_copies = loaded.session_copies
         self.declaration = loaded.declaration
         self.name = name
-        #: frames that the model gave up itself, by reason
+        #: reason -> number of frames that the model dropped itself
         self.dropped: Counter[str] = Counter()
-        #: commands of the script that were applied
+        #: number of commands of the script that were applied
         self.applied = 0
         self._host = host
         self._commands = commands
@@ -116,69 +118,66 @@ class Rendering:
         return self
 
     async def __anext__(self) -> RenderedBundle:
-        """The next bundle, once it is made. Always a checkpoint."""
-        (bundle,) = await self._take(1)
-        return bundle
+        """Wait for the next bundle and take it. Always a checkpoint."""
+        for bundle in await self._take(1):
+            return bundle
+        raise StopAsyncIteration
 
     async def batch(self) -> list[RenderedBundle]:
-        """All that is made and not taken, at least one; none at the end. Always a checkpoint.
+        """Take all bundles that are made, after waiting for one. Empty at the end. Always a checkpoint.
 
         Raises what the iteration raises.
         """
-        try:
-            return await self._take(ROOM)
-        except StopAsyncIteration:
-            return []
+        return await self._take(ROOM)
 
     @property
     def commands_left(self) -> int:
-        """Those that were not."""
+        """The number of commands of the script that were not applied."""
         return len(self._commands) - self.applied
 
     def stop(self) -> None:
-        """End the model's session; the iteration ends with the bundle that was taken last. May be called again."""
+        """End the session; the iteration returns no further bundle. May be called again."""
         self._stopped = True
         self._end()
         self._wakeup.set()
 
-    # ---- heard from the model's half ----------------------------------------------------------------------------------
+    # ---- called from the model loop's mailbox, as its session and its playout -----------------------------------------
 
     def put(self, bundle: Bundle) -> None:
-        """A bundle was made."""
+        """Queue a bundle."""
         self._queue.append((bundle, self._clock.begins.popleft()))
         self._wakeup.set()
 
     def flush(self, epoch: int) -> None:
-        """What was made stays in the film."""
+        """Do nothing: the bundles stay in the film."""
 
     def retime(self, interval: float) -> None:
-        """The rate changed, for what comes."""
+        """Do nothing: a new rate holds for the next bundles."""
 
     def count_drop(self, place: str, reason: str, frames: int) -> None:
-        """The model gave frames up."""
+        """Count frames that the model dropped."""
         self.dropped[reason] += frames
 
     def answered(self, answer: Answer) -> None:
-        """A command was applied, or refused, which ends the rendering."""
+        """Count an applied command. A refused command ends the rendering."""
         for number in answer.numbers:
             self.applied += answer.code is None
             if answer.code is not None:
-                entry = self._commands[number - 1].entry
-                self._queue.append(_refusal(entry, answer.code, answer.message))
+                self._queue.append(_refusal(self._commands[number - 1], answer.code, answer.message))
                 self._wakeup.set()
 
     def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
-        """A message of the model."""
+        """Pass a message of the model on."""
         if self._on_message is not None:
             self._on_message(type, data)
 
     def state_changed(self, values: dict[str, bytes]) -> None:
-        """No client shows them."""
+        """Do nothing: there is no client."""
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _take(self, most: int) -> list[RenderedBundle]:
-        """The next bundles, at least one. Raises StopAsyncIteration, and what ended the rendering."""
+        """Wait for bundles and take up to `most`; empty at the end. Raises what ended the rendering."""
         await trio.lowlevel.checkpoint()
         while not self._queue and not self._over and not self._enough and not self._stopped:
             await self._wakeup.wait()
@@ -192,6 +191,7 @@ class Rendering:
                 self.stop()
                 raise error
             await self._finish()
+            return []
         rendered = await self._on_host(taken)
         for bundle, t in taken:
             self._queue.popleft()
@@ -213,21 +213,20 @@ class Rendering:
         self._wakeup.set()
 
     async def _finish(self) -> None:
-        """End the session in its order; raises what ended it, else StopAsyncIteration."""
+        """End the session and wait for its end. Raises what ended it."""
         self.stop()
         while not self._over:
             await self._wakeup.wait()
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        raise StopAsyncIteration
 
     def _end(self) -> None:
         self._host.post(self._runner.release)
         self._scope.cancel()
 
     async def run(self) -> None:
-        """Task: the session, from its first to its last line of author code."""
+        """Task: run the session, from its first to its last line of author code."""
         error: BaseException | None = None
         try:
             with self._scope:
@@ -247,16 +246,17 @@ class Rendering:
         inputs = [track.name for track in self.declaration.tracks if track.direction == "in"]
         if isinstance(error, BufferClosed) and inputs:
             what = f"the model reads its input track {', '.join(inputs)}, and here is no client that sends it anything"
+        return self._model_failed(what, error)
+
+    def _model_failed(self, what: str, cause: BaseException | None) -> ModelFailed:
         failure = ModelFailed(f"{self.name}: {what}")
-        failure.__cause__ = error
+        failure.__cause__ = cause
         return failure
 
     async def watch(self, loop: ModelLoop) -> None:
-        """Task: the model's own loop, whose end is the rendering's."""
+        """Task: run the model's own loop. Its end ends the rendering."""
         what, cause = await loop.until_ended(self._session_copies)
-        failure = ModelFailed(f"{self.name}: {what}")
-        failure.__cause__ = cause
-        self._error = self._error or failure
+        self._error = self._error or self._model_failed(what, cause)
         self._end()
 
 
@@ -267,7 +267,7 @@ def _refusal(entry: ScriptCommand, code: str, message: str) -> ReactorError:
 
 
 def _rendered(taken: list[tuple[Bundle, float]]) -> list[RenderedBundle]:
-    """With frames of devices on the host, which waits for them."""
+    """Copy frames from devices to the host, which may block."""
     return [
         RenderedBundle(
             bundle.origin.step, t, bundle.duration, {name: to_host(frame) for name, frame in bundle.tracks.items()},

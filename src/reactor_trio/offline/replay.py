@@ -1,7 +1,7 @@
-"""A recorded session once more: its commands at the steps that saw them first, and its frames against their fingerprints.
+"""`replay`: runs the commands of a recorded session again, each at the first step that saw it, and compares the frames.
 
-Frames are compared by track and number. A number that the recording has not was dropped in the live session, by a flush or
-an `emit(drop=True)`; a number that the model does not make again is a difference.
+Frames are compared by track and number. A number that the recording lacks was dropped in the live session, by a flush or by
+`emit(drop=True)`. A number that the model does not make again is a difference.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script_uploads import Uploads
 from reactor_trio.recording import config_digest, frame_digest
 
-#: Differences that are described one by one.
+#: Number of differences that are described.
 DESCRIBED = 3
 
 
 @dataclass
 class Verification:
-    """What came of comparing; give `compare` each bundle, on any thread, and read the rest afterwards.
+    """Compares the bundles of a replay with a recording: call `compare` for each bundle, on any thread, then `close`.
 
     Args:
-        bundles: instants of the recording that are replayed, from its first; None: all.
+        bundles: number of bundles that are replayed, from the first on; None for all.
 
     Attributes:
-        compared: frames that were compared.
-        different: those of them that differ, and those that the model did not make again; the first ones in words.
-        unknown: frames of which the recording has no digest.
+        compared: number of frames compared.
+        different: number of frames that differ, or that the model did not make again.
+        unknown: number of frames without a digest in the recording.
+        described: the first differences, in words.
     """
 
     recording: Recording
@@ -55,7 +56,7 @@ class Verification:
                 self._left[known.track, known.seq] = known
 
     def compare(self, bundle: RenderedBundle) -> None:
-        """The next bundle of the replay."""
+        """Compare the next bundle of the replay."""
         for track, frame in bundle.tracks.items():
             known = self._left.pop((track, bundle.seqs[track]), None)
             if known is None:
@@ -69,14 +70,14 @@ class Verification:
                 self._differs(known, f"step {bundle.step} made it")
 
     def close(self) -> None:
-        """The replay is over: what is left was not made again."""
+        """End the replay: count the frames that were not made again."""
         for known in self._left.values():
             self._differs(known, "it was not made again")
         self._left.clear()
 
     @property
     def equal(self) -> bool:
-        """Whether all that could be compared is the same, and there was something."""
+        """Whether at least one frame was compared, and none differs."""
         return not self.different and self.compared > 0
 
     def __str__(self) -> str:
@@ -99,11 +100,11 @@ class Verification:
 
 @dataclass
 class Replay:
-    """A replay that runs: its bundles, and what is known to differ before it begins.
+    """A running replay.
 
     Attributes:
-        rendering: for `async for`, or `write`.
-        warnings: what the recording lacks, and what else differs, a line each.
+        rendering: its bundles, for `async for` or `write`.
+        warnings: what the recording lacks, and what differs from it before the start; one line each.
     """
 
     recording: Recording
@@ -121,12 +122,13 @@ async def replay(
     frames: int | None = None,
     **options: Any,
 ) -> AsyncGenerator[Replay, None]:
-    """Run a recorded session's commands through a model that is loaded anew.
+    """Load a model and run a recorded session's commands.
 
-    It ends with the last frame of the recording, or after as many seconds where that has none. `uploads` is a folder with
-    the files that the client had uploaded, by their names. `frames` ends it sooner; `options` are those of `render`.
+    The replay ends with the last frame of the recording; if that has no frames, after its length in seconds. `uploads` is a
+    folder with the files that the client had uploaded, by their names. `frames` ends the replay earlier. `options` are those
+    of `render`.
 
-    Raises as `render` does, and ScriptError for what the recording lacks.
+    Raises what `render` raises, and ScriptError for what the recording lacks.
     """
     if not isinstance(recording, Recording):
         recording = read_recording(recording)
@@ -140,7 +142,7 @@ async def replay(
 
 
 def warnings_of(recording: Recording, rendering: Rendering, config: Mapping[str, Any]) -> list[str]:
-    """What may make a replay differ, in words."""
+    """Describe what may make a replay differ."""
     warnings = []
     if recording.inputs:
         warnings.append(f"what the client sent on {', '.join(recording.inputs)} is not in the recording")
@@ -148,24 +150,20 @@ def warnings_of(recording: Recording, rendering: Rendering, config: Mapping[str,
         warnings.append(f"{recording.failed} commands failed in their handlers and are left out, with what they had changed")
     if recording.uploads and rendering.declaration.file_uploaded is not None:
         warnings.append("when the model was told of uploads (@file_uploaded) is not in the recording, so it is not")
+    from reactor_trio.server.run_facts import versions
+
     made = type(rendering.model)
     name = f"{made.__module__}:{made.__qualname__}"
     if recording.model is not None and recording.model != name:
         warnings.append(f"it was recorded with {recording.model}, this is {name}")
     if recording.config is not None and recording.config != config_digest(config, recording.session_id):
         warnings.append("the model's config is not the one that it was recorded with")
+    installed = versions()
     return warnings + [
         f"it was recorded with {package} {version}, this is {here}"
         for package, version in recording.versions.items()
-        if (here := versions().get(package)) is not None and here != version
+        if (here := installed.get(package)) is not None and here != version
     ]
-
-
-def versions() -> dict[str, str]:
-    """Of what may decide what a frame looks like."""
-    from reactor_trio.server.run_facts import versions as of_this_process
-
-    return of_this_process()
 
 
 def _size(shape: tuple[int, ...] | None) -> str:

@@ -1,10 +1,10 @@
-"""A script: commands, and when each is applied.
+"""`read_script`: reads a script, which says what commands the model gets, and when.
 
-    - {step: 0, name: set_prompt, arguments: {prompt: rain}}      # seen by the first frame
-    - {t: 2.5, name: set_prompt, arguments: {prompt: snow}}       # seen by the first step from 2.5 s of the film on
+    - {step: 0, name: set_prompt, arguments: {prompt: rain}}      # the first frame sees it
+    - {t: 2.5, name: set_prompt, arguments: {prompt: snow}}       # the first step from 2.5 s of the film on sees it
 
-A YAML list, or JSON lines (`.jsonl`), where each entry may also be in the wire's words: `type`, `data`. The timeline of a
-recorded session is a script too: its commands, each at the step that saw it first.
+A script is a YAML list, or JSON lines (`.jsonl`). Each entry may also have the keys of the wire, `type` and `data`. The
+timeline of a recorded session is a script too: it has each command at the first step that saw it.
 
 Every mistake is a ScriptError of one line that names the file and the line.
 """
@@ -33,10 +33,10 @@ class ScriptCommand(msgspec.Struct, frozen=True):
 
     Attributes:
         name, arguments: as a client would send them.
-        where: file and line, for messages.
-        step: number of the first step that is to see it, from 0.
-        t: seconds of the film from which on it is to be seen; used if `step` is None.
-        id: what the frames made with it are marked with; None: nothing.
+        where: file and line, for errors.
+        step: number of the first step that sees it, from 0.
+        t: seconds of the film from which on steps see it; used if `step` is None.
+        id: the mark of the frames that it has changed; None for no mark.
     """
 
     name: str
@@ -47,12 +47,12 @@ class ScriptCommand(msgspec.Struct, frozen=True):
     id: int | None = None
 
 
-#: Commands in the order in which they are applied; a file's name; or entries as they stand in a file.
+#: A file's name, or commands in their order, or entries as in a file.
 Script = str | Path | Sequence[ScriptCommand] | Sequence[Mapping[str, Any]]
 
 
 def read_script(script: Script | None) -> list[ScriptCommand]:
-    """The commands of a script in their order. Raises ScriptError."""
+    """Return the commands of a script in their order. Raises ScriptError."""
     if script is None:
         return []
     if isinstance(script, str | Path):
@@ -68,7 +68,7 @@ def read_script(script: Script | None) -> list[ScriptCommand]:
 
 
 def read_lines(path: Path) -> list[tuple[str, Any]]:
-    """Each JSON value of a file with its file and line. The last line may be cut off, as a kill leaves it.
+    """Return each JSON value of a file with its file and line. The last line of a timeline may be cut off, as after a kill.
 
     Raises ScriptError.
     """
@@ -87,13 +87,13 @@ def read_lines(path: Path) -> list[tuple[str, Any]]:
 
 
 def is_timeline(entries: Sequence[tuple[str, Any]]) -> bool:
-    """Whether these are the lines of a recorded session."""
+    """Whether the entries are the lines of a recorded session."""
     first = entries[0][1] if entries else None
     return isinstance(first, dict) and first.get("type") == "session" and "protocol" in first
 
 
 def commands_of_timeline(entries: Iterable[tuple[str, Any]]) -> list[ScriptCommand]:
-    """Those that were carried out: refused and superseded ones changed nothing. Raises ScriptError."""
+    """Return the commands that were carried out. Refused and superseded ones changed nothing. Raises ScriptError."""
     applied: list[ScriptCommand] = []
     for where, line in entries:
         if not isinstance(line, dict) or line.get("type") != "command" or "code" in line or line.get("superseded"):
@@ -164,7 +164,7 @@ def _command(where: str, entry: Any) -> ScriptCommand:
 
 
 def _in_order(commands: list[ScriptCommand]) -> list[ScriptCommand]:
-    """As they are; one that is said to come before the one above it is a mistake, since the order is the file's."""
+    """Return `commands` if their steps and times are in the file's order. Raises ScriptError."""
     for word in ("step", "t"):
         before: ScriptCommand | None = None
         for command in commands:

@@ -1,4 +1,4 @@
-"""The files that a script's commands name: in a folder, by their names, or by what a recording says of each upload."""
+"""`Uploads`: finds the files that a script's commands name, in a folder, by name or by a recording's data on each upload."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reactor_trio.offline.script import ScriptError
 
 
 class RecordedUpload(msgspec.Struct, frozen=True):
-    """What a recording keeps of a file: `digest` is BLAKE2b (16 bytes) of its content, None in an old recording."""
+    """A recording's data on one file. `digest` is the BLAKE2b (16 bytes) of its content, None in old recordings."""
 
     name: str
     size: int
@@ -23,11 +23,11 @@ class RecordedUpload(msgspec.Struct, frozen=True):
 
 
 class Uploads:
-    """Finds files.
+    """Finds uploaded files.
 
     Args:
-        folder: where they lie; None: nowhere.
-        recorded: the uploads of a recording, by the ids that its commands use.
+        folder: the folder that has them; None if there is none.
+        recorded: upload id -> the recording's data on the file.
     """
 
     def __init__(self, folder: Path | None, recorded: Mapping[str, RecordedUpload] | None = None) -> None:
@@ -36,7 +36,7 @@ class Uploads:
         self._files: dict[str, UploadedFile] = {}
 
     def find(self, upload_id: str) -> UploadedFile:
-        """The file, with its data. Raises ScriptError."""
+        """Return the file with its content. Raises ScriptError."""
         if upload_id not in self._files:
             known = self._recorded.get(upload_id)
             self._files[upload_id] = self._named(upload_id) if known is None else self._recorded_file(known)
@@ -52,7 +52,7 @@ class Uploads:
         what = f"the uploaded file {known.name!r} ({known.size} bytes)"
         if self._folder is None:
             raise ScriptError(f"{what} is not in the recording: give a folder that has it: --uploads FOLDER (uploads=)")
-        path = self._folder / Path(known.name).name  # a client's name becomes no path
+        path = self._folder / Path(known.name).name  # a client's name must not become a path
         data = _read(path)
         if len(data) != known.size or known.digest not in (None, content_digest(data)):
             raise ScriptError(f"{path} is not {what}: its content differs")
@@ -60,7 +60,7 @@ class Uploads:
 
 
 def content_digest(data: bytes) -> str:
-    """As a recording's `upload` line has it."""
+    """Return the digest as in a recording's `upload` line."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 

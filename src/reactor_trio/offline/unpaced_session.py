@@ -1,9 +1,9 @@
-"""A session's half on the model loop without a client: what a script says comes in its place, exactly where it says.
+"""`UnpacedSessionRunner`: a session on the model loop without a client. A script's commands take the client's place.
 
-A *pipeline* is given its commands between two steps. A *run loop* is given them where it comes back from `emit()`, and a
-blocking model where it comes back from a push: it goes on when they are applied. So each step sees the commands that are due
-at it, unless the model's code takes its state elsewhere: before it waits for `connected`, or at another `await` than `emit`.
-One command is handed over at a time, so none supersedes another.
+A *pipeline* gets its commands between two steps. A *run loop* gets them before `emit()` returns, and a blocking model before
+a push returns. Therefore each step sees the commands that are due at it, unless the model reads its state elsewhere: before
+it waits for `connected`, or after another `await` than `emit`. The model gets one command at a time, so that no command
+supersedes another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
-import msgspec
 import trio
 
 from reactor_trio.concurrency import ClockHooks, ModelHost
@@ -27,9 +26,9 @@ from reactor_trio.media import Chunk
 from reactor_trio.offline.film_clock import EPSILON, FilmClock
 from reactor_trio.offline.script import ScriptCommand
 
-#: Asks in a row that a model may answer with Idle while nothing is to come: ten seconds of the film.
+#: Number of successive `Idle` that a model may yield when no command is left for it: ten seconds of the film.
 MOST_IDLE = 500
-#: Seconds for which a step waits for a handler before it: one that itself waits for the next frame would wait for ever.
+#: Seconds that a step waits for handlers at most: a handler that itself waits for the next frame would never end.
 PATIENCE = 5.0
 
 _IN_HANDLER: ContextVar[bool] = ContextVar("reactor_in_handler", default=False)
@@ -39,28 +38,21 @@ class StillIdle(ReactorError):
     """The model waits for something that will not come."""
 
 
-class DueCommand(msgspec.Struct, frozen=True):
-    """A command of a script whose arguments are decoded."""
-
-    entry: ScriptCommand
-    arguments: dict[str, Any]
-
-
 class Feed:
-    """Makes commands pending when they are due; stands in place of the words of another loop."""
+    """Queues commands when they are due. It replaces the mailbox from the I/O loop."""
 
-    def __init__(self, commands: Sequence[DueCommand], clock: FilmClock) -> None:
+    def __init__(self, commands: Sequence[ScriptCommand], clock: FilmClock) -> None:
         self._left = deque(enumerate(commands, start=1))
         self._clock = clock
         self.runner: UnpacedSessionRunner | None = None
 
     @property
     def next(self) -> ScriptCommand | None:
-        """What comes next."""
-        return self._left[0][1].entry if self._left else None
+        """The next command, None at the end of the script."""
+        return self._left[0][1] if self._left else None
 
     def deliver(self) -> None:
-        """Model loop: make the next command pending if it is due and none is."""
+        """Queue the next command if it is due and no command is queued. For the model loop."""
         runner, entry = self.runner, self.next
         if runner is None or entry is None or runner.commands or self._clock.enough:
             return
@@ -68,16 +60,16 @@ class Feed:
         if due and entry.t is not None:
             due = entry.t <= self._clock.seconds + EPSILON
         if due:
-            number, command = self._left.popleft()
+            number, _ = self._left.popleft()
             at = trio.current_time()
-            runner.commands.add(Command(number, 1, entry.name, command.arguments, entry.id, at, place=number))
+            runner.commands.add(Command(number, 1, entry.name, dict(entry.arguments), entry.id, at, place=number))
 
 
 class UnpacedTime(ClockHooks):
-    """Real time, in which the model waits for the sink's room and for commands.
+    """The hooks in real time, at which the model waits for room in the sink and for commands.
 
     Args:
-        threaded: whether the model loop is a thread, or a task of the I/O loop.
+        threaded: whether the model loop runs on a thread; if not, it is a task of the I/O loop.
     """
 
     def __init__(self, *, threaded: bool) -> None:
@@ -85,31 +77,31 @@ class UnpacedTime(ClockHooks):
         self.runner: UnpacedSessionRunner | None = None
 
     async def spend(self, step: int) -> None:
-        """What was made waits for room."""
+        """Wait for room in the sink."""
         if self.runner is not None:
             await self.runner.wait_for_room()
 
     async def author_resumes(self) -> None:
-        """A blocking model's thread begins, and goes on after each push, when what the next block sees is applied."""
+        """Wait until the commands that the next block sees are applied: at the start, and after each push."""
         if self.runner is not None:
             await self.runner.commands_applied()
 
 
 class HeldSignal(ConnectedSignal):
-    """`connected` of a run loop: a wait for it ends when the commands before the first step are applied."""
+    """`connected` of a rendering. Its `wait` returns when the commands before the first step are applied."""
 
     def __init__(self) -> None:
         super().__init__()
         self._held = True
 
     def release(self) -> None:
-        """They are."""
+        """Report that these commands are applied."""
         if self._held:
             self._held = False
             self._wakeup.set()
 
     async def wait(self) -> None:
-        """Return when the session is there, and its first commands are applied. Always a checkpoint."""
+        """Wait for the session and its first commands. Always a checkpoint."""
         await trio.lowlevel.checkpoint()
         while self._held or not self.is_set():
             await self._wakeup.wait()
@@ -119,7 +111,7 @@ class UnpacedSessionRunner(SessionRunner):
     """The model's side of a rendering.
 
     Args:
-        once: whether it ends with the first generator that made something and returns.
+        once: end the session when a generator that has made a frame returns.
         options: those of `SessionRunner`.
     """
 
@@ -133,7 +125,7 @@ class UnpacedSessionRunner(SessionRunner):
         self._clock = clock
         self._caught_up = False
         self._idle_asks = self._made_when_idle = 0
-        # A virtual clock may jump while a handler computes on a thread of its own, so it limits nothing.
+        # A virtual clock may jump while a handler computes on a thread of its own; then there is no limit.
         self._patience = PATIENCE if time.threaded else math.inf
         self._signal = HeldSignal()
         options["binding"].connected = self._signal
@@ -141,31 +133,31 @@ class UnpacedSessionRunner(SessionRunner):
 
     @property
     def next_step(self) -> int:
-        """Number of the step that sees what is applied now."""
+        """The number of the step that sees a command that is applied now."""
         return self.step - 1 if self.kind == "blocking" else self.step
 
     # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
 
     def taken(self) -> None:
-        """The sink has room again."""
+        """Record that the sink has taken a bundle."""
         self._clock.taken()
         self.wakeup.set()
 
     def release(self) -> None:
-        """The rendering ends: nobody waits for a sink or a command any more."""
+        """End the rendering: no step waits for the sink or for a command any more."""
         self.released = True
         self.wakeup.set()
 
-    # ---- for drivers and the timekeeper -------------------------------------------------------------------------------
+    # ---- for drivers and clock hooks ----------------------------------------------------------------------------------
 
     async def wait_for_room(self) -> None:
-        """Return when the sink has room for what was made, or the rendering ends."""
+        """Wait until the sink has room, or the rendering ends."""
         while not self.released and not self.over and (self._clock.full or self._clock.enough):
             self._clock.tell_enough()
             await self.wakeup.wait()
 
     async def commands_applied(self) -> None:
-        """Return when every command that is due has been applied; at once in a handler, which is part of that."""
+        """Wait until every command that is due is applied. Returns at once in a handler, which is part of a command."""
         if self.released or _IN_HANDLER.get():
             return
         self._caught_up = False
@@ -175,7 +167,7 @@ class UnpacedSessionRunner(SessionRunner):
                 await self.wakeup.wait()
 
     async def apply_next(self) -> bool:
-        """Apply the next command that is due."""
+        """See `SessionRunner`. Queues the next command first, if it is due."""
         self._feed.deliver()
         token = _IN_HANDLER.set(True)
         try:
@@ -190,9 +182,9 @@ class UnpacedSessionRunner(SessionRunner):
         return applied
 
     async def wait_for_command(self, deadline: float) -> None:
-        """The model is idle: the film's time goes on, without a wait if a command comes by that.
+        """Let the film's time go on while the model is idle. Does not wait if the next command comes at a time.
 
-        Raises StillIdle where nothing is to come.
+        Raises StillIdle if the model has been idle too long and nothing will change that.
         """
         before = self._feed.next
         self._clock.idle(IDLE_WAIT)
@@ -211,6 +203,6 @@ class UnpacedSessionRunner(SessionRunner):
         await super().wait_for_command(deadline if before is None else -math.inf)
 
     async def emit(self, chunk: Chunk, compute_time: float | None, drop: bool) -> None:
-        """A run loop emitted; it goes on when what the next step sees is applied."""
+        """See `SessionRunner`. Returns when the commands that the next step sees are applied."""
         await super().emit(chunk, compute_time, drop)
         await self.commands_applied()

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
 from reactor_trio.connection import ConnectRequest, ConnectRequestRefused, parse_connect_request, serve_client
-from reactor_trio.edge.access import DenialReason, Denied, Grant, shown_token
+from reactor_trio.edge.access import Grant, shown_token
 from reactor_trio.edge.common_responses import busy, json_response
+from reactor_trio.edge.denial import DenialReason, Denied
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
 from reactor_trio.protocol import close_code
 from reactor_trio.server.readiness import readiness

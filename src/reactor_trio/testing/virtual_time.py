@@ -19,7 +19,7 @@ import trio
 import trio.testing
 
 from reactor_trio.concurrency import ClockHooks, ModelHost
-from reactor_trio.concurrency.clock_hooks import LinkedClock
+from reactor_trio.concurrency.clock_hooks import LinkedClock, LoopCrossing
 
 #: Seconds of real time after which author code on one thread no longer waits for that on another.
 PATIENCE = 1.0
@@ -50,7 +50,7 @@ class InlineTime(VirtualTime):
 
     threaded = False
 
-    def attach(self, host: ModelHost, nursery: trio.Nursery) -> None:
+    def attach(self, host: LoopCrossing, nursery: trio.Nursery) -> None:
         """Begin to keep time."""
         self._computing = 0  # threads of the author that compute now
         self._holding = 0  # the same, with those that wait for their turn
@@ -134,13 +134,13 @@ class HeldTime(VirtualTime):
         """Refuse: two threads and a held clock would be three clocks."""
         raise TypeError("thread=True is not for a VideoModel: its session runs on a thread of its own anyway")
 
-    def model_clock(self, host: ModelHost, io_clock: trio.abc.Clock) -> trio.abc.Clock:
+    def model_clock(self, io_clock: trio.abc.Clock) -> trio.abc.Clock:
         """A clock that reports idleness."""
         if not isinstance(io_clock, trio.testing.MockClock):
             raise TypeError("thread=True needs a virtual clock: use the autojump_clock fixture")
         return _ReportingClock(io_clock, self._report_idle)
 
-    def attach(self, host: ModelHost, nursery: trio.Nursery) -> None:
+    def attach(self, host: LoopCrossing, nursery: trio.Nursery) -> None:
         """Begin to keep time."""
         self._host = host
         self._nursery = nursery

@@ -14,7 +14,7 @@ from reactor_trio.execution.ranks.replicated_answers import IN_CALL
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMode
 from reactor_trio.interface.messages import ModelMessage, message_data
-from reactor_trio.interface.tracks import Input
+from reactor_trio.interface.tracks import Input, with_buffers
 from reactor_trio.pacing.cadence import checked_fps
 
 
@@ -36,13 +36,8 @@ class FollowerBinding:
     def __init__(self, declaration: Declaration, session: Following, fps: float) -> None:
         self._session = session
         self._fps = fps
-        self._inputs: dict[str, Input] = {}
-        made: dict[str, InputBuffer] = {}
-        for attribute, cls in declaration.inputs.items():
-            fields: dict[str, Any] = {
-                spec.name: made.setdefault(spec.name, FollowerInputBuffer(spec.name)) for spec in cls.__reactor_tracks__
-            }
-            self._inputs[attribute] = cls(**fields)
+        buffers = {spec.name: FollowerInputBuffer(spec.name) for spec in declaration.tracks if spec.direction == "in"}
+        self._inputs = with_buffers(declaration.inputs, buffers)
 
     @property
     def connected(self) -> FollowerBinding:
