@@ -25,7 +25,8 @@ from benchmarks.peers import ROOT, cpu_seconds, environment, reactor_run
 from benchmarks.pictures import clip
 from benchmarks.report import Report
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, Encoder, Target, choose_codecs, full_bitrate, open_encoder
+from reactor_trio.media import CodecSettings, Encoder, choose_codecs, full_bitrate, open_encoder
+from reactor_trio.pacing import Quality
 
 SIZE = (1280, 720)
 FPS = 30
@@ -169,7 +170,7 @@ def _open(codec: str) -> Encoder:
     """The encoder as a viewer with a good link is given it."""
     settings = CodecSettings()
     encoder = open_encoder(TrackSpec("main_video", "video", "out"), codec, settings)
-    encoder.configure(Target(full_bitrate(codec, *SIZE, FPS, settings), FPS))
+    encoder.configure(Quality(full_bitrate(codec, *SIZE, FPS, settings), FPS))
     return encoder
 
 

@@ -27,7 +27,7 @@ import trio
 from benchmarks.peers import RawClient, bare_server, cpu_seconds, opening, reactor_run
 from benchmarks.report import SPREAD, Report, spread
 from reactor_trio.client import Client, connect
-from reactor_trio.protocol import KEYFRAME, Packet, packet_head
+from reactor_trio.protocol import KEYFRAME, packet_head
 
 RATES = (30, 60, 240, 500)
 SIZE = (1280, 720)
@@ -209,7 +209,7 @@ async def _serve_bare() -> None:
     began = trio.current_time()
     for number in range(1 << 30):
         await trio.sleep_until(began + number / FPS)
-        head = packet_head(Packet(0, number, round(1e6 * number / FPS), KEYFRAME, None, number, {}, payload))
+        head = packet_head(0, number, round(1e6 * number / FPS), KEYFRAME, None, number, {}, payload)
         await _send(stream.socket, struct.pack("!BBQ", 0x82, 127, len(head) + payload.nbytes) + head)
         await _send(stream.socket, payload)
 

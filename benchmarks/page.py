@@ -36,7 +36,8 @@ from benchmarks.peers import ROOT, environment, reactor_run
 from benchmarks.pictures import clip
 from benchmarks.report import SPREAD, Report, spread
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, Target, choose_codecs, full_bitrate, open_encoder
+from reactor_trio.media import CodecSettings, choose_codecs, full_bitrate, open_encoder
+from reactor_trio.pacing import Quality
 from reactor_trio.protocol import Color, Packet, ServerText, Welcome, decode_packet, encode_packet, encode_server_text
 
 SIZE = (1280, 720)
@@ -298,7 +299,7 @@ async def _serve_bare(protocol: bool) -> None:
             encoder.close()
 
     async def send(socket: trio_websocket.WebSocketConnection, encoder: Any) -> None:
-        encoder.configure(Target(full_bitrate(CODEC, *SIZE, FPS, settings), FPS))
+        encoder.configure(Quality(full_bitrate(CODEC, *SIZE, FPS, settings), FPS))
         began, number = trio.current_time(), 0
         while True:
             encoded = await trio.to_thread.run_sync(encoder.encode, pictures[number % len(pictures)])

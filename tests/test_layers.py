@@ -31,7 +31,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "decoding": ("", "av cv2 numpy"),
     "pacing": ("moved", ""),
     "admission": ("", ""),
-    "media": ("errors protocol interface decoding", "av msgspec numpy simplejpeg torch trio"),
+    "media": ("errors protocol interface decoding pacing", "av msgspec numpy simplejpeg torch trio"),
     "recording": ("errors protocol", "av msgspec numpy"),
     "configuration": ("errors interface media", "msgspec yaml"),
     "execution": (

@@ -48,7 +48,7 @@ class FrameOrigin(Protocol):
 
 
 class SentFrame(Protocol):
-    """The fields of `connection.down_track.CodedFrame` that a trace shows."""
+    """The fields of `connection.outgoing_frames.CodedFrame` that a trace shows."""
 
     @property
     def info(self) -> TrackInfo:

@@ -1,4 +1,4 @@
-"""Encoders that fail, at any frame or when they are opened: who is told what, and what goes on."""
+"""Encoders that fail, at any frame or when they are opened: the next codec goes on, or the client gets a goodbye."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 import trio
 import trio.testing
-from tests.support.rendition_stage import FULL, Stage
+from tests.support.rendition_stage import FULL, Stage, quality
 
 from reactor_trio.connection import connect_request as request
 from reactor_trio.connection import rendition
 from reactor_trio.connection import rendition_set as renditions
-from reactor_trio.connection import sound_tracks as sound
+from reactor_trio.connection import sound_queue as sound
 from reactor_trio.errors import SessionEnded
 from reactor_trio.interface import Audio, Output, ReactorPipeline, Video
 from reactor_trio.media import Encoded
 from reactor_trio.media.encoders import PcmEncoder, RawEncoder
-from reactor_trio.pacing import Quality
 from reactor_trio.testing import open_server
 
 
@@ -77,7 +76,7 @@ async def test_an_encoder_that_cannot_be_opened(stage: Stage, autojump_clock: An
     assert caplog.text.count("the h264 encoder (not opened) failed") == 1
 
 
-async def test_a_viewer_without_another_codec_is_told_goodbye(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_viewer_without_another_codec_gets_a_goodbye(stage: Stage, autojump_clock: Any) -> None:
     stage.broken = {"h264": 2}
     poor, rich = stage.watch("h264"), stage.watch("h264", "jpeg")
     await stage.show(4)
@@ -110,7 +109,7 @@ async def test_the_frame_that_failed_is_dropped_if_a_newer_one_waits(stage: Stag
     assert stage.drops == {"encoder_failed": 2}  # one for each
 
 
-async def test_the_picture_that_stands_is_encoded_by_the_next_codec(stage: Stage, autojump_clock: Any) -> None:
+async def test_the_next_codec_encodes_the_standing_picture(stage: Stage, autojump_clock: Any) -> None:
     stage.broken = {"h264": 1}
     viewer = stage.watch("h264", "vp8")
     await stage.show()
@@ -122,11 +121,11 @@ async def test_the_picture_that_stands_is_encoded_by_the_next_codec(stage: Stage
     assert stage.drops == {}
 
 
-async def test_a_lower_tier_that_cannot_be_opened_leaves_the_upper_one_alone(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_lower_rendition_that_cannot_be_opened_leaves_the_upper_one_alone(stage: Stage, autojump_clock: Any) -> None:
     good, bad = stage.watch("h264"), stage.watch("h264")
     await stage.show(2)
     stage.broken = {"h264": -1}
-    bad.link.quality = Quality(FULL / 3)
+    bad.link.quality = quality(FULL / 3)
     await stage.show(8)
     assert good.values == bad.values == list(range(10))
     assert good.keyframes == bad.keyframes == [0]
@@ -211,7 +210,7 @@ async def test_a_client_sees_the_next_codec_without_a_gap(autojump_clock: Any, f
         assert server.runtime.metrics.drops() == {}
 
 
-async def test_a_client_that_decodes_nothing_else_is_told(autojump_clock: Any, failing_raw: None) -> None:
+async def test_a_client_that_decodes_no_other_codec_gets_a_goodbye(autojump_clock: Any, failing_raw: None) -> None:
     async with open_server(Film, step_cost=0.01) as server:
         with pytest.raises(SessionEnded, match="replica_failed"):
             async with server.connect(video=["raw"]) as client:
@@ -274,7 +273,7 @@ async def test_a_mistake_of_this_runtime_is_not_taken_for_one_of_the_encoder(
         except ValueError as error:
             raised.append(error)
 
-    def no_head(_packet: object) -> bytes:
+    def no_head(*_fields: object) -> bytes:
         monkeypatch.undo()
         raise ValueError("no head can be made")
 

@@ -1,4 +1,4 @@
-"""Encoders and decoders that never return: their viewers go on, the server too, and what may not be touched is not."""
+"""Encoders and decoders that never return: their viewers and the server go on, and no one else touches the encoder."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ import math
 import threading
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import simplejpeg
 import trio
 import trio.testing
 from noted_drops import NotedDrops
-from tests.support.rendition_stage import ChainEncoder, Stage
+from tests.support.rendition_stage import ChainEncoder, Stage, context
 
 from reactor_trio.connection import MediaReceiver
-from reactor_trio.connection import sound_tracks as sound
-from reactor_trio.connection.sound_tracks import SoundTracks
+from reactor_trio.connection import sound_queue as sound
+from reactor_trio.connection.sound_queue import SoundTrack
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoded, Overrun
-from reactor_trio.media.codec_pool import CodecPool
+from reactor_trio.media.codec_pool import CodecPool, worker_threads
 from reactor_trio.media.encoders import PcmEncoder
-from reactor_trio.media.worker_threads import worker_threads
-from reactor_trio.protocol import Packet, TrackInfo, packet_head
+from reactor_trio.protocol import TrackInfo, packet_head
 
 LIMIT = CodecSettings().timeout
 
 
 async def never(function: Any, argument: Any, /, limit: float) -> Any:
-    """A worker none of whose functions returns."""
+    """A worker whose functions never return."""
     await trio.sleep(limit)
     raise Overrun
 
 
 async def let_hang(stage: Stage, seconds: float = LIMIT) -> None:
-    """What is encoded from now on hangs, what is encoded after the limit does not."""
+    """Let the encoder hang with the next frame, and not after the limit."""
     stage.encoding_time = math.inf
     stage._nursery.start_soon(stage.show)
     await trio.sleep(seconds / 2)
@@ -82,7 +82,7 @@ async def test_what_hung_is_dropped_if_a_newer_frame_waits(stage: Stage, autojum
     assert stage.drops == {"superseded": 1, "encoder_failed": 1}
 
 
-async def test_a_viewer_without_another_codec_is_told_goodbye(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_viewer_without_another_codec_gets_a_goodbye(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch("h264")
     await let_hang(stage)
     assert viewer.sender.end_reason == "replica_failed"
@@ -93,7 +93,7 @@ async def test_a_codec_is_not_used_by_other_sessions_while_it_hangs(
     autojump_clock: Any, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hung, other = Stage(nursery, monkeypatch), Stage(nursery, monkeypatch)
-    other.renditions._codec_pool = hung.codec_pool
+    other.renditions.context = msgspec.structs.replace(other.renditions.context, codec_pool=hung.codec_pool)
     there_before = other.watch("h264", "vp8")
     hung.watch("h264", "vp8")
     await let_hang(hung)
@@ -170,7 +170,7 @@ async def test_the_place_of_a_thread_that_hangs_is_given_to_others(autojump_cloc
         go_on.set()
 
 
-async def test_who_leaves_waits_for_a_thread_until_the_limit_at_most(autojump_clock: Any) -> None:
+async def test_a_cancelled_call_waits_for_its_thread_until_the_limit_at_most(autojump_clock: Any) -> None:
     work, go_on = worker_threads(1), threading.Event()
     try:
         with trio.move_on_after(1) as scope:
@@ -250,20 +250,20 @@ async def test_sound_that_hangs_goes_on_with_the_next_codec(autojump_clock: Any,
     spec = TrackSpec("voice", "audio", sample_rate=48_000)
     codec_pool = CodecPool(never, 10)
     monkeypatch.setattr(sound, "open_encoder", lambda spec, codec, settings: Opus() if codec == "opus" else PcmEncoder())
-    track = SoundTracks(0, spec, ("opus", "pcm_s16le"), CodecSettings(), codec_pool, changed.append, lambda: None)
+    track = SoundTrack(0, spec, ("opus", "pcm_s16le"), context((spec,), codec_pool), changed.append, lambda: None)
     encoded = await track.encode(np.zeros((1, 4), np.int16))
     assert trio.current_time() == 10
     assert encoded is not None
     assert bytes(encoded.payload) == bytes(8)
     assert [info.codec for info in changed] == ["pcm_s16le"]
-    other = SoundTracks(0, spec, ("opus", "pcm_s16le"), CodecSettings(), codec_pool, changed.append, lambda: None)
+    other = SoundTrack(0, spec, ("opus", "pcm_s16le"), context((spec,), codec_pool), changed.append, lambda: None)
     assert other.info.codec == "pcm_s16le"
 
 
 async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     work, go_on = worker_threads(1), threading.Event()
     noted = NotedDrops()
-    said: list[tuple[str, str]] = []
+    said: list[dict[str, str]] = []
     got: list[Any] = []
 
     async def worker(function: Any, argument: Any, /, limit: float) -> Any:
@@ -273,11 +273,11 @@ async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, c
         return function(argument)
 
     def packet(payload: bytes, **meta: Any) -> bytes:
-        return packet_head(Packet(0, 0, 0, 0, None, 0, meta, memoryview(payload))) + payload
+        return packet_head(0, 0, 0, 0, None, 0, meta, memoryview(payload)) + payload
 
     spec = TrackSpec("camera", "video", "in")
     codec_pool = CodecPool(worker, 10)
-    receiver = MediaReceiver((spec,), codec_pool, noted, lambda *words: said.append(words))
+    receiver = MediaReceiver(context((spec,), codec_pool, telemetry=noted), lambda _type, data: said.append(data))
     picture, first = np.zeros((2, 2, 3), np.uint8), receiver._decoders[0]
     try:
         async with trio.open_nursery() as nursery:
@@ -285,7 +285,7 @@ async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, c
             for _ in range(2):
                 receiver.take(packet(simplejpeg.encode_jpeg(picture), codec="jpeg"), lambda *frame: got.append(frame))
             await trio.sleep(12)
-            assert [text.partition(": ")[2] for _, text in said] == [
+            assert [data["message"].partition(": ")[2] for data in said] == [
                 "track camera: it has not returned in 10 s and is left behind; until it returns this server uses no other "
                 "jpeg decoder"
             ]
@@ -294,7 +294,7 @@ async def test_a_decoder_that_hangs_costs_its_codec_alone(autojump_clock: Any, c
             receiver.take(packet(simplejpeg.encode_jpeg(picture), codec="jpeg"), lambda *frame: got.append(frame))
             await trio.testing.wait_all_tasks_blocked()
             assert len(got) == 1
-            assert said[-1][1].endswith("the server's jpeg decoder hangs; send another codec")
+            assert said[-1]["message"].endswith("the server's jpeg decoder hangs; send another codec")
             assert noted.drops == [("input", "refused", 1)] * 3
             nursery.cancel_scope.cancel()
     finally:

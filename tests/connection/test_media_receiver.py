@@ -1,4 +1,4 @@
-"""Media on its way in: what is not taken is answered at most once a second and track, counted, and changes nothing."""
+"""Media from a client: a packet that is refused changes nothing, is counted, and gets an error once a second and track."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import simplejpeg
 import trio
 import trio.testing
 from noted_drops import NotedDrops
+from tests.support.rendition_stage import context
 
 from reactor_trio.client.client import Client
 from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
@@ -87,7 +88,7 @@ async def send(client: Client, *messages: bytes) -> None:
 
 
 @pytest.mark.parametrize(("message", "words"), BAD.values(), ids=BAD)
-async def test_what_cannot_be_used_is_answered_and_the_session_goes_on(autojump_clock, message, words):
+async def test_a_packet_that_cannot_be_used_gets_an_error_and_the_session_goes_on(autojump_clock, message, words):
     async with open_server(Model, step_cost=0.25) as server, server.connect() as client:
         await send(client, message, RAW)
         told = await client.next_message()
@@ -98,7 +99,7 @@ async def test_what_cannot_be_used_is_answered_and_the_session_goes_on(autojump_
         assert server.runtime.metrics.drops() == {("input", "refused"): 1}
 
 
-async def test_it_is_said_once_a_second_and_track(autojump_clock):
+async def test_the_error_comes_once_a_second_and_track(autojump_clock):
     async with open_server(Model) as server, server.connect() as client:
         heard: list[str] = []
 
@@ -150,7 +151,7 @@ async def test_a_viewer_and_a_waiting_client_may_not_send_media(autojump_clock):
 
 
 async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped():
-    """Sound passes them."""
+    """Sound overtakes them."""
     gate, noted, said, got = trio.Event(), NotedDrops(), [], []
 
     async def worker(function, argument, /, limit):
@@ -158,7 +159,8 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
         return function(argument)
 
     receiver = MediaReceiver(
-        declaration_of(Model).tracks, CodecPool(worker, 10), noted, lambda *words: said.append(words)
+        context(declaration_of(Model).tracks, CodecPool(worker, 10), telemetry=noted),
+        lambda *message: said.append(message),
     )
 
     def deliver(track: str, frame: InputFrame) -> None:
@@ -184,7 +186,7 @@ async def test_pictures_wait_for_the_decoder_in_order_and_the_oldest_are_dropped
     assert said == []
 
 
-async def test_a_model_without_inputs_says_so(autojump_clock):
+async def test_a_model_without_inputs_refuses_media(autojump_clock):
     class Deaf(ReactorPipeline):
         output: Main
 

@@ -1,4 +1,4 @@
-"""Input tracks with codecs between frames: what the model reads is right, or is not there; a keyframe is asked for."""
+"""Input tracks with codecs between frames: the model reads right frames or none, and the server asks for a keyframe."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 import trio
 import trio.testing
 from noted_drops import NotedDrops
+from tests.support.rendition_stage import context
 
 from reactor_trio.client.push_video import PushEncoder
 from reactor_trio.connection.media_receiver import WAITING, MediaReceiver
@@ -73,7 +74,7 @@ async def send(client, *messages):
 
 @pytest.mark.parametrize("codec", CODECS)
 async def test_the_client_pushes_and_the_model_reads(autojump_clock, codec):
-    """Also an odd size, another one, and another codec in between."""
+    """An odd size, another size and another codec come in between."""
     async with open_server(Model, step_cost=0.01) as server, server.connect() as client:
         for level, (width, height) in [(100, (64, 48)), (120, (64, 48)), (140, (65, 49)), (160, (65, 49)), (90, (32, 64))]:
             await client.push("camera", picture(level, width, height), codec=codec)
@@ -126,7 +127,7 @@ async def test_the_python_client_answers_with_a_keyframe(autojump_clock):
         assert server.runtime.metrics.drops() == {("input", "refused"): 1}
 
 
-async def test_what_was_encoded_and_not_sent_is_followed_by_a_keyframe(autojump_clock):
+async def test_a_keyframe_follows_frames_that_were_encoded_and_not_sent(autojump_clock):
     async with open_server(Model, step_cost=0.01) as server, server.connect() as client:
         await client.push("camera", picture(60), codec="h264")
 
@@ -160,7 +161,8 @@ async def test_a_picture_that_finds_the_queue_full_does_not_break_the_chain():
         return function(argument)
 
     receiver = MediaReceiver(
-        declaration_of(Model).tracks, CodecPool(worker, 10), noted, lambda *words: None, asked.append
+        context(declaration_of(Model).tracks, CodecPool(worker, 10), telemetry=noted),
+        lambda *message: asked.append(message),
     )
     made = packets("h264", range(60, 200, 10), keys=(0, 12))
     async with trio.open_nursery() as nursery:
@@ -172,7 +174,7 @@ async def test_a_picture_that_finds_the_queue_full_does_not_break_the_chain():
         await trio.testing.wait_all_tasks_blocked()
         assert [round(level_of(frame.data), -1) for frame in got] == [60]
         assert noted.drops == [("input", "overflow", 1)] + [("input", "no_keyframe", 1)] * WAITING
-        assert asked == [CAMERA]
+        assert asked == [("reactor.keyframe", {"track": CAMERA})]
         for each in made[12:]:
             receiver.take(each, lambda track, frame: got.append(frame))
         await trio.testing.wait_all_tasks_blocked()
@@ -195,7 +197,7 @@ async def test_a_picture_too_large_is_refused_before_it_is_decoded(autojump_cloc
 
 @pytest.mark.parametrize(("matrix", "full_range"), [("bt709", None), ("smpte170m", True)])
 async def test_colours_are_what_the_client_says(autojump_clock, matrix, full_range):
-    """What was encoded as BT.601 limited and is declared as something else comes out wrong, so the words are heeded."""
+    """A picture of BT.601 limited that is declared as something else comes out wrong: the declaration counts."""
     data, _ = PushEncoder("vp8", 64, 48).encode(np.full((48, 64, 3), [200, 40, 40], np.uint8), 0, True)
     async with open_server(Model, step_cost=0.01) as server, server.connect() as client:
         await send(client, message(data, True, codec="vp8"))
@@ -205,7 +207,7 @@ async def test_colours_are_what_the_client_says(autojump_clock, matrix, full_ran
         assert 8 < np.abs(wrong - right).max() < 60
 
 
-async def test_without_pyav_the_client_is_told_what_to_install(autojump_clock, monkeypatch):
+async def test_without_pyav_the_error_says_what_to_install(autojump_clock, monkeypatch):
     monkeypatch.setattr(decoders, "available", lambda: False)
     made = packets("vp8", [60])
     async with open_server(Model, step_cost=0.01) as server, server.connect() as client:

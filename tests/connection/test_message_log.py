@@ -1,4 +1,4 @@
-"""What a client was told, numbered and kept."""
+"""The message log: messages are numbered, and the newest are kept."""
 
 from __future__ import annotations
 

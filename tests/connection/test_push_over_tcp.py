@@ -37,7 +37,7 @@ class Invert(ReactorPipeline):
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_what_is_pushed_comes_back(backend):
+def test_a_pushed_picture_comes_back(backend):
     async def story(url: str) -> None:
         with anyio.fail_after(PATIENCE):
             async with connect(url, video=["raw"]) as client:

@@ -1,5 +1,4 @@
-"""Viewers that share encoders: who encodes, who is gated, who moves, and what a newcomer gets. In virtual time, with an
-encoder whose packets say what they are, and links that carry what the test says."""
+"""Viewers that share encoders: which one encodes, which are gated, which move, and what a newcomer gets, in virtual time."""
 
 from __future__ import annotations
 
@@ -8,12 +7,11 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from tests.support.rendition_stage import FULL, INTERVAL, Stage
+from tests.support.rendition_stage import FULL, INTERVAL, Stage, quality
 from trio.testing import MockClock
 
 from reactor_trio.connection import rendition
 from reactor_trio.connection.down_track import DownTrack
-from reactor_trio.pacing import Quality
 
 # ---- who encodes ----------------------------------------------------------------------------------------------------
 
@@ -39,7 +37,7 @@ async def test_one_viewer_drops_before_the_encoder(stage: Stage, autojump_clock:
     assert viewer.link.skips == 1
 
 
-async def test_viewers_of_the_same_share_an_encoder(stage: Stage, autojump_clock: Any) -> None:
+async def test_viewers_that_want_the_same_share_an_encoder(stage: Stage, autojump_clock: Any) -> None:
     viewers = [stage.watch() for _ in range(5)]
     await stage.show(4)
     assert len(stage.encoders) == 1
@@ -62,7 +60,7 @@ async def test_an_encoder_is_closed_when_its_last_viewer_leaves(stage: Stage, au
     assert not stage.encoders[0].closed
     await stage.leave(other)
     assert stage.encoders[0].closed
-    assert stage.renditions.count("main_video") == 0
+    assert stage.count() == 0
 
 
 async def test_a_viewer_that_leaves_takes_no_frame_from_the_others(stage: Stage, autojump_clock: Any) -> None:
@@ -123,7 +121,7 @@ async def test_a_closed_window_lets_packets_wait_until_they_are_too_old(stage: S
     assert bad.packets[1][1]
 
 
-async def test_what_waits_for_a_viewer_is_bounded(stage: Stage, autojump_clock: Any) -> None:
+async def test_the_queue_of_a_viewer_is_bounded(stage: Stage, autojump_clock: Any) -> None:
     stage.watch()
     bad = stage.watch()
     await stage.show()
@@ -157,7 +155,7 @@ async def test_a_viewer_whose_socket_is_stuck_costs_the_others_no_keyframes(stag
     assert sum(stage.drops.values()) == bad.values[gap] - 2
 
 
-async def test_a_viewer_of_single_pictures_skips_to_the_newest(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_viewer_of_intra_only_pictures_skips_to_the_newest(stage: Stage, autojump_clock: Any) -> None:
     good, bad = stage.watch("jpeg"), stage.watch("jpeg")
     await stage.show()
     bad.stall()
@@ -181,7 +179,7 @@ async def test_keyframes_on_demand_have_a_floor_between_them(stage: Stage, autoj
     assert viewer.keyframes == [0, 4, 8, 12]  # half a second between two
 
 
-async def test_a_keyframe_for_the_picture_that_stands(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_keyframe_of_the_standing_picture(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch()
     await stage.show(8)
     await trio.sleep(3)
@@ -221,7 +219,7 @@ async def test_a_newcomer_does_not_wait_for_the_floor_of_others(stage: Stage, au
     assert second.packets[0][0] - 0.75 <= rendition.NEWCOMER_FLOOR
 
 
-async def test_a_newcomer_gets_the_picture_that_stands(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_newcomer_gets_the_standing_picture(stage: Stage, autojump_clock: Any) -> None:
     stage.watch()
     await stage.show(2)
     await trio.sleep(10)
@@ -230,7 +228,7 @@ async def test_a_newcomer_gets_the_picture_that_stands(stage: Stage, autojump_cl
     assert newcomer.packets == [(10.25, True, 0, 1)]
 
 
-async def test_a_newcomer_costs_viewers_of_single_pictures_nothing(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_newcomer_costs_viewers_of_intra_only_pictures_nothing(stage: Stage, autojump_clock: Any) -> None:
     first = stage.watch("jpeg")
     await stage.show(2)
     await trio.sleep(1)
@@ -254,7 +252,7 @@ async def test_a_frame_past_its_deadline_is_not_encoded(stage: Stage, autojump_c
     assert viewer.values == [0, 3, 4]
 
 
-async def test_the_picture_that_stands_is_sent_however_late(stage: Stage, autojump_clock: Any) -> None:
+async def test_the_standing_picture_is_sent_however_late(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch()
     await stage.show()
     viewer.open_window(False)
@@ -281,7 +279,7 @@ async def test_a_late_frame_is_sent_if_no_newer_one_comes(
 
 async def test_a_halved_frame_rate_thins_before_encoding(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch()
-    viewer.link.quality = Quality(FULL, divisor=2)
+    viewer.link.quality = quality(FULL, divisor=2)
     await stage.show(8)
     assert viewer.values == stage.encoders[0].frames == [0, 2, 4, 6]
     await trio.sleep(1)
@@ -305,29 +303,29 @@ async def test_a_closed_window_lets_a_probe_out(stage: Stage, autojump_clock: An
 # ---- quality --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_viewer_alone_takes_its_tier_with_it(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_viewer_alone_takes_its_rendition_with_it(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch()
     await stage.show()
-    viewer.link.quality = Quality(FULL / 4, 1, 0.5)
+    viewer.link.quality = quality(FULL / 4, 1, 0.5)
     await stage.show()
-    viewer.link.quality = Quality(FULL)
+    viewer.link.quality = quality(FULL)
     await stage.show()
     assert len(stage.encoders) == 1
     assert [(t.bitrate, t.scale) for t in stage.encoders[0].targets] == [(FULL, 1), (FULL / 4, 0.5), (FULL, 1)]
 
 
-async def test_a_viewer_among_others_leaves_for_a_lower_tier_and_comes_back(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_viewer_among_others_leaves_for_a_lower_rendition_and_comes_back(stage: Stage, autojump_clock: Any) -> None:
     good, other, bad = stage.watch(), stage.watch(), stage.watch()
     await stage.show(2)
-    bad.link.quality = Quality(FULL / 3)
+    bad.link.quality = quality(FULL / 3)
     await stage.show(5)
-    assert stage.renditions.count("main_video") == 2
+    assert stage.count() == 2
     assert [packet[2] for packet in bad.packets] == [0, 0, 1, 1, 1, 1, 1]
     assert bad.packets[2][1]
     assert bad.values == list(range(7))
-    bad.link.quality = Quality(FULL)
+    bad.link.quality = quality(FULL)
     await stage.show(5)
-    assert stage.renditions.count("main_video") == 1
+    assert stage.count() == 1
     assert stage.encoders[1].closed
     assert bad.packets[-1][2] == 0
     for viewer in (good, other):
@@ -336,19 +334,19 @@ async def test_a_viewer_among_others_leaves_for_a_lower_tier_and_comes_back(stag
     assert {target.bitrate for target in stage.encoders[0].targets} == {FULL}
 
 
-async def test_a_track_has_at_most_three_tiers_and_nobody_lowers_another(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_track_has_at_most_three_renditions_and_no_viewer_lowers_another(stage: Stage, autojump_clock: Any) -> None:
     viewers = [stage.watch() for _ in range(8)]
     await stage.show()
     for number, viewer in enumerate(viewers):
-        viewer.link.quality = Quality(FULL / 2**number)
+        viewer.link.quality = quality(FULL / 2**number)
         await stage.show()
     await stage.show(4)
-    assert stage.renditions.count("main_video") == 3
+    assert stage.count() == 3
     assert {target.bitrate for target in stage.encoders[0].targets} == {FULL}
     assert viewers[0].values == list(range(13))
-    lowest = min(rendition.level.share for rendition in stage.renditions._renditions["main_video"])
-    assert all(viewer.down_track.rendition is not None for viewer in viewers)
-    assert viewers[-1].down_track.rendition.level.share == lowest  # type: ignore[union-attr]
+    lowest = min(rendition.quality.share for rendition in stage.renditions._renditions["main_video"])
+    assert all(viewer.rendition is not None for viewer in viewers)
+    assert viewers[-1].rendition.quality.share == lowest  # type: ignore[union-attr]
 
 
 async def test_a_fourth_codec_gives_way_to_one_that_is_encoded_already(stage: Stage, autojump_clock: Any) -> None:
@@ -361,18 +359,18 @@ async def test_a_fourth_codec_gives_way_to_one_that_is_encoded_already(stage: St
     assert flexible.values[-1] == stubborn.values[-1] == 1
 
 
-async def test_a_shared_tier_rises_with_the_least_of_its_members(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_shared_rendition_rises_with_the_least_of_its_members(stage: Stage, autojump_clock: Any) -> None:
     one, other = stage.watch(), stage.watch()
-    one.link.quality = other.link.quality = Quality(FULL / 4)
+    one.link.quality = other.link.quality = quality(FULL / 4)
     await stage.show(4)
-    one.link.quality = Quality(FULL / 3)
-    other.link.quality = Quality(FULL / 3.5)
+    one.link.quality = quality(FULL / 3)
+    other.link.quality = quality(FULL / 3.5)
     await stage.show(4)
-    assert stage.renditions.count("main_video") == 1
-    rendition = one.down_track.rendition
+    assert stage.count() == 1
+    rendition = one.rendition
     assert rendition is not None
-    assert rendition is other.down_track.rendition
-    assert rendition.level.share == pytest.approx(1 / 3.5)
+    assert rendition is other.rendition
+    assert rendition.quality.share == pytest.approx(1 / 3.5)
 
 
 # ---- another codec in mid-stream -----------------------------------------------------------------------------------------
@@ -420,7 +418,7 @@ async def test_a_viewer_may_pause_its_video(stage: Stage, autojump_clock: Any) -
 # ---- where the time went --------------------------------------------------------------------------------------------
 
 
-async def test_the_parts_of_a_commands_way(stage: Stage, autojump_clock: Any) -> None:
+async def test_the_parts_of_the_time_from_a_command_to_its_picture(stage: Stage, autojump_clock: Any) -> None:
     stage.encoding_time = 0.0625
     viewer = stage.watch()
     await stage.show()
@@ -435,10 +433,10 @@ async def test_the_parts_of_a_commands_way(stage: Stage, autojump_clock: Any) ->
     assert viewer.link.acknowledgements == [2, 2]
 
 
-# ---- the choice among tiers -----------------------------------------------------------------------------------------
+# ---- the choice of a rendition --------------------------------------------------------------------------------------
 
 
-async def test_links_are_told_of_another_size_and_another_codec(stage: Stage, autojump_clock: Any) -> None:
+async def test_links_learn_of_another_size_and_another_codec(stage: Stage, autojump_clock: Any) -> None:
     one, other = stage.watch("h264", "vp8"), stage.watch("h264")
     await stage.show(2)
     stage.size = 64
@@ -449,13 +447,13 @@ async def test_links_are_told_of_another_size_and_another_codec(stage: Stage, au
     assert [description[2:] for description in other.link.descriptions] == [("h264", 2, 2), ("h264", 64, 64)]
 
 
-async def test_two_tiers_that_have_become_alike_are_joined_and_stay_so(stage: Stage, autojump_clock: Any) -> None:
+async def test_two_renditions_that_have_become_alike_are_joined_and_stay_so(stage: Stage, autojump_clock: Any) -> None:
     one, other = stage.watch(), stage.watch()
     await stage.show(2)
-    other.link.quality = Quality(FULL / 3)
+    other.link.quality = quality(FULL / 3)
     await stage.show(6)
-    assert stage.renditions.count("main_video") == 2
-    one.link.quality = Quality(FULL / 3)
+    assert stage.count() == 2
+    one.link.quality = quality(FULL / 3)
     await stage.show(24)
     assert [encoder.closed for encoder in stage.encoders] == [False, True]
     assert one.values == list(range(32))
@@ -463,24 +461,24 @@ async def test_two_tiers_that_have_become_alike_are_joined_and_stay_so(stage: St
     assert len(one.keyframes) <= 2
 
 
-async def test_a_viewer_that_cannot_have_a_tier_of_its_own_keeps_its_codec(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_viewer_that_cannot_have_its_own_rendition_keeps_its_codec(stage: Stage, autojump_clock: Any) -> None:
     for codec in ("h264", "vp8", "jpeg"):
         stage.watch(codec)
     slow = stage.watch("vp8", "h264")
     await stage.show(2)
-    slow.link.quality = Quality(FULL / 10)
+    slow.link.quality = quality(FULL / 10)
     await stage.show(4)
     assert slow.down_track.codec == "vp8"
     assert slow.codecs == ["vp8"]
 
 
-async def test_a_viewer_without_a_tier_of_its_own_takes_the_best_below_it(stage: Stage, autojump_clock: Any) -> None:
+async def test_a_viewer_without_its_own_rendition_takes_the_best_below_it(stage: Stage, autojump_clock: Any) -> None:
     viewers = [stage.watch() for _ in range(4)]
     await stage.show()
     for viewer, part in zip(viewers[1:3], (4, 16), strict=True):
-        viewer.link.quality = Quality(FULL / part)
+        viewer.link.quality = quality(FULL / part)
         await stage.show()
-    viewers[3].link.quality = Quality(FULL / 2)
+    viewers[3].link.quality = quality(FULL / 2)
     await stage.show(6)
-    assert stage.renditions.count("main_video") == 3
-    assert viewers[3].down_track.rendition is viewers[1].down_track.rendition
+    assert stage.count() == 3
+    assert viewers[3].rendition is viewers[1].rendition

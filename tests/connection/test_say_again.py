@@ -1,13 +1,13 @@
-"""What a client that comes back is told first does not count as a queue that it does not read."""
+"""The messages that a client gets again when it comes back do not count as a queue that it does not read."""
 
 from __future__ import annotations
 
 import pytest
 import trio
+from tests.support.rendition_stage import context
 
-from reactor_trio.connection import ClientSender, ConnectRequest, SenderServices
+from reactor_trio.connection import ClientSender, ConnectRequest
 from reactor_trio.connection.message_log import MessageLog
-from reactor_trio.media import CodecSettings
 from reactor_trio.media.codec_pool import CodecPool
 
 
@@ -16,12 +16,12 @@ async def nowhere(function, argument, limit):
 
 
 def way_out(message_log: MessageLog) -> ClientSender:
-    services = SenderServices((), CodecSettings(), CodecPool(nowhere, 10), 0.15, 5)
-    return ClientSender(1, 0.0, ConnectRequest("control", ()), services, message_log)
+    server = context((), CodecPool(nowhere, 10), message_limit=5)
+    return ClientSender(1, 0.0, ConnectRequest("control", ()), server, message_log)
 
 
 @pytest.mark.parametrize("kept", [0, 20])
-async def test_messages_that_come_again_leave_room_for_new_ones(kept):
+async def test_messages_that_are_sent_again_leave_room_for_new_ones(kept):
     await trio.lowlevel.checkpoint()
     message_log = MessageLog(100, 10_000)
     message_log.add("reactor.welcome", {})

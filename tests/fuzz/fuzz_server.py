@@ -25,7 +25,7 @@ from reactor_trio.connection.client_sender import ClientSender
 from reactor_trio.connection.connect_request import ConnectRequest, ConnectRequestRefused, parse_connect_request
 from reactor_trio.connection.media_receiver import MediaReceiver
 from reactor_trio.connection.rendition_set import RenditionSet
-from reactor_trio.connection.sender_services import SenderServices
+from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.interface import (
     Audio,
     Idle,
@@ -43,7 +43,6 @@ from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.media import CodecSettings
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import decode_server_text
-from reactor_trio.telemetry import Telemetry
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_server import TestServer
 from reactor_trio.transport import Refused, Response, serve_http
@@ -197,30 +196,24 @@ class _Desk:
     def __init__(self) -> None:
         self.declaration = declaration_of(Fuzzed)
 
-    def stay(self, _request: ConnectRequest) -> None:
+    def resumable(self, _request: ConnectRequest) -> None:
         """Nobody comes back."""
         return
 
     def sender(self, request: ConnectRequest) -> ClientSender:
-        services = SenderServices(
+        self.context = SenderContext(
             tracks=self.declaration.tracks,
             codec=CodecSettings(),
             codec_pool=CodecPool(_here, 10),
             max_age=0.15,
             message_limit=1024,
         )
-        sender = ClientSender(1, 0.0, request, services)
-        sender.join(RenditionSet(CodecSettings(), CodecPool(_here, 10), 0.15, Telemetry()))
+        sender = ClientSender(1, 0.0, request, self.context)
+        sender.join(RenditionSet(self.context))
         return sender
 
     def receiver(self, sender: ClientSender) -> MediaReceiver:
-        return MediaReceiver(
-            self.declaration.tracks,
-            CodecPool(_here, 10),
-            Telemetry(),
-            lambda code, message: sender.say("reactor.error", {"code": code, "message": message}),
-            lambda track: sender.say("reactor.keyframe", {"track": track}),
-        )
+        return MediaReceiver(self.context, sender.say)
 
 
 async def _here(function: Callable[[Any], Any], argument: Any, /, limit: float) -> Any:

@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from reactor_trio.media.bitrates import LivePlan, Opening, Plan, SteppedPlan, Target, full_bitrate, nominal_fps
+from reactor_trio.media.bitrates import LivePlan, Opening, Plan, SteppedPlan, full_bitrate, nominal_fps
 from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.jpeg import JpegQuality
+from reactor_trio.pacing import Quality
 
 AUTO = CodecSettings()
 FULL = 2_000_000.0
@@ -35,22 +36,22 @@ def test_an_encoder_is_opened_with_the_next_common_frame_rate(fps: float, nomina
 
 def test_a_live_plan_stays_between_a_quarter_of_its_ceiling_and_the_ceiling() -> None:
     plan = LivePlan()
-    assert plan.decide(Target(FULL, 30), FULL) == Opening(2_000_000, 30)
+    assert plan.decide(Quality(FULL, 30), FULL) == Opening(2_000_000, 30)
     for bitrate in (1_900_000, 500_001, 2_000_000, 2_190_000):
-        assert plan.decide(Target(bitrate, 30), FULL) is None
-        assert plan.live(Target(bitrate, 30)) == min(bitrate, 2_000_000)
-    assert plan.decide(Target(480_000, 30), FULL) == Opening(720_000, 30)
+        assert plan.decide(Quality(bitrate, 30), FULL) is None
+        assert plan.live(Quality(bitrate, 30)) == min(bitrate, 2_000_000)
+    assert plan.decide(Quality(480_000, 30), FULL) == Opening(720_000, 30)
 
 
 def test_a_keyframe_that_is_due_anyway_lowers_the_ceiling_earlier() -> None:
     plan = LivePlan()
-    plan.decide(Target(FULL, 30), FULL)
-    assert plan.decide(Target(1_000_000, 30), FULL, True) is None
-    assert plan.decide(Target(900_000, 30), FULL) is None
-    assert plan.decide(Target(900_000, 30), FULL, True) == Opening(1_350_000, 30)
-    assert plan.decide(Target(900_000, 30), FULL, True) is None
-    assert plan.decide(Target(1_480_000, 30), FULL) is None
-    assert plan.decide(Target(1_500_000, 30), FULL) == Opening(2_000_000, 30)
+    plan.decide(Quality(FULL, 30), FULL)
+    assert plan.decide(Quality(1_000_000, 30), FULL, True) is None
+    assert plan.decide(Quality(900_000, 30), FULL) is None
+    assert plan.decide(Quality(900_000, 30), FULL, True) == Opening(1_350_000, 30)
+    assert plan.decide(Quality(900_000, 30), FULL, True) is None
+    assert plan.decide(Quality(1_480_000, 30), FULL) is None
+    assert plan.decide(Quality(1_500_000, 30), FULL) == Opening(2_000_000, 30)
 
 
 def test_a_live_plan_does_not_reopen_the_encoder_again_and_again() -> None:
@@ -58,30 +59,30 @@ def test_a_live_plan_does_not_reopen_the_encoder_again_and_again() -> None:
     for middle in (60_000, 200_000, 500_000, 660_000, 2_000_000, 3_000_000):
         plan, opened = LivePlan(), 0
         for i in range(100):
-            opened += plan.decide(Target(middle * (1.33 if i % 2 else 0.75), 30), FULL) is not None
+            opened += plan.decide(Quality(middle * (1.33 if i % 2 else 0.75), 30), FULL) is not None
         assert opened <= 2, middle
 
 
 def test_a_live_plan_comes_back_to_full_quality_in_few_steps() -> None:
     plan, bitrate, opened = LivePlan(), 100_000.0, 0
     while bitrate < FULL:
-        opened += plan.decide(Target(bitrate, 30), FULL) is not None
+        opened += plan.decide(Quality(bitrate, 30), FULL) is not None
         bitrate *= 1.1
-    opened += plan.decide(Target(FULL, 30), FULL) is not None
-    assert (plan.live(Target(FULL, 30)) or 0) >= 0.9 * FULL
+    opened += plan.decide(Quality(FULL, 30), FULL) is not None
+    assert (plan.live(Quality(FULL, 30)) or 0) >= 0.9 * FULL
     assert opened <= 6
 
 
 def test_a_live_plan_converts_the_bitrate_to_the_frame_rate_of_the_open_encoder() -> None:
     """The encoder counts frames, not time: at half the frame rate it gets twice the bitrate."""
     plan = LivePlan()
-    plan.decide(Target(FULL, 60), FULL)
-    assert plan.decide(Target(FULL / 2, 30), FULL) is None
-    assert plan.live(Target(FULL / 2, 30)) == FULL
-    assert plan.decide(Target(FULL, 30), FULL) == Opening(2_000_000, 30)
-    assert plan.decide(Target(FULL, 60), FULL) == Opening(2_000_000, 60)  # the level must fit, too
-    assert plan.decide(Target(FULL, 58), FULL) is None
-    assert plan.live(Target(FULL, 58)) == 2_000_000
+    plan.decide(Quality(FULL, 60), FULL)
+    assert plan.decide(Quality(FULL / 2, 30), FULL) is None
+    assert plan.live(Quality(FULL / 2, 30)) == FULL
+    assert plan.decide(Quality(FULL, 30), FULL) == Opening(2_000_000, 30)
+    assert plan.decide(Quality(FULL, 60), FULL) == Opening(2_000_000, 60)  # the level must fit, too
+    assert plan.decide(Quality(FULL, 58), FULL) is None
+    assert plan.live(Quality(FULL, 58)) == 2_000_000
 
 
 @pytest.mark.parametrize("timed", [True, False])
@@ -89,7 +90,7 @@ def test_a_stepped_plan_reopens_once_in_five_seconds_or_at_once_below_half(timed
     plan, log = SteppedPlan(timed), []
     for i in range(600):
         bitrate = 1_000_000 if i < 60 else 600_000 if i < 300 else 200_000 if i < 310 else 900_000
-        opening = plan.decide(Target(bitrate, 30), FULL)
+        opening = plan.decide(Quality(bitrate, 30), FULL)
         if opening is not None:
             log.append((i, opening.bitrate))
     assert log == [(0, 1_000_000), (150, 600_000), (300, 200_000), (450, 900_000)]
@@ -100,9 +101,9 @@ def test_on_a_thin_link_a_stepped_plan_waits_longer_before_each_rise() -> None:
     plan, rises = SteppedPlan(True), []
     for i in range(120 * 30):
         carried = plan.opened is None or plan.opened.bitrate <= 850_000
-        rose = i > 0 and plan.decide(Target(FULL if carried else 850_000, 30), FULL) == Opening(2_000_000, 30)
+        rose = i > 0 and plan.decide(Quality(FULL if carried else 850_000, 30), FULL) == Opening(2_000_000, 30)
         if i == 0:
-            plan.decide(Target(850_000, 30), FULL)
+            plan.decide(Quality(850_000, 30), FULL)
         if rose:
             rises.append(i)
     assert [round((b - a) / 30) for a, b in pairwise([0, *rises])] == [5, 10, 20, 20, 20, 20, 20]
@@ -113,7 +114,7 @@ def test_after_a_rise_that_held_a_stepped_plan_waits_only_the_usual_pause() -> N
     for i in range(40 * 30):
         at = i / 30
         bitrate = 300_000 if at < 5 else 600_000 if at < 5.5 else 250_000 if at < 20 else 500_000 if at < 25 else 2_000_000
-        opening = plan.decide(Target(bitrate, 30), FULL)
+        opening = plan.decide(Quality(bitrate, 30), FULL)
         if opening is not None:
             log.append((round(at, 1), opening.bitrate // 1000))
     assert log == [(0.0, 300), (5.0, 600), (5.5, 250), (20.0, 500), (25.0, 2000)]
@@ -121,16 +122,16 @@ def test_after_a_rise_that_held_a_stepped_plan_waits_only_the_usual_pause() -> N
 
 def test_a_keyframe_that_is_due_anyway_lets_a_stepped_plan_fall_but_not_rise() -> None:
     plan = SteppedPlan(True)
-    plan.decide(Target(1_000_000, 30), FULL)
-    assert plan.decide(Target(880_000, 30), FULL, True) is None
-    assert plan.decide(Target(1_500_000, 30), FULL, True) is None
-    assert plan.decide(Target(600_000, 30), FULL) is None
-    assert plan.decide(Target(600_000, 30), FULL, True) == Opening(600_000, 30)
+    plan.decide(Quality(1_000_000, 30), FULL)
+    assert plan.decide(Quality(880_000, 30), FULL, True) is None
+    assert plan.decide(Quality(1_500_000, 30), FULL, True) is None
+    assert plan.decide(Quality(600_000, 30), FULL) is None
+    assert plan.decide(Quality(600_000, 30), FULL, True) == Opening(600_000, 30)
 
 
 def test_a_stepped_plan_ignores_small_changes() -> None:
     plan = SteppedPlan(True)
-    openings = [plan.decide(Target(1_000_000 * (1.12, 0.95, 1, 0.9)[i % 4], 30), FULL) for i in range(-2, 1000)]
+    openings = [plan.decide(Quality(1_000_000 * (1.12, 0.95, 1, 0.9)[i % 4], 30), FULL) for i in range(-2, 1000)]
     assert [i for i, opening in enumerate(openings) if opening] == [0]
 
 
@@ -138,17 +139,17 @@ def test_a_frame_rate_changes_a_plan_only_if_the_encoder_ignores_timestamps() ->
     for timed, log in ((True, [0]), (False, [0, 75])):
         plan = SteppedPlan(timed)
         fps = [30] + [15] * 200
-        openings = [plan.decide(Target(1_000_000, rate), FULL) for rate in fps]
+        openings = [plan.decide(Quality(1_000_000, rate), FULL) for rate in fps]
         assert [i for i, opening in enumerate(openings) if opening] == log
     assert plan.opened == Opening(1_000_000, 15)
 
 
 def test_another_size_always_reopens_the_encoder() -> None:
     for plan in (LivePlan(), SteppedPlan(True), Plan()):
-        assert plan.decide(Target(FULL, 30), FULL) is not None
-        assert plan.decide(Target(FULL, 30), FULL) is None
+        assert plan.decide(Quality(FULL, 30), FULL) is not None
+        assert plan.decide(Quality(FULL, 30), FULL) is None
         plan.forget()
-        assert plan.decide(Target(FULL, 30), FULL) is not None
+        assert plan.decide(Quality(FULL, 30), FULL) is not None
 
 
 class Camera:

@@ -11,7 +11,8 @@ from simplejpeg import decode_jpeg
 from tests.support.codec_clips import VIDEO, colour_bars, grainy, opened, psnr
 
 from reactor_trio.connection.connect_request import ConnectRequestRefused, parse_connect_request
-from reactor_trio.media import CodecSettings, Target, encoders, open_encoder, video_codecs
+from reactor_trio.media import CodecSettings, encoders, open_encoder, video_codecs
+from reactor_trio.pacing import Quality
 
 WITHOUT = """
 import sys, logging
@@ -21,10 +22,11 @@ import importlib.util
 find_spec = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in {blocked!r} else find_spec(name, *rest)
 import numpy as np
-from reactor_trio.media import CodecSettings, Target, choose_codecs, encoders, open_encoder, video_codecs
-from reactor_trio.connection.connect_request import ConnectRequestRefused, parse_hello
+from reactor_trio.media import CodecSettings, choose_codecs, encoders, open_encoder, video_codecs
+from reactor_trio.connection.connect_request import ConnectRequestRefused, parse_connect_request
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.pacing import Quality
 picture = np.zeros((480, 640, 3), np.uint8); picture[:, 320:] = (255, 128, 0)
 """
 
@@ -33,10 +35,10 @@ assert video_codecs() == ("jpeg", "raw")
 assert encoders(CodecSettings()) == {"jpeg": "simplejpeg", "raw": "none", "pcm_s16le": "none"}
 assert choose_codecs(["h264", "vp8", "jpeg"]) == ("jpeg",)
 encoder = open_encoder(TrackSpec("p", "video"), "jpeg", CodecSettings())
-encoder.configure(Target(1e6, 30, 0.5))
+encoder.configure(Quality(1e6, 30, 0.5))
 assert encoder.encode(picture).size == (320, 240)
 try:
-    parse_hello({"video": "h264,vp8"}, "m")
+    parse_connect_request({"video": "h264,vp8"}, "m")
 except ConnectRequestRefused as refused:
     print(refused.message)
 try:
@@ -51,7 +53,7 @@ import av
 logging.basicConfig(format="%(message)s", stream=sys.stdout)
 encoder, decoder = open_encoder(TrackSpec("p", "video"), "h264", CodecSettings()), av.CodecContext.create("h264", "r")
 for scale in (1.0, 0.5):
-    encoder.configure(Target(1e6, 30, scale))
+    encoder.configure(Quality(1e6, 30, scale))
     encoded = encoder.encode(picture)
     (frame,) = decoder.decode(av.Packet(bytes(encoded.payload)))
     back = frame.to_ndarray(format="rgb24")
@@ -114,28 +116,28 @@ def test_jpeg_follows_its_target_and_returns_to_its_quality() -> None:
     frames = [next(clip) for _ in range(40)]
     declared = [encoder.encode(frame).payload.nbytes for frame in frames[:10]]
     for bitrate, fps in ((3e6, 30), (1.5e6, 30), (1.5e6, 15)):
-        encoder.configure(Target(bitrate, fps))
+        encoder.configure(Quality(bitrate, fps))
         sizes = [encoder.encode(frame).payload.nbytes for frame in frames]
         assert sum(sizes[20:]) / 20 * 8 * fps == pytest.approx(bitrate, rel=0.1)
-    encoder.configure(Target(1e9, 30))
+    encoder.configure(Quality(1e9, 30))
     assert [encoder.encode(frame).payload.nbytes for frame in frames[:10]] == declared
 
 
 def test_jpeg_never_goes_below_quality_20_and_stops_at_its_bitrate() -> None:
     frame = next(grainy(320, 240))
     least = opened("jpeg", None, CodecSettings(jpeg_quality=20)).encode(frame).payload.nbytes
-    encoder = opened("jpeg", Target(1000, 30))
+    encoder = opened("jpeg", Quality(1000, 30))
     assert [encoder.encode(frame).payload.nbytes for _ in range(5)][-1] == least
-    bounded = opened("jpeg", Target(1e9, 30), CodecSettings(bitrate=2_000_000))
+    bounded = opened("jpeg", Quality(1e9, 30), CodecSettings(bitrate=2_000_000))
     sizes = [bounded.encode(frame).payload.nbytes for _ in range(30)]
     assert sizes[-1] * 8 * 30 == pytest.approx(2_000_000, rel=0.1)
 
 
 def test_jpeg_is_scaled_and_raw_is_not() -> None:
     bars = colour_bars(320, 240)
-    small = opened("jpeg", Target(1e9, 30, 0.5)).encode(bars)
+    small = opened("jpeg", Quality(1e9, 30, 0.5)).encode(bars)
     back = decode_jpeg(bytes(small.payload), colorspace="RGB")
     assert (small.size, back.shape) == ((160, 120), (120, 160, 3))
     assert psnr(back[:, 10:30:20], bars[::2, 20:60:40]) > 25
-    raw = opened("raw", Target(1, 1, 0.5)).encode(bars)
+    raw = opened("raw", Quality(1, 1, 0.5)).encode(bars)
     assert np.array_equal(np.frombuffer(raw.payload, np.uint8).reshape(bars.shape), bars)

@@ -14,13 +14,14 @@ import torch
 from tests.support.codec_clips import VIDEO, Decoder, colour_bars, opened, psnr
 
 from reactor_trio.errors import ManifestError
-from reactor_trio.media import CodecSettings, Target, encoders, nvenc, open_encoder
+from reactor_trio.media import CodecSettings, encoders, nvenc, open_encoder
 from reactor_trio.media.conversion import Converter
 from reactor_trio.media.device_frames import DeviceFrames
 from reactor_trio.media.h264 import X264Encoder
 from reactor_trio.media.nvenc import NvencEncoder, nvenc_refusal, rgb_to_nv12
+from reactor_trio.pacing import Quality
 
-TARGET = Target(2_000_000, 30)
+TARGET = Quality(2_000_000, 30)
 
 
 class Card:
@@ -135,7 +136,7 @@ def test_keyframes_targets_and_odd_sizes_reach_the_card(card: Card) -> None:
     key = encoder.encode(on_card(bars))
     info = encoder.describe(0, VIDEO, key.size)
     assert (key.keyframe, key.size, info.coded_width, info.coded_height) == (True, (323, 241), 324, 242)
-    encoder.configure(Target(2_000_000, 30, 0.5))
+    encoder.configure(Quality(2_000_000, 30, 0.5))
     half = encoder.encode(on_card(bars))
     assert (half.keyframe, half.size) == (True, (162, 120))
     back = decoder.rgb(half)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, Target, encoders, open_encoder
+from reactor_trio.media import CodecSettings, encoders, open_encoder
 from reactor_trio.media.scheduling import ordinary_scheduling
+from reactor_trio.pacing import Quality
 
 
 def scheduling() -> int:
@@ -23,7 +24,7 @@ def test_no_encoder_makes_its_caller_a_real_time_thread(codec: str) -> None:
     encoder = open_encoder(TrackSpec("main", "video", "out"), codec, CodecSettings())
     encoder.encode(np.zeros((96, 128, 3), np.uint8))
     assert scheduling() == os.SCHED_OTHER
-    encoder.configure(Target(400_000, 30))  # reopens AV1
+    encoder.configure(Quality(400_000, 30))  # reopens AV1
     encoder.encode(np.zeros((96, 128, 3), np.uint8))
     assert scheduling() == os.SCHED_OTHER
     encoder.close()

@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, Target, full_bitrate, open_encoder
+from reactor_trio.media import CodecSettings, full_bitrate, open_encoder
+from reactor_trio.pacing import Quality
 
 DECODERS = {"h264": "h264", "vp8": "vp8", "vp9": "vp9", "av1": "libdav1d"}
 
@@ -33,7 +34,7 @@ def number_in(picture: NDArray[np.uint8]) -> int:
 @pytest.mark.parametrize("codec", DECODERS)
 def test_each_frame_shows_its_number(codec: str, width: int, height: int, fps: int) -> None:
     encoder = open_encoder(TrackSpec("main_video", "video", "out"), codec, CodecSettings())
-    encoder.configure(Target(full_bitrate(codec, width, height, fps, CodecSettings()), fps))
+    encoder.configure(Quality(full_bitrate(codec, width, height, fps, CodecSettings()), fps))
     decoder = av.CodecContext.create(DECODERS[codec], "r")
     decoder.thread_count = 1
     decoder.options = {"max_frame_delay": "1"} if codec == "av1" else {}

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from tests.support.codec_clips import VIDEO, Decoder, colour_bars, grainy, opened, psnr, rgb_of
 
-from reactor_trio.media import CodecSettings, Target
+from reactor_trio.media import CodecSettings
 from reactor_trio.media.vpx_av1 import Vp8Encoder
+from reactor_trio.pacing import Quality
 from reactor_trio.protocol import Color
 
 YUV = ["h264", "vp8", "vp9", "av1"]
 ALL = [*YUV, "lossless"]
 YUV_COLOR = Color("smpte170m", "bt709", "iec61966-2-1", False)
 
-RICH = Target(1_500_000, 30)
+RICH = Quality(1_500_000, 30)
 
 
 @pytest.mark.parametrize("codec", ALL)
@@ -40,7 +41,7 @@ def test_each_frame_gives_one_packet_and_each_packet_that_frame(codec: str) -> N
 @pytest.mark.parametrize("codec", ALL)
 @pytest.mark.parametrize("size", [(320, 240), (640, 480)])
 def test_saturated_colours_are_right_by_the_matrix_that_is_named(codec: str, size: tuple[int, int]) -> None:
-    bars, encoder, decoder = colour_bars(*size), opened(codec, Target(4_000_000, 30)), Decoder(codec)
+    bars, encoder, decoder = colour_bars(*size), opened(codec, Quality(4_000_000, 30)), Decoder(codec)
     for _ in range(3):
         frame = decoder.frame(encoder.encode(bars))
     back, width = rgb_of(frame), size[0] // 8
@@ -58,7 +59,7 @@ def test_saturated_colours_are_right_by_the_matrix_that_is_named(codec: str, siz
 
 @pytest.mark.parametrize("codec", ALL)
 def test_a_requested_keyframe_is_the_next_frame(codec: str) -> None:
-    frames, encoder = list(islice(grainy(160, 128), 12)), opened(codec, Target(600_000, 30))
+    frames, encoder = list(islice(grainy(160, 128), 12)), opened(codec, Quality(600_000, 30))
     packets = []
     for i, frame in enumerate(frames):
         if i in (5, 9):
@@ -103,7 +104,7 @@ def test_h264_is_annex_b_with_parameter_sets_on_each_keyframe(codec: str) -> Non
     ],
 )
 def test_the_codec_string_names_profile_and_a_level_that_fits(codec, size, fps, bitrate, string) -> None:
-    encoder = opened(codec, Target(bitrate, fps))
+    encoder = opened(codec, Quality(bitrate, fps))
     assert encoder.describe(3, VIDEO, None).codec_string is None
     encoded = encoder.encode(colour_bars(*size))
     info = encoder.describe(3, VIDEO, encoded.size)
@@ -113,10 +114,10 @@ def test_the_codec_string_names_profile_and_a_level_that_fits(codec, size, fps, 
 
 
 def test_a_frame_rate_above_the_level_reopens_the_encoder() -> None:
-    encoder, bars = opened("h264", Target(5e6, 30)), colour_bars(1280, 720)
+    encoder, bars = opened("h264", Quality(5e6, 30)), colour_bars(1280, 720)
     strings = []
     for fps in (30, 29, 60):
-        encoder.configure(Target(5e6, fps))
+        encoder.configure(Quality(5e6, fps))
         encoded = encoder.encode(bars)
         strings.append((encoded.keyframe, encoder.describe(0, VIDEO, encoded.size).codec_string))
     assert strings == [(True, "avc1.42C01F"), (False, "avc1.42C01F"), (True, "avc1.42C020")]
@@ -175,7 +176,7 @@ def test_a_smaller_scale_gives_the_same_picture_smaller(codec: str) -> None:
     encoder, decoder = opened(codec, RICH), Decoder(codec)
     bars = colour_bars(322, 242)
     assert encoder.encode(bars).size == (322, 242)
-    encoder.configure(Target(1_500_000, 30, 0.5))
+    encoder.configure(Quality(1_500_000, 30, 0.5))
     half = encoder.encode(bars)
     assert (half.keyframe, half.size) == (True, (160, 120))  # 161 is odd, so it is rounded to an even number
     back = decoder.rgb(half)
@@ -186,7 +187,7 @@ def test_a_smaller_scale_gives_the_same_picture_smaller(codec: str) -> None:
 
 
 def test_lossless_is_not_scaled() -> None:
-    encoder = opened("lossless", Target(1, 30, 0.5))
+    encoder = opened("lossless", Quality(1, 30, 0.5))
     bars = colour_bars(64, 48)
     assert np.array_equal(Decoder("lossless").rgb(encoder.encode(bars)), bars)
 
@@ -206,7 +207,7 @@ def clip() -> list[np.ndarray]:
 def test_x264_follows_its_target_live_below_the_ceiling(clip) -> None:
     encoder = opened("h264")
     for kbps, keyframes in ((600, 1), (300, 0), (200, 0), (500, 0)):
-        encoder.configure(Target(kbps * 1000, 30))
+        encoder.configure(Quality(kbps * 1000, 30))
         got, keys = bits_per_second(encoder, clip[:120], 30)
         assert got == pytest.approx(kbps * 1000, rel=0.12), kbps
         assert keys == keyframes
@@ -215,7 +216,7 @@ def test_x264_follows_its_target_live_below_the_ceiling(clip) -> None:
 def test_x264_is_opened_for_thin_links_so_that_keyframes_stay_small(clip) -> None:
     encoder, sizes = opened("h264"), []
     for kbps in (600, 80, 600):
-        encoder.configure(Target(kbps * 1000, 30))
+        encoder.configure(Quality(kbps * 1000, 30))
         got, keys = bits_per_second(encoder, clip[:120], 30)
         assert (got, keys) == (pytest.approx(kbps * 1000, rel=0.12), 1)
         encoder.request_keyframe()
@@ -229,9 +230,9 @@ def test_x264_is_opened_for_thin_links_so_that_keyframes_stay_small(clip) -> Non
 def test_a_keyframe_after_a_still_picture_leaves_room_on_the_link(share: float) -> None:
     """A still picture leaves the encoder's buffer full, and the size of the buffer follows the ceiling of the opening."""
     frames, full = list(islice(grainy(640, 480), 30)), 2_000_000
-    encoder = opened("h264", Target(full, 30))
+    encoder = opened("h264", Quality(full, 30))
     bits_per_second(encoder, frames, 30)
-    encoder.configure(Target(share * full, 30))
+    encoder.configure(Quality(share * full, 30))
     bits_per_second(encoder, frames[:1] * 60, 30)
     encoder.request_keyframe()
     key = encoder.encode(frames[0])
@@ -242,7 +243,7 @@ def test_a_keyframe_after_a_still_picture_leaves_room_on_the_link(share: float) 
 def test_the_first_keyframe_is_small_and_the_next_pictures_are_as_good() -> None:
     """A client may start on a link that carries a tenth of full quality."""
     frames, full = list(islice(grainy(640, 480), 10)), 2_000_000
-    encoder, decoder = opened("h264", Target(full, 30)), Decoder("h264")
+    encoder, decoder = opened("h264", Quality(full, 30)), Decoder("h264")
     packets = [encoder.encode(frame) for frame in frames]
     assert packets[0].payload.nbytes * 8 < 0.3 * full / 4 * 1.1
     quality = [psnr(decoder.rgb(packet), frame) for packet, frame in zip(packets, frames, strict=True)]
@@ -253,9 +254,9 @@ def test_the_first_keyframe_is_small_and_the_next_pictures_are_as_good() -> None
 @pytest.mark.parametrize("fps", [15, 60])
 def test_the_bits_per_second_do_not_depend_on_the_frame_rate(clip, codec: str, fps: int) -> None:
     """The frame rate halves or doubles within the stream."""
-    encoder = opened(codec, Target(600_000, 30))
+    encoder = opened(codec, Quality(600_000, 30))
     bits_per_second(encoder, clip[:60], 30)
-    encoder.configure(Target(600_000, fps))
+    encoder.configure(Quality(600_000, fps))
     got, _ = bits_per_second(encoder, (clip * 2)[: 5 * fps], fps)  # after the time of a reopening
     got, _ = bits_per_second(encoder, (clip * 2)[: 4 * fps], fps)
     assert got == pytest.approx(600_000, rel=0.15)
@@ -263,15 +264,15 @@ def test_the_bits_per_second_do_not_depend_on_the_frame_rate(clip, codec: str, f
 
 @pytest.mark.parametrize("codec", ["vp8", "vp9", "av1"])
 def test_other_encoders_follow_their_target_by_being_reopened(clip, codec: str) -> None:
-    encoder = opened(codec, Target(600_000, 30))
+    encoder = opened(codec, Quality(600_000, 30))
     got, keys = bits_per_second(encoder, clip[:120], 30)
     assert (got, keys) == (pytest.approx(600_000, rel=0.15), 1)
-    encoder.configure(Target(240_000, 30))
+    encoder.configure(Quality(240_000, 30))
     assert encoder.encode(clip[120]).keyframe  # at once, since it is less than half
     got, keys = bits_per_second(encoder, clip[121:240], 30)
     assert keys == 0
     assert 200_000 < got < (380_000 if codec == "av1" else 280_000)  # SVT-AV1 exceeds its target by half here
-    encoder.configure(Target(500_000, 30))
+    encoder.configure(Quality(500_000, 30))
     keyframes = [encoder.encode(frame).keyframe for frame in clip[:60]]
     assert keyframes.index(True) == 150 - 120  # five seconds after the last reopening
     assert sum(keyframes) == 1
@@ -333,7 +334,7 @@ def test_without_a_target_the_quality_is_full(clip, codec: str) -> None:
 def test_the_preset_comes_from_the_settings(clip) -> None:
     sizes = {}
     for preset in ("realtime", "ultrafast", "superfast"):
-        encoder = opened("h264", Target(300_000, 30), CodecSettings(preset=preset))
+        encoder = opened("h264", Quality(300_000, 30), CodecSettings(preset=preset))
         sizes[preset] = [encoder.encode(frame).payload.nbytes for frame in clip[:5]]
         assert encoder.implementation == "libx264"
     assert sizes["realtime"] != sizes["ultrafast"] != sizes["superfast"] != sizes["realtime"]
@@ -342,6 +343,6 @@ def test_the_preset_comes_from_the_settings(clip) -> None:
 @pytest.mark.parametrize("size", [(2, 2), (64, 48), (320, 240)])
 def test_the_first_picture_is_right_however_low_the_bitrate(size: tuple[int, int]) -> None:
     """A keyframe without room in the encoder's buffer would be grey."""
-    encoder, decoder = opened("h264", Target(1_000, 4)), Decoder("h264")
+    encoder, decoder = opened("h264", Quality(1_000, 4)), Decoder("h264")
     back = decoder.rgb(encoder.encode(np.full((size[1], size[0], 3), 61, np.uint8)))
     assert np.abs(back.astype(int) - 61).max() <= 3

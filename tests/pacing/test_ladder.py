@@ -58,7 +58,7 @@ def test_a_small_picture_gets_at_most_its_own_full_bitrate() -> None:
     steps = BitrateLadder("h264", 640, 480, 30, FULL)
     steps.choose(LEAST / 3 - 1, 0.0)
     assert steps.choose(LEAST / 3, 0.0).bitrate == LEAST / 3
-    assert steps.most(3, 0.5) == FULL / 12
+    assert steps.quality(FULL, 3, 0.5).bitrate == FULL / 12
 
 
 def test_a_step_up_needs_more_than_the_threshold() -> None:
@@ -72,7 +72,7 @@ def test_a_step_up_needs_more_than_the_threshold() -> None:
 def test_a_target_of_full_quality_always_reaches_the_top_rung() -> None:
     steps = BitrateLadder("h264", 640, 480, 30, LEAST / 2)
     assert steps.choose(LEAST / 2 - 1, 0.0).divisor == 2
-    assert steps.choose(LEAST / 2, 0.0) == Quality(LEAST / 2, 1, 1.0)
+    assert steps.choose(LEAST / 2, 0.0) == Quality(LEAST / 2)
 
 
 def test_size_changes_are_a_second_apart_and_may_skip_rungs() -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from reactor_trio.client.urls import session_url
-from reactor_trio.connection.sound_tracks import AUDIO_BLOCKS
+from reactor_trio.connection.sound_queue import AUDIO_BLOCKS
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.interface import Audio, Output, ReactorPipeline, Video
 from reactor_trio.testing import open_server

@@ -8,8 +8,9 @@ import av
 import numpy as np
 
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Encoded, Encoder, Target, open_encoder
+from reactor_trio.media import Encoded, Encoder, open_encoder
 from reactor_trio.media.codec_settings import CodecSettings
+from reactor_trio.pacing import Quality
 
 VIDEO = TrackSpec("picture", "video")
 
@@ -36,7 +37,7 @@ def colour_bars(width: int, height: int) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(row, (height, width, 3)))
 
 
-def opened(codec: str, target: Target | None = None, settings: CodecSettings | None = None) -> Encoder:
+def opened(codec: str, target: Quality | None = None, settings: CodecSettings | None = None) -> Encoder:
     encoder = open_encoder(VIDEO, codec, settings or CodecSettings())
     if target is not None:
         encoder.configure(target)

@@ -1,5 +1,8 @@
-"""A session's tiers without a session: an encoder whose packets say what they are, links that carry what the test says,
-viewers that take what the test lets them, and a model that shows a frame each `INTERVAL`."""
+"""A stage for renditions without a session.
+
+Its encoder makes packets that name their frame, its links carry what the test says, its viewers take packets when the test
+lets them, and its model shows a frame each `INTERVAL`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ import trio.testing
 from reactor_trio.connection import (
     ClientSender,
     RenditionSet,
-    SenderServices,
+    SenderContext,
     rendition,
 )
 from reactor_trio.connection import (
@@ -28,7 +31,7 @@ from reactor_trio.connection import (
 )
 from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, Overrun, Target
+from reactor_trio.media import Bundle, CodecSettings, Encoded, Encoder, Origin, Overrun
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.pacing import Quality
 from reactor_trio.protocol import TrackInfo, decode_packet
@@ -40,8 +43,23 @@ INTERVAL = 0.125
 FULL = 2_000_000.0
 
 
+def quality(bitrate: float, divisor: int = 1, scale: float = 1.0) -> Quality:
+    """What a link carries of a track whose full quality is `FULL`."""
+    return Quality(bitrate, 30.0, scale, divisor, bitrate / FULL)
+
+
+def context(tracks: tuple[TrackSpec, ...], codec_pool: CodecPool, **others: Any) -> SenderContext:
+    """What senders, receivers and renditions use; its telemetry counts nothing."""
+    return SenderContext(tracks, CodecSettings(), codec_pool, **{"max_age": 0.15, "message_limit": 100} | others)
+
+
+def count(renditions: RenditionSet) -> int:
+    """How many renditions of the track have members."""
+    return len(set(renditions.placed.values()))
+
+
 class ChainEncoder(Encoder):
-    """Each packet refers to the one before it, unless a keyframe was asked for; of JPEG none does.
+    """Each packet refers to the one before it, unless it is a keyframe; each packet of JPEG is one.
 
     Args:
         log: of all encoders; this one's place in it is its number.
@@ -57,7 +75,7 @@ class ChainEncoder(Encoder):
         self.number = len(log)
         log.append(self)
         self.frames: list[int] = []
-        self.targets: list[Target] = []
+        self.targets: list[Quality] = []
         self.closed = False
         self._good_for = good_for
         self._keyframe = True
@@ -74,7 +92,7 @@ class ChainEncoder(Encoder):
     def request_keyframe(self) -> None:
         self._keyframe = True
 
-    def configure(self, target: Target) -> None:
+    def configure(self, target: Quality) -> None:
         self.targets.append(target)
 
     def close(self) -> None:
@@ -85,10 +103,10 @@ class ChainEncoder(Encoder):
 
 
 class FakeLink:
-    """What `pacing.CongestionWindow` says, as the test likes it."""
+    """In place of `pacing.CongestionWindow`: it says what the test sets."""
 
     def __init__(self) -> None:
-        self.quality = Quality(FULL)
+        self.quality = quality(FULL)
         self.is_open = True
         self.probe_at = math.inf
         self.skips = 0
@@ -115,7 +133,7 @@ class FakeLink:
 
 
 class Viewer(MessageStream):
-    """A way out and the stream at its end: takes a message at once, unless it is stalled."""
+    """A client sender and the stream that it writes to, which takes a message at once, unless it is stalled."""
 
     peer = "test"
 
@@ -163,8 +181,12 @@ class Viewer(MessageStream):
         self.down_track.wake()
 
     @property
+    def rendition(self) -> rendition.Rendition | None:
+        return self.stage.renditions.placed.get(self.down_track)
+
+    @property
     def codecs(self) -> list[str]:
-        """As the viewer was told, one after another."""
+        """The codecs that the viewer was sent, one after another."""
         return [text["data"]["codec"] for text in self.texts if text["type"] == "reactor.track"]
 
     @property
@@ -188,7 +210,7 @@ class _ToStage(Telemetry):
 
 
 class Stage:
-    """A session's tiers, its viewers, and a model that shows a frame each `INTERVAL`."""
+    """A session's renditions, its viewers, and a model that shows a frame each `INTERVAL`."""
 
     def __init__(self, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, max_age: float = 0.15) -> None:
         self.encoders: list[ChainEncoder] = []
@@ -196,7 +218,6 @@ class Stage:
         self.latencies: list[tuple[str, float]] = []
         self.began = trio.current_time()
         self.encoding_time = 0.0
-        self.max_age = max_age
         self.viewers: list[Viewer] = []
         self.value = 0
         self.size = 2
@@ -207,7 +228,7 @@ class Stage:
         self._nursery = nursery
         self._last: tuple[Bundle, float] | None = None
         self.codec_pool = CodecPool(self.work, CodecSettings().timeout)
-        self.renditions = RenditionSet(CodecSettings(), self.codec_pool, max_age, Telemetry())
+        self.renditions = RenditionSet(context((VIDEO,), self.codec_pool, max_age=max_age, telemetry=_ToStage(self)))
         for module in (rendition, renditions):
             monkeypatch.setattr(module, "full_bitrate", lambda *_: FULL)
         monkeypatch.setattr(renditions, "open_encoder", lambda spec, codec, settings: self.open_encoder(codec))
@@ -227,10 +248,7 @@ class Stage:
         raise Overrun
 
     def watch(self, *codecs: str) -> Viewer:
-        services = SenderServices(
-            (VIDEO,), CodecSettings(), self.codec_pool, self.max_age, 100, _ToStage(self)
-        )
-        way = ClientSender(len(self.viewers), 0.0, ConnectRequest("viewer", codecs or ("h264",)), services)
+        way = ClientSender(len(self.viewers), 0.0, ConnectRequest("viewer", codecs or ("h264",)), self.renditions.context)
         viewer = Viewer(self, way)
         self.viewers.append(viewer)
         way.join(self.renditions)
@@ -238,6 +256,10 @@ class Stage:
         if self._last is not None:
             way.offer(*self._last)
         return viewer
+
+    def count(self) -> int:
+        """How many renditions have members."""
+        return count(self.renditions)
 
     async def _send(self, viewer: Viewer) -> None:
         with viewer.scope:

@@ -13,7 +13,7 @@ import trio.testing
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.errors import SessionEnded
 from reactor_trio.interface import InputState, Output, ReactorPipeline, Video
-from reactor_trio.protocol import Packet, packet_head
+from reactor_trio.protocol import packet_head
 from reactor_trio.testing import Link, open_server, open_session
 from reactor_trio.testing.link_direction import Pipe
 from reactor_trio.transport import PeerGone, PeerTooSlow
@@ -407,7 +407,7 @@ class Exact(Wide):
 def exact_packet():
     """Bytes of each packet of `Exact` from the second to the 127th."""
     payload = memoryview(bytes(50 * 66 * 3))
-    return len(payload) + len(packet_head(Packet(0, 1, 1_000_000, 1, None, 2, {}, payload)))
+    return len(payload) + len(packet_head(0, 1, 1_000_000, 1, None, 2, {}, payload))
 
 
 async def trace(thread):

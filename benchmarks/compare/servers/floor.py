@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from stamp import Body
 
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media import CodecSettings, Encoded, Target, full_bitrate, open_encoder
+from reactor_trio.media import CodecSettings, Encoded, full_bitrate, open_encoder
+from reactor_trio.pacing import Quality
 from reactor_trio.protocol import Packet, ServerText, TrackInfo, Welcome, encode_packet, encode_server_text
 
 CODEC = os.environ.get("BENCH_CODEC", "h264")
@@ -38,7 +39,7 @@ class Floor:
         self.brightness = 1.0
         self.waiting: list[str] = []
         self.encoder = open_encoder(SPEC, CODEC, settings := CodecSettings())
-        self.encoder.configure(Target(full_bitrate(CODEC, body.width, body.height, fps, settings), fps))
+        self.encoder.configure(Quality(full_bitrate(CODEC, body.width, body.height, fps, settings), fps))
 
     async def listen(self) -> None:
         """Commands, answered when the next frames are drawn."""

@@ -1,4 +1,4 @@
-"""One client's connection: what it asked for, the way of its commands in, the way of frames and messages out."""
+"""One client's connection: its request, the commands and media that it sends, the messages and frames that it gets."""
 
 from reactor_trio.connection.client_connection import SessionProvider as SessionProvider
 from reactor_trio.connection.client_connection import serve_client as serve_client
@@ -9,4 +9,4 @@ from reactor_trio.connection.connect_request import parse_connect_request as par
 from reactor_trio.connection.media_receiver import MediaReceiver as MediaReceiver
 from reactor_trio.connection.rendition_set import RenditionSet as RenditionSet
 from reactor_trio.connection.resumable_session import ResumableSession as ResumableSession
-from reactor_trio.connection.sender_services import SenderServices as SenderServices
+from reactor_trio.connection.sender_context import SenderContext as SenderContext

@@ -1,13 +1,14 @@
 """One client's connection from the upgrade to the closed socket.
 
-    control -+- home: this scope, or the server's -+- Stay.run    the session; ends when the model has let go of it
-             '- wire nursery -+- receive   socket -> commands, media; never waits for the model
-                              +- inbound   media, decoded in order -> session, if the model takes any
-                              +- send      messages and frames -> socket; the only writer
-                              '- bound     a goodbye that the client does not take is cut short
+    control -+- home: this scope, or the server's -+- ResumableSession.run   ends when the model has let go of the session
+             '- wire nursery -+- receive    socket -> commands, media; never waits for the model
+                              +- receiver   media, decoded in order -> session, if the model takes any
+                              +- send       messages and frames -> socket; the only writer
+                              '- farewell   cancels the wire if the client does not take the goodbye in time
 
-Whoever learns that the client is gone cancels the wire; leaving the wire closes the socket at once and tells the stay, which
-ends the session when the step that runs has ended, or waits for the client to come back. There is no other way out.
+The task that learns first that the client is gone cancels the wire. Leaving the wire closes the socket at once and informs
+the resumable session. That ends the session when the step that runs has ended, or waits for the client to come back. A
+connection ends in no other way.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Annotated, Protocol
 
 import msgspec
@@ -63,58 +65,56 @@ _DATA: dict[str, msgspec.json.Decoder[_Keyframe | _Feedback | _Video]] = {
 
 
 class SessionProvider(Protocol):
-    """What a connection asks of its server."""
+    """What a connection uses of its server."""
 
     farewell_timeout: float
 
     def resumable(self, request: ConnectRequest) -> ResumableSession | None:
-        """What a client comes back to."""
+        """The session that a client comes back to; None if there is none."""
 
     def sender(self, request: ConnectRequest) -> ClientSender:
-        """The way out to a new client, or to one that comes back."""
+        """The sender for a new client, or for one that comes back."""
 
     def receiver(self, sender: ClientSender) -> MediaReceiver:
-        """The way in of that client."""
+        """The media receiver of that client."""
 
     def enter(self, sender: ClientSender) -> Place:
-        """A place for a controlling client. Raises Refused."""
+        """A place in the waiting room for a controlling client. Raises Refused."""
 
     def leave(self, sender: ClientSender) -> None:
-        """The connection is over."""
+        """Forget a client whose connection is over."""
 
     def open_resumable(self, place: Place, sender: ClientSender) -> ResumableSession:
-        """A new session for an admitted client, whose `run` is the caller's to start: at home."""
+        """A new session for an admitted client; the caller starts its `run`, at `home`."""
 
     def home(self) -> AbstractAsyncContextManager[Callable[[Callable[[], Awaitable[None]]], None]]:
-        """Where a stay runs: gives what starts it."""
+        """The scope in which a resumable session runs; gives the function that starts it."""
 
     def session_to_view(self, request: ConnectRequest) -> Session | None:
         """The session that a viewer may watch."""
 
     def renditions(self, session: Session) -> RenditionSet:
-        """The encoders of a session."""
+        """The renditions of a session."""
 
     def welcome(
         self, session: Session, sender: ClientSender, request: ConnectRequest, resumable: ResumableSession | None = None
     ) -> Welcome:
-        """What the client is told first; the controlling one by its stay."""
+        """The first message to a client; `resumable` is that of the controlling one."""
 
 
 async def serve_client(provider: SessionProvider, request: ConnectRequest, messages: MessageStream) -> None:
-    """Serve one connected client until its socket is closed and its session has unwound. Raises nothing of the client's."""
-    conversation = _ClientConnection(provider, request, messages)
-    number = conversation.sender.number
+    """Serve one connected client until its socket is closed and its session has unwound.
+
+    A fault of the client closes the connection; it is never raised.
+    """
+    connection = _ClientConnection(provider, request, messages)
+    number = connection.sender.number
     log.info("client %d connects from %s as %s", number, messages.peer, request.role)
     try:
-        if request.role == "viewer":
-            await conversation.watch()
-        elif request.resume is not None:
-            await conversation.come_back()
-        else:
-            await conversation.control()
+        await connection.serve()
     finally:
-        provider.leave(conversation.sender)
-        log.info("client %d has left: %s", number, conversation.sender.end_reason or "client_left")
+        provider.leave(connection.sender)
+        log.info("client %d has left: %s", number, connection.sender.end_reason or "client_left")
 
 
 class _ClientConnection:
@@ -125,16 +125,33 @@ class _ClientConnection:
         self._provider = provider
         self._request = request
         self._messages = messages
+        #: the session that the client controls or watches; None while it waits for one
         self._session: Session | None = None
         self._served = serve_connection()
         self._gone: PeerGone | None = None
 
-    async def control(self) -> None:
+    async def serve(self) -> None:
+        if self._request.role == "viewer":
+            self._session = self._provider.session_to_view(self._request)
+            if self._session is None:
+                self.sender.end("done")
+            else:
+                self._served.session_id = self._session.id
+            await self._exchange(None if self._session is None else partial(self._welcome, self._session))
+        elif self._request.resume is None:
+            await self._control()
+        elif self._resumable is None:  # the session has ended since the client was admitted
+            self.sender.end("client_left")
+            await self._exchange()
+        else:
+            await self._exchange(partial(self._take_over, self._resumable))
+
+    async def _control(self) -> None:
         try:
             place = self._provider.enter(self.sender)
         except Refused as refused:
             self.sender.end("draining" if refused.reason == "draining" else "no_room")
-            await self._farewell()
+            await self._exchange()
             return
         async with self._provider.home() as start:
             try:
@@ -147,33 +164,15 @@ class _ClientConnection:
                     place.release()
                 await self._lose()
 
-    async def come_back(self) -> None:
-        """To a stay that was there when the client was admitted, which needed nothing else for that."""
-        if self._resumable is None:
-            self.sender.end("client_left")
-            await self._farewell()
-            return
+    async def _exchange(self, begin: Callable[[], None] | None = None) -> None:
+        """Call `begin`, then send and receive until the socket is gone; just the goodbye if the end has been said."""
         try:
             async with trio.open_nursery() as wire:
-                self._take_over(self._resumable)
+                if begin is not None:
+                    begin()
                 self._start_wire(wire)
         finally:
             await self._lose()
-
-    async def watch(self) -> None:
-        session = self._provider.session_to_view(self._request)
-        if session is None:
-            self.sender.end("done")
-            await self._farewell()
-            return
-        self._session, self._served.session_id = session, session.id
-        try:
-            async with trio.open_nursery() as wire:
-                self._welcome(session)
-                self._start_wire(wire)
-        finally:
-            session.detach(self.sender)
-            await self._messages.abort()
 
     def _begin(self, start: Callable[[Callable[[], Awaitable[None]]], None], place: Place) -> None:
         try:
@@ -195,60 +194,46 @@ class _ClientConnection:
         self.sender.say_again(welcome, self._request.after)
         resumable.session.attach(self.sender)
 
-    async def _lose(self) -> None:
-        """Before the socket closes: the model learns it no later than the client."""
-        if self._resumable is not None:
-            self._resumable.lost(self.sender, self._gone)
-        with trio.CancelScope(shield=True):
-            await self._messages.abort()
-
     def _welcome(self, session: Session) -> None:
         self.sender.join(self._provider.renditions(session))
         self.sender.say("reactor.welcome", self._provider.welcome(session, self.sender, self._request, self._resumable))
         session.attach(self.sender)
 
+    async def _lose(self) -> None:
+        """Tell the session that this client is gone, then close the socket: the model learns it no later than the client."""
+        if self._resumable is not None:
+            self._resumable.lost(self.sender, self._gone)
+        elif self._session is not None:
+            self._session.detach(self.sender)
+        with trio.CancelScope(shield=True):
+            await self._messages.abort()
+
     # ---- the wire -----------------------------------------------------------------------------------------------------
 
     def _start_wire(self, wire: trio.Nursery) -> None:
-        wire.start_soon(self._receive, wire.cancel_scope)
-        wire.start_soon(self._send, wire.cancel_scope)
+        wire.start_soon(self._until_gone, self._receive, wire.cancel_scope)
+        wire.start_soon(self._until_gone, partial(self.sender.send, self._messages), wire.cancel_scope)
         wire.start_soon(self._bound_farewell, wire.cancel_scope)
         if self._receiver.open:
             wire.start_soon(self._receiver.run)
 
-    async def _farewell(self) -> None:
-        """Say only goodbye."""
+    async def _until_gone(self, exchange: Callable[[], Awaitable[None]], wire: trio.CancelScope) -> None:
+        """Receive or send. The task that learns first that the client is gone keeps the reason."""
         try:
-            async with trio.open_nursery() as wire:
-                self._start_wire(wire)
-        finally:
-            await self._messages.abort()
-
-    async def _receive(self, wire: trio.CancelScope) -> None:
-        try:
-            while True:
-                self._take(await self._messages.receive())
+            await exchange()
         except PeerGone as gone:
-            self._left(gone)
+            if self._gone is None:
+                self._gone = gone
+                if isinstance(gone, PeerTooSlow):
+                    self.sender.hang_up("too_slow")
+                    log.warning("%s took no byte for too long and was closed", self._messages.peer)
+                else:
+                    log.debug("%s left: %s", self._messages.peer, gone)
         wire.cancel()
 
-    async def _send(self, wire: trio.CancelScope) -> None:
-        try:
-            await self.sender.send(self._messages)
-        except PeerGone as gone:
-            self._left(gone)
-        wire.cancel()
-
-    def _left(self, gone: PeerGone) -> None:
-        """The socket is gone: whoever learns it first says why, be it the receiving or the sending task."""
-        if self._gone is not None:
-            return
-        self._gone = gone
-        if isinstance(gone, PeerTooSlow):
-            self.sender.hang_up("too_slow")
-            log.warning("%s took no byte for too long and was closed", self._messages.peer)
-        else:
-            log.debug("%s left: %s", self._messages.peer, gone)
+    async def _receive(self) -> None:
+        while True:
+            self._take(await self._messages.receive())
 
     async def _bound_farewell(self, wire: trio.CancelScope) -> None:
         await self.sender.ended.wait()
@@ -259,40 +244,22 @@ class _ClientConnection:
 
     def _take(self, message: str | bytes) -> None:
         if self._resumable is not None and self._resumable.sender is not self.sender:
-            return  # it speaks by another connection now, and has been told what had come until then
+            return  # the client has come back on another connection, whose welcome counted the commands until then
         if not isinstance(message, str):
             self._media(message)
             return
         try:
             text = decode_client_text(message)
-        except NotFiniteError as error:
-            self._count_command()
-            self._refuse("invalid_command", str(error), error.id)
         except ProtocolError as error:
             self._count_command()
-            self._refuse("protocol_error", str(error), None)
-        else:
-            if text.type.startswith("reactor."):
-                self._runtime_message(text)
+            if isinstance(error, NotFiniteError):
+                self._refuse("invalid_command", str(error), error.id)
             else:
-                self._command(text)
-
-    def _count_command(self) -> None:
-        """Also one that is refused, or cannot be read: who comes back is told how many have come."""
-        if self._resumable is not None:
-            self._resumable.received += 1
-
-    def _media(self, message: bytes) -> None:
-        if not self._receiver.open:
-            self._refuse("protocol_error", "a binary message: this model has no input tracks", None)
-        elif self._request.role == "viewer":
-            self._receiver.not_taken("not_allowed", "a viewer watches; only the controlling client may send media")
-        elif self._session is None:
-            self._receiver.not_taken("not_admitted", "this client waits in the queue; media is taken after the welcome")
-        else:
-            self._receiver.take(message, self._session.take_input)
-
-    def _command(self, text: ClientText) -> None:
+                self._refuse("protocol_error", str(error), None)
+            return
+        if text.type.startswith("reactor."):
+            self._runtime_message(text)
+            return
         self._count_command()
         if self._request.role == "viewer":
             self._refuse("not_allowed", "a viewer watches; only the controlling client may command", text.id)
@@ -305,6 +272,21 @@ class _ClientConnection:
                 self._refuse(error.code, error.message, text.id)
             except Flood:
                 self.sender.end("flood")
+
+    def _count_command(self) -> None:
+        """Count also a command that is refused or cannot be read: the next welcome says how many have come."""
+        if self._resumable is not None:
+            self._resumable.received += 1
+
+    def _media(self, message: bytes) -> None:
+        if not self._receiver.open:
+            self._refuse("protocol_error", "a binary message: this model has no input tracks", None)
+        elif self._request.role == "viewer":
+            self._receiver.not_taken("not_allowed", "a viewer watches; only the controlling client may send media")
+        elif self._session is None:
+            self._receiver.not_taken("not_admitted", "this client waits in the queue; media is taken after the welcome")
+        else:
+            self._receiver.take(message, self._session.take_input)
 
     def _runtime_message(self, text: ClientText) -> None:
         decoder = _DATA.get(text.type)

@@ -1,16 +1,18 @@
-"""What goes out to one client: messages in order and never dropped, and of the frames the newest only.
+"""What the server sends to one client: messages in order and none dropped, and the newest frame of each video track.
 
 One task sends. Before each frame it sends every message that waits, so a message said before a frame arrives before it. When
-it can send a frame of a video track it encodes it, or takes what another viewer's task has encoded (`renditions`): what was
-replaced until that moment is dropped unencoded and counted. Sound waits in a short queue of its own (`sound`) and is not
-dropped with a picture.
+it can send a frame of a video track, it encodes the frame, or takes the packet that another viewer's task has encoded
+(`rendition`). Frames that were replaced until that moment are dropped unencoded, and counted. Sound waits in a short queue
+of its own (`sound_queue`) and is not dropped with a picture.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -18,12 +20,13 @@ import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection.connect_request import ConnectRequest
-from reactor_trio.connection.down_track import CodedFrame, DownTrack, DueFrame
+from reactor_trio.connection.down_track import DownTrack
 from reactor_trio.connection.message_log import MessageLog
+from reactor_trio.connection.outgoing_frames import CodedFrame, DueFrame
+from reactor_trio.connection.rendition import Rendition
 from reactor_trio.connection.rendition_set import RenditionSet
-from reactor_trio.connection.sender_services import SenderServices
-from reactor_trio.connection.sound_tracks import SoundQueue, SoundTracks
-from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.connection.sender_context import SenderContext
+from reactor_trio.connection.sound_queue import SoundQueue, SoundTrack
 from reactor_trio.media import Bundle, choose_codecs
 from reactor_trio.protocol import EndReason, TrackInfo, Welcome, close_code
 from reactor_trio.transport import MessageStream
@@ -34,19 +37,14 @@ class _Close(msgspec.Struct, frozen=True):
     reason: str
 
 
-class _Values(msgspec.Struct, frozen=True):
-    text: str
-    sent: Callable[[], object]
-
-
 class ClientSender:
-    """The way out to one client; an `Attachment` of its session.
+    """Queues and sends what goes to one client; an `Attachment` of its session.
 
     Args:
         number, joined_at: the client's number in the server's life and when it joined.
-        hello: what the client asked for.
-        transcript: numbers what it is told; the one of its session if it comes back to that.
-        watches: whether somebody is there to see what is sent.
+        request: what the client asked for.
+        message_log: numbers the messages; a client that comes back goes on with the log of its session.
+        watches: whether a person sees what is sent; not so for a recorder.
     """
 
     def __init__(
@@ -54,7 +52,7 @@ class ClientSender:
         number: int,
         joined_at: float,
         request: ConnectRequest,
-        services: SenderServices,
+        context: SenderContext,
         message_log: MessageLog | None = None,
         *,
         watches: bool = True,
@@ -67,65 +65,65 @@ class ClientSender:
         self.end_reason: EndReason | None = None
         #: set when the end has been said
         self.ended = trio.Event()
-        self._services = services
-        self._texts: deque[str | _Values | _Close] = deque()
-        self._most_texts = services.message_limit
+        self._context = context
+        #: with values of settings, what to call when they have left
+        self._texts: deque[str | tuple[str, Callable[[], object]] | _Close] = deque()
+        self._most_texts = context.message_limit
         self._wakeup = RepeatedEvent()
         self._free = RepeatedEvent()
+        #: those of the session, from `join` on; and the one of each down track
         self._renditions: RenditionSet | None = None
+        self._placed: Mapping[DownTrack, Rendition] = {}
         self._down_tracks: dict[str, DownTrack] = {}
-        #: the same lanes; the one that was served last comes last
+        #: the same down tracks; the one that was served last comes last
         self._turns: deque[DownTrack] = deque()
-        self._standing: dict[str, DueFrame] = {}
-        self._sound = SoundQueue(services.telemetry)
+        #: the newest frame of each video track
+        self._shown: dict[str, DueFrame] = {}
+        self._sound = SoundQueue(context)
         self._inputs: list[TrackInfo] = []
-        for index, spec in enumerate(services.tracks):
-            if spec.direction == "in":
-                self._inputs.append(_describe_input(index, spec))
+        for index, spec in enumerate(context.tracks):
+            if spec.direction == "in":  # each packet of an input track names its own codec and size
+                self._inputs.append(TrackInfo(index, spec.name, spec.kind, "in", None, sample_rate=spec.sample_rate))
             elif not request.video:
                 continue
             elif spec.kind == "video":
-                self._down_tracks[spec.name] = DownTrack(
-                    index, spec, request.video, request.feedback, self._wakeup.set, services.telemetry,
-                    services.max_age, self._forsaken,
-                )  # fmt: skip
+                self._down_tracks[spec.name] = DownTrack(index, spec, request, context, self._wakeup.set, self._forsaken)
                 self._turns.append(self._down_tracks[spec.name])
             elif request.audio:
-                self._sound.add(SoundTracks(
-                    index, spec, request.audio, services.codec, services.codec_pool,
-                    lambda info: self.say("reactor.track", info), self._forsaken,
-                ))  # fmt: skip
+                self._sound.tracks[spec.name] = SoundTrack(
+                    index, spec, request.audio, context, partial(self.say, "reactor.track"), self._forsaken
+                )
 
     def join(self, renditions: RenditionSet) -> None:
-        """Be served by the tiers of a session, before it is attached to that."""
-        self._renditions = renditions
+        """Use the renditions of a session from now on; called before this is attached to the session."""
+        self._renditions, self._placed = renditions, renditions.placed
         for down_track in self._down_tracks.values():
             if down_track.codecs:
                 renditions.join(down_track)
-            if down_track.rendition is not None:
-                down_track.info = down_track.rendition.describe
+            if (rendition := self._placed.get(down_track)) is not None:
+                down_track.info = rendition.info
 
     @property
     def track_infos(self) -> list[TrackInfo]:
-        """What the client is told of its tracks, in the order of their indices."""
-        outputs = [down_track.info for down_track in self._down_tracks.values()] + self._sound.infos
-        return sorted(outputs + self._inputs, key=lambda info: info.index)
+        """What the client knows of its tracks, in the order of their indices."""
+        tracks: Iterable[DownTrack | SoundTrack] = chain(self._turns, self._sound.tracks.values())
+        return sorted([*self._inputs, *(track.info for track in tracks)], key=lambda info: info.index)
 
     # ---- Attachment ---------------------------------------------------------------------------------------------------
 
     def offer(self, bundle: Bundle, pts: float) -> bool | None:
-        """A bundle is shown now; as `Attachment.offer`."""
+        """See `Attachment.offer`."""
         now, origin = trio.current_time(), bundle.origin
         outpaced: set[bool | None] = set()
         for name, frame in bundle.tracks.items():
-            seq = bundle.seqs[name]
-            if (down_track := self._down_tracks.get(name)) is not None:
-                due = DueFrame(frame, seq, pts, now, bundle.duration, origin, bundle.made)
-                self._standing[name] = due
-                assert self._renditions is not None
-                outpaced.add(self._renditions.offer(down_track, due))
-            else:
-                self._sound.put(name, frame, seq, pts, origin)
+            due = DueFrame(frame, bundle.seqs[name], pts, now, bundle.duration, origin, bundle.made)
+            if (down_track := self._down_tracks.get(name)) is None:
+                self._sound.put(name, due)
+                continue
+            self._shown[name] = due
+            assert self._renditions is not None
+            rendition = self._renditions.review(down_track, due)
+            outpaced.add(None if rendition is None else rendition.offer(down_track, due, now))
         self._wakeup.set()
         return True if True in outpaced else False if False in outpaced else None
 
@@ -140,7 +138,7 @@ class ClientSender:
             return
         self._texts.append(self.message_log.add(type, data, id))
         if len(self._texts) > self._most_texts:
-            self._texts.clear()  # a client that reads nothing would not read them either; it is told by the close code
+            self._texts.clear()  # a client that reads nothing would not read these either; the close code says why
             if type in ("reactor.ack", "reactor.error"):
                 self.end("flood")
             else:
@@ -150,11 +148,11 @@ class ClientSender:
     def say_values(self, values: dict[str, Any], sent: Callable[[], object]) -> None:
         """Queue the values of settings. They are not kept for the next connection, whose welcome has the newest."""
         if self.end_reason is None:
-            self._texts.append(_Values(self.message_log.add("reactor.state", values, keep=False), sent))
+            self._texts.append((self.message_log.add("reactor.state", values, keep=False), sent))
             self._wakeup.set()
 
     def say_again(self, welcome: Welcome, after: int) -> None:
-        """The client comes back: welcome it, and tell it all that was said after message `after` and is still there."""
+        """Welcome a client that comes back, and send it again all messages after number `after` that are kept."""
         again = self.message_log.after(after)
         self._texts.append(self.message_log.welcome_again(welcome))
         self._texts.extend(text for _type, text in again)
@@ -167,13 +165,13 @@ class ClientSender:
         self._wakeup.set()
 
     def end(self, reason: EndReason, message: str = "") -> None:
-        """Say `reactor.bye` after all that was said before, then close; what comes later is not said."""
+        """Say `reactor.bye` after all that was said before, then close; later messages are not sent."""
         if self.end_reason is None:
             why = {"message": message} if message else {}
             self._close(self.message_log.add("reactor.bye", {"reason": reason} | why), reason)
 
     def hang_up(self, reason: EndReason) -> None:
-        """As `end`, of this connection alone: a client that may come back finds its goodbye not among its messages."""
+        """As `end`, but for this connection alone: the goodbye is not among the messages that are kept for a client."""
         if not self.message_log.keeps:
             self.end(reason)
         elif self.end_reason is None:
@@ -186,40 +184,48 @@ class ClientSender:
         self._wakeup.set()
 
     def close(self) -> None:
-        """The connection is over: frames that still wait are dropped and counted, encoders let go."""
+        """Drop and count the frames that still wait, and let go of the encoders: the connection is over."""
         for down_track in self._down_tracks.values():
             down_track.drop_queue("client_left")
-            if down_track.rendition is not None and (lost := down_track.rendition.waits + down_track.rendition.encodes):
-                self._services.telemetry.dropped("lane", "client_left", lost)
+            if (rendition := self._placed.get(down_track)) is not None and (lost := rendition.frames):
+                self._context.telemetry.dropped("lane", "client_left", lost)
             if self._renditions is not None:
                 self._renditions.leave(down_track)
         self._sound.close()
-        self._standing.clear()
+        self._shown.clear()
         self._free.set()
 
     async def wait_free(self) -> None:
-        """Return when no frame waits for this client."""
-        while self.end_reason is None and any(down_track.waits for down_track in self._down_tracks.values()):
+        """See `Attachment.wait_free`."""
+        while self.end_reason is None and (
+            any(len(down_track) for down_track in self._turns) or any(rendition.waits for _, rendition in self._served())
+        ):
             await self._free.wait()
+
+    def _served(self) -> Iterator[tuple[DownTrack, Rendition]]:
+        """The down tracks that have a rendition; the one that was served last comes last."""
+        for down_track in self._turns:
+            if (rendition := self._placed.get(down_track)) is not None:
+                yield down_track, rendition
 
     # ---- what the client asks ----------------------------------------------------------------------------------------
 
     def request_keyframe(self, index: int) -> None:
-        """The client cannot go on without a frame that stands alone."""
-        down_track = self._down_track(index)
-        if down_track is not None and down_track.rendition is not None:
-            down_track.rendition.refresh(down_track, trio.current_time())
+        """Send a keyframe of a track as soon as the floor allows: the client cannot decode what follows."""
+        for down_track, rendition in self._served():
+            if down_track.index == index:
+                rendition.refresh(down_track, trio.current_time())
 
     def acknowledge(self, index: int, seq: int, held: float | None) -> None:
-        """The client has dealt with frame `seq` of a track and all before it, the last held for `held` seconds."""
-        down_track = self._down_track(index)
-        if down_track is not None:
-            down_track.acknowledged(seq, held, trio.current_time())
+        """Register that the client has dealt with frame `seq` of a track and all before it; it held `seq` for `held` s."""
+        for down_track in self._turns:
+            if down_track.index == index:
+                down_track.acknowledged(seq, held, trio.current_time())
 
     def choose_video(self, wanted: Sequence[str]) -> bool:
-        """From now on the client decodes `wanted`, best first; `["none"]` is no video. False if none of it is encoded here.
+        """Send video in one of the codecs `wanted`, best first; `["none"]` is no video. False: this server has none of them.
 
-        Before `join` it is remembered. What the client says again changes nothing.
+        Before `join` the choice is kept for it. The same choice again changes nothing.
         """
         codecs, renditions = choose_codecs(wanted), self._renditions
         if list(wanted) != ["none"]:
@@ -229,23 +235,22 @@ class ClientSender:
         for name, down_track in self._down_tracks.items():
             if down_track.codecs == codecs:
                 continue
-            down_track.codecs, down_track.fresh = codecs, True
+            down_track.codecs = codecs
+            down_track.enter("renewed")
             if renditions is None:
                 continue
             renditions.leave(down_track)
             if not codecs:
                 continue
             renditions.join(down_track)
-            if (standing := self._standing.get(name)) is not None:
-                renditions.offer(down_track, standing)
+            shown = self._shown.get(name)
+            if shown is not None and (rendition := renditions.review(down_track, shown)) is not None:
+                rendition.offer(down_track, shown, trio.current_time())
         self._wakeup.set()
         return True
 
     def _forsaken(self) -> None:
         self.end("replica_failed", "the server can encode none of the codecs that this client decodes")
-
-    def _down_track(self, index: int) -> DownTrack | None:
-        return next((down_track for down_track in self._down_tracks.values() if down_track.index == index), None)
 
     # ---- the sending task ---------------------------------------------------------------------------------------------
 
@@ -259,38 +264,40 @@ class ClientSender:
             now = trio.current_time()
             if self._texts:
                 open_ = await self._send_texts(stream)
-            elif self._sound.waits:
+            elif self._sound:
                 open_ = await self._send_sound(stream)
             elif (down_track := self._track_with_packet(now)) is not None:
                 open_ = await self._send_video(stream, down_track, down_track.take())
-            elif (down_track := self._track_to_encode(now)) is not None:
-                assert down_track.rendition is not None
-                await down_track.rendition.encode()
             else:
-                await self._wakeup.wait(self._next_turn(now))
+                ready, turn = self._next_to_encode(now)
+                if ready is None:
+                    await self._wakeup.wait(turn)
+                elif (coded := await self._placed[ready].encode(ready)) is not None:
+                    if self._texts or self._sound or not ready.link.open(trio.current_time()):  # these go first
+                        ready.put(coded, trio.current_time())
+                    else:
+                        open_ = await self._send_video(stream, ready, coded)
 
     def _track_with_packet(self, now: float) -> DownTrack | None:
-        return next((down_track for down_track in self._turns if down_track.has_packet(now)), None)
-
-    def _track_to_encode(self, now: float) -> DownTrack | None:
         for down_track in self._turns:
-            if (
-                down_track.rendition is not None
-                and down_track.ready(now)
-                and down_track.rendition.may_encode_at(down_track, now) <= now
-            ):
+            if down_track.has_packet(now):
                 return down_track
+            if down_track.late and (rendition := self._placed.get(down_track)) is not None:
+                down_track.enter("asked")
+                rendition.refresh(down_track, now)
         return None
 
-    def _next_turn(self, now: float) -> float:
-        """When there may be something to do although nothing happens until then."""
+    def _next_to_encode(self, now: float) -> tuple[DownTrack | None, float]:
+        """The down track whose frame may be encoded now; None: when one may be, if nothing happens until then."""
         turn = math.inf
-        for down_track in self._down_tracks.values():
+        for down_track in self._turns:
             if not down_track.link.open(now):
                 turn = min(turn, down_track.link.reopens_at())
-            elif down_track.rendition is not None and down_track.ready(now):
-                turn = min(turn, down_track.rendition.may_encode_at(down_track, now))
-        return turn
+            elif down_track.ready(now) and (rendition := self._placed.get(down_track)) is not None:
+                turn = min(turn, rendition.may_encode_at(down_track, now))
+                if turn <= now:
+                    return down_track, now
+        return None, turn
 
     async def _send_texts(self, stream: MessageStream) -> bool:
         while self._texts:
@@ -298,9 +305,9 @@ class ClientSender:
             if isinstance(text, _Close):
                 await stream.aclose(text.code, text.reason)
                 return False
-            if isinstance(text, _Values):
-                await stream.send_text(text.text)
-                text.sent()
+            if isinstance(text, tuple):
+                await stream.send_text(text[0])
+                text[1]()
             else:
                 await stream.send_text(text)
         return True
@@ -319,13 +326,13 @@ class ClientSender:
                 return False
             down_track.sent(coded, trio.current_time())
             await stream.send_packet(coded.head, coded.payload)
-            self._services.telemetry.sent(1, coded.size)
+            self._context.telemetry.sent(1, coded.size)
             sent = True
-            self._services.telemetry.pictured(self.number, coded)
+            self._context.telemetry.pictured(self.number, coded)
         finally:
             down_track.sending = False
             if not sent:
-                self._services.telemetry.dropped("lane", "client_left", 1)
+                self._context.telemetry.dropped("lane", "client_left", 1)
         return True
 
     async def _send_sound(self, stream: MessageStream) -> bool:
@@ -339,14 +346,9 @@ class ClientSender:
                 return False
             head, payload = coded
             await stream.send_packet(head, payload)
-            self._services.telemetry.sent(1, len(head) + payload.nbytes)
+            self._context.telemetry.sent(1, len(head) + payload.nbytes)
             sent = True
         finally:
             if not sent:
-                self._services.telemetry.dropped("lane", reason, 1)
+                self._context.telemetry.dropped("lane", reason, 1)
         return True
-
-
-def _describe_input(index: int, spec: TrackSpec) -> TrackInfo:
-    """Each packet of an input track names its own codec and size."""
-    return TrackInfo(index, spec.name, spec.kind, "in", None, sample_rate=spec.sample_rate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import msgspec
@@ -10,24 +10,23 @@ import msgspec
 from reactor_trio.admission import Claims
 from reactor_trio.media import audio_codecs, choose_audio_codecs, choose_codecs, missing_hint, video_codecs
 
-ROLES = ("control", "viewer")
 PCM = "pcm_s16le"
-#: of a message's number
+#: digits of a message's number
 MOST_DIGITS = 15
 
 
 class ConnectRequest(msgspec.Struct, frozen=True):
-    """The client's wishes.
+    """What one client asks for.
 
     Attributes:
-        video: the codecs that both sides know, best first; empty for control only.
-        audio: the same for sound; empty for none.
-        token: the share token with which it wants to watch, None if it shows none.
-        feedback: whether it says that it will acknowledge frames, so that it has a window from the first one on.
-        claims: what it has shown of itself.
-        address: the address whose limits it shares; None if it has none.
-        resume: the token of the session that it comes back to, None if it begins a new one.
-        after: number of the last message that it has of that session.
+        video: the video codecs that both sides know, best first; empty for no video.
+        audio: the same for sound.
+        token: the share token of a client that wants to watch; None if it sends none.
+        feedback: whether the client says that it will acknowledge frames; its window then holds from the first frame on.
+        claims: what the client's ticket says; the server fills it in.
+        address: the address whose limits apply to the client; None if none do.
+        resume: the token of the session that the client comes back to; None if it begins a new one.
+        after: number of the last message of that session that the client has.
     """
 
     role: Literal["control", "viewer"]
@@ -41,11 +40,11 @@ class ConnectRequest(msgspec.Struct, frozen=True):
     after: int = 1
 
     def __repr__(self) -> str:
-        return f"Hello({self.role})"  # the tokens are secrets
+        return f"ConnectRequest({self.role})"  # the tokens are secrets
 
 
 class ConnectRequestRefused(Exception):
-    """The wishes cannot be met; an HTTP status and a line that says why."""
+    """The server cannot do what the client asks for: an HTTP status and a line that says why."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -54,29 +53,31 @@ class ConnectRequestRefused(Exception):
 
 
 def parse_connect_request(query: Mapping[str, str], name: str) -> ConnectRequest:
-    """The client's wishes. Raises ConnectRequestRefused: 400 for what is not understood, 404 for another model's name."""
+    """What the client asks for. Raises ConnectRequestRefused: 400 for a value of no use, 404 for another model's name."""
     if query.get("model", name) != name:
         raise ConnectRequestRefused(404, f"this server serves {name}, not {query['model']}")
     role = query.get("role", "control")
-    if role not in ROLES:
+    if role not in ("control", "viewer"):
         raise ConnectRequestRefused(400, f"role: {role!r} is not one of control, viewer")
-    wanted = [codec.strip() for codec in query.get("video", "jpeg").split(",")]
-    video = () if wanted == ["none"] else choose_codecs(wanted)
-    if not video and wanted != ["none"]:
-        known = ", ".join(video_codecs())
-        raise ConnectRequestRefused(
-            400, f"video: this server encodes {known}, not {', '.join(wanted)}{missing_hint(wanted)}"
-        )
-    audio = [codec.strip() for codec in query.get("audio", PCM).split(",")]
-    sound = () if audio == ["none"] else choose_audio_codecs(audio)
-    if not sound and audio != ["none"]:
-        known = ", ".join(audio_codecs())
-        raise ConnectRequestRefused(400, f"audio: this server encodes {known}, not {', '.join(audio)}{missing_hint(audio)}")
+    video = _codecs("video", query.get("video", "jpeg"), choose_codecs, video_codecs)
+    audio = _codecs("audio", query.get("audio", PCM), choose_audio_codecs, audio_codecs)
     token, feedback = query.get("token") or None, query.get("feedback") == "1"
     after = query.get("after") or "1"
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
         raise ConnectRequestRefused(400, "after: expected the number of the last message received, such as 17")
-    resume = query.get("resume") or None
     if role == "viewer":
-        return ConnectRequest("viewer", video, sound, token, feedback)
-    return ConnectRequest("control", video, sound, token, feedback, resume=resume, after=int(after))
+        return ConnectRequest("viewer", video, audio, token, feedback)
+    resume = query.get("resume") or None
+    return ConnectRequest("control", video, audio, token, feedback, resume=resume, after=int(after))
+
+
+def _codecs(
+    kind: str, given: str, choose: Callable[[list[str]], tuple[str, ...]], known: Callable[[], tuple[str, ...]]
+) -> tuple[str, ...]:
+    wanted = [codec.strip() for codec in given.split(",")]
+    if wanted == ["none"]:
+        return ()
+    if not (codecs := choose(wanted)):
+        reason = f"this server encodes {', '.join(known())}, not {', '.join(wanted)}{missing_hint(wanted)}"
+        raise ConnectRequestRefused(400, f"{kind}: {reason}")
+    return codecs

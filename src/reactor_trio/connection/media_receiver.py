@@ -1,16 +1,18 @@
-"""Media from one client: each binary message is checked when it comes, decoded in order away from the loop, and handed on.
+"""Media from one client: the receiver checks each binary message when it comes, decodes it off the loop and delivers it.
 
-Intake never waits, so a disconnect is noticed while a picture is decoded; of pictures that wait for it the oldest are
-dropped and counted. Sound costs nothing to decode and is handed on at once: a burst of pictures must not cost samples.
+Pictures are decoded in order. `take` never waits, so a disconnect is noticed while a picture is decoded; if too many
+pictures wait, the oldest are dropped and counted. Sound costs nothing to decode and is delivered at once, so that a burst of
+pictures costs no samples.
 
-A packet that cannot be used changes nothing. The client is told once a second and track, since it may send thousands. Of a
-codec between frames such a packet, and one that was dropped here, takes those after it along until the next keyframe, for
-which the client is asked.
+A packet that cannot be used changes nothing. The client gets one error a second and track, since it may send thousands. In
+a codec between frames, the packets after such a packet, or after one that was dropped here, are useless until the next
+keyframe; the receiver asks the client for one.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -19,14 +21,13 @@ import numpy.typing as npt
 import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.errors import ProtocolError
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Overrun, Undecodable
-from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.media.input_decoder import STREAMS
 from reactor_trio.protocol import Packet, decode_packet
-from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -41,35 +42,22 @@ _MAX_PTS_US = 2**53  # what a float holds exactly
 
 
 class MediaReceiver:
-    """The way in of one client.
+    """Receives the media of one client.
 
     Args:
-        tracks: the model's tracks; their places are the indices on the wire.
-        coders: run the decoders.
-        telemetry: counts and traces what happens.
-        refuse: tells the client that a packet was not used.
-        ask: asks the client for a keyframe of the track of an index.
+        say: sends the client a text message: type, data.
     """
 
-    def __init__(
-        self,
-        tracks: tuple[TrackSpec, ...],
-        codec_pool: CodecPool,
-        telemetry: Telemetry,
-        refuse: Callable[[str, str], None],
-        ask: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        self._tracks = {index: track for index, track in enumerate(tracks) if track.direction == "in"}
-        self._codec_pool = codec_pool
-        self._telemetry = telemetry
-        self._refuse = refuse
-        self._ask = ask
+    def __init__(self, context: SenderContext, say: Callable[[str, Any], None]) -> None:
+        self._tracks = {index: track for index, track in enumerate(context.tracks) if track.direction == "in"}
+        self._context = context
+        self._say = say
         self._decoders = {index: InputDecoder(track) for index, track in self._tracks.items()}
         self._gaps: set[int] = set()
-        self._asked: dict[int, float] = {}
         self._waiting: deque[tuple[TrackSpec, Packet, Callable[[str, InputFrame], None]]] = deque()
         self._wakeup = RepeatedEvent()
-        self._told: dict[int | None, float] = {}
+        #: when a message of a type was last sent about a track
+        self._said: dict[tuple[str, int | None], float] = {}
 
     @property
     def open(self) -> bool:
@@ -77,7 +65,7 @@ class MediaReceiver:
         return bool(self._tracks)
 
     def take(self, message: bytes, deliver: Callable[[str, InputFrame], None]) -> None:
-        """A binary message of the controlling client; `deliver` gets its frame, with the track's name. Never waits."""
+        """Take a binary message of the controlling client; `deliver` gets the track's name and the frame. Never waits."""
         index: int | None = None
         try:
             packet = decode_packet(message)
@@ -98,16 +86,16 @@ class MediaReceiver:
         if len(self._waiting) > WAITING:
             _, lost, _ = self._waiting.popleft()
             self._gaps.add(lost.track)
-            self._telemetry.dropped("input", "overflow", 1)
+            self._context.telemetry.dropped("input", "overflow", 1)
         self._wakeup.set()
 
     def not_taken(self, code: str, message: str) -> None:
-        """A binary message of a client that may not send any."""
-        self._telemetry.dropped("input", "not_taken", 1)
-        self._tell(None, code, message)
+        """Count and refuse a binary message of a client that may not send any."""
+        self._context.telemetry.dropped("input", "not_taken", 1)
+        self._say_seldom("reactor.error", None, {"code": code, "message": message}, QUIET)
 
     async def run(self) -> None:
-        """Decode and deliver for ever; cancelled when the connection goes, which waits for the picture under way."""
+        """Task: decode and deliver until cancelled. A cancellation waits for the picture under way."""
         under_way = 0
         try:
             while True:
@@ -118,17 +106,17 @@ class MediaReceiver:
                 under_way = 1
                 spec, packet, deliver = self._waiting.popleft()
                 decoder = self._decoders[packet.track]
-                if packet.track in self._gaps:  # what was dropped lay before all that waits
+                if packet.track in self._gaps:  # the dropped packet was older than all that wait
                     self._gaps.remove(packet.track)
                     decoder.lose()
                 if not decoder.wants(packet.meta, packet.keyframe):
-                    self._telemetry.dropped("input", "no_keyframe", 1)
+                    self._context.telemetry.dropped("input", "no_keyframe", 1)
                     self._ask_keyframe(packet.track)
                     await trio.lowlevel.checkpoint()
                     continue
                 codec = packet.meta.get("codec")
                 try:
-                    data = await self._codec_pool.decode(decoder, packet.meta, packet.payload)
+                    data = await self._context.codec_pool.decode(decoder, packet.meta, packet.payload)
                 except (Undecodable, Overrun) as error:
                     if isinstance(error, Overrun):
                         log.error("%s: the %s decoder failed: %s", spec.name, codec, error)
@@ -140,23 +128,22 @@ class MediaReceiver:
                     deliver(spec.name, _frame(packet, data))
         finally:
             if left := len(self._waiting) + under_way:
-                self._telemetry.dropped("input", "client_left", left)
+                self._context.telemetry.dropped("input", "client_left", left)
 
     def _ask_keyframe(self, index: int) -> None:
-        now = trio.current_time()
-        if now - self._asked.get(index, -KEYFRAME_FLOOR) >= KEYFRAME_FLOOR:
-            self._asked[index] = now
-            self._ask(index)
+        self._say_seldom("reactor.keyframe", index, {"track": index}, KEYFRAME_FLOOR)
 
     def _not_used(self, index: int | None, message: str) -> None:
-        self._telemetry.dropped("input", "refused", 1)
-        self._tell(index, "protocol_error", f"a binary message was not used: {message}")
+        self._context.telemetry.dropped("input", "refused", 1)
+        message = f"a binary message was not used: {message}"
+        self._say_seldom("reactor.error", index, {"code": "protocol_error", "message": message}, QUIET)
 
-    def _tell(self, index: int | None, code: str, message: str) -> None:
+    def _say_seldom(self, type: str, index: int | None, data: dict[str, Any], floor: float) -> None:  # noqa: A002
+        """Send a message about a track, unless one of this type was sent less than `floor` seconds ago."""
         now = trio.current_time()
-        if now - self._told.get(index, -QUIET) >= QUIET:
-            self._told[index] = now
-            self._refuse(code, message)
+        if now - self._said.get((type, index), -math.inf) >= floor:
+            self._said[type, index] = now
+            self._say(type, data)
 
 
 def _frame(packet: Packet, data: npt.NDArray[Any]) -> InputFrame:

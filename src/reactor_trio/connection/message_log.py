@@ -1,10 +1,9 @@
-"""What the server has said to one client, over all the connections of its session: numbered, and the newest of it kept for a
-client that comes back.
+"""The message log of one client: it numbers the messages of a session, and keeps the newest for a client that comes back.
 
-Each message gets its number when it is said, whether a connection is there to carry it or not. Numbers begin with the
-welcome, 1; what comes before it has none. A goodbye that ends a connection and not the session is no message of the session:
-see `ClientSender.hang_up`. Values of settings are numbered and not kept: the welcome of a client that comes back has the
-newest.
+It covers all connections of the client's session. Each message gets its number when it is said, also while no connection
+could carry it. The welcome is number 1; messages before it have none. A goodbye that ends a connection and not the session
+is not in the log: see `ClientSender.hang_up`. Values of settings are numbered and not kept, since the welcome of a client
+that comes back has the newest.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ class MessageLog:
     """The messages of one client.
 
     Args:
-        messages: how many are kept at most; 0: none, nobody will ask.
-        size: bytes that they have together at most; what does not fit takes the place of the oldest.
+        messages: how many are kept at most; 0 if the client cannot come back.
+        size: their bytes at most, together; a new message replaces the oldest.
     """
 
     def __init__(self, messages: int = 0, size: int = 0) -> None:
@@ -31,15 +30,15 @@ class MessageLog:
         self._said = 0
         self._kept: deque[tuple[int, str, str]] = deque()  # number, type, text
         self._kept_size = 0
-        self._forgotten = 0  # number of the newest message that was kept and is not any more
+        self._forgotten = 0  # number of the newest message that was kept and then dropped
 
     @property
     def keeps(self) -> bool:
-        """Whether somebody may ask for what was said."""
+        """Whether messages are kept."""
         return self._messages > 0
 
     def add(self, type: str, data: Any, id: int | None = None, *, keep: bool = True) -> str:  # noqa: A002 - the wire's words
-        """The text of the next message, numbered from the welcome on."""
+        """Encode the next message, and keep it if `keep`."""
         if type == WELCOME or self._said:
             self._said += 1
         text = encode_server_text(ServerText(type, data, id, self._said or None))
@@ -48,15 +47,15 @@ class MessageLog:
         return text
 
     def welcome_again(self, data: Any) -> str:
-        """The text of a welcome with which the messages do not begin anew."""
+        """Encode the welcome of a client that comes back; the numbers go on."""
         return encode_server_text(ServerText(WELCOME, data, None, 1))
 
     def after(self, number: int) -> list[tuple[str, str]]:
-        """Type and text of each message after `number` that is still there, in order."""
+        """Type and text of each message after `number` that is kept, in order."""
         return [(type_, text) for n, type_, text in self._kept if n > number]
 
     def missed_after(self, number: int) -> int:
-        """How many messages after `number` are not there any more; values among those that are counted."""
+        """How many messages after `number` are no longer kept, values of settings included."""
         return max(0, self._forgotten - max(1, number))
 
     def _keep(self, type: str, text: str) -> None:  # noqa: A002 - the wire's word

@@ -1,11 +1,11 @@
-"""One controlling client's time in the server, over all its connections: its place, its session, what it is told.
+"""A resumable session: a session and its controlling client, over all the client's connections.
 
-    Stay.run -+- session   ends by itself, or is cancelled: at once when the client leaves, else when its time to come back
-              |            is over, which is the deadline of the scope
-              '- its place in the waiting room, given back when the session has unwound and the goodbye is said
+    ResumableSession.run -+- session   ends on its own, or is cancelled: at once when the client leaves for good, else
+                          |            when the time to come back is over, which is the deadline of the scope
+                          '- its place in the waiting room, released when the session has unwound and the goodbye is sent
 
-Where it runs depends on whether a session may outlive its connection (`SessionProvider.home`): in the scope of that
-connection, or in the server's. The rest is the same: without time to come back a client that is lost has left.
+If a session may outlive its connection, it runs in the server's scope, else in that of the connection
+(`SessionProvider.home`). The rest is the same: without time to come back, a client that is lost has left.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from reactor_trio.transport import PeerGone
 
 log = logging.getLogger("reactor_trio.connection")
 
-#: Close codes of a client that does not come back: it said so (a close frame without a code says no more), or what it sent
-#: was no WebSocket message, no text, or too big.
+#: Close codes of a client that does not come back: it closed (1000; 1005 is a close frame without a code), broke the
+#: WebSocket protocol, sent text that is not UTF-8, or sent a message that is too big.
 FINAL_CODES = frozenset({1000, 1005, 1002, 1007, 1009})
 
 
@@ -40,26 +40,26 @@ class Place(Protocol):
     admitted: trio.Event
 
     def claim(self) -> None:
-        """Take the slot. Raises Refused."""
+        """Take the slot of the model. Raises Refused."""
 
     def release(self) -> None:
-        """Give back whatever is held; the next client may come."""
+        """Give back the place or the slot; the next client may come."""
 
 
 class ResumableSession:
     """A session and the client that controls it.
 
     Args:
-        place: given back at the end.
-        outbound: the client's first connection.
-        window: seconds in which it may come back; 0: it may not.
+        place: released at the end.
+        sender: of the client's first connection.
+        window: seconds in which the client may come back; 0: it may not.
         run_session: runs the session; returns when the model has let go of it.
-        changed: told when the client is away, is back, or the stay is over.
+        changed: called when the client is lost, is back, or this is over.
 
     Attributes:
-        token: with it the client may come back; None if it may not.
+        token: what the client must show to come back; None if it may not.
         received: commands that were read on its connections.
-        outbound: the connection that it has now; None while it is away.
+        sender: that of the client's present connection; None while the client is away.
     """
 
     def __init__(
@@ -93,16 +93,16 @@ class ResumableSession:
 
     @property
     def away(self) -> bool:
-        """Whether the session runs although its client is not there."""
+        """Whether the session runs without its client, which may come back."""
         return self.sender is None and self.open
 
     @property
     def end_reason(self) -> EndReason | None:
-        """Why the client is going, None if it is not."""
+        """Why the client must go; None while it may stay."""
         return self.session.reason or (None if self.sender is None else self.sender.end_reason)
 
     async def run(self) -> None:
-        """The stay's whole life; returns when nothing is left of it."""
+        """Run the session and release the place. Returns when the session and the client's last connection are over."""
         try:
             with self._scope:
                 await self._run_session(self.session)
@@ -114,7 +114,7 @@ class ResumableSession:
             self._changed(self)
 
     def take_over(self, sender: ClientSender) -> None:
-        """The client is back: `sender` is its connection from now on, and one that it still has is ended."""
+        """Use `sender` from now on: the client is back. A connection that it still has is ended."""
         before, self.sender = self.sender, sender
         self._scope.deadline = math.inf
         log.info("session %s has its client again", self.session.id)
@@ -123,9 +123,12 @@ class ResumableSession:
         self._changed(self)
 
     def lost(self, sender: ClientSender, why: PeerGone | None) -> None:
-        """A connection is over; `why` is how its client went, None if it was not the client that ended it."""
+        """A connection is over. Wait for the client to come back, or end the session.
+
+        `why`: how the client went; None if the server ended the connection.
+        """
         if self.sender is not sender:
-            return  # another has taken its place
+            return  # another connection has replaced it
         self.sender = None
         if self.open and _may_come_back(sender, why):
             self._scope.deadline = trio.current_time() + self._window
@@ -146,7 +149,7 @@ def _may_come_back(sender: ClientSender, why: PeerGone | None) -> bool:
 
 
 class DetachedClient:
-    """Stands for a controlling client that is away: what it is told is kept, what is shown it does not see."""
+    """The `Attachment` of a controlling client that is away: it keeps messages and drops frames."""
 
     watches = False
 
@@ -156,18 +159,18 @@ class DetachedClient:
         self._message_log = message_log
 
     def offer(self, bundle: Bundle, pts: float) -> None:
-        """Nobody looks."""
+        """Drop a bundle."""
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
-        """It will be told when it is back."""
+        """Keep a message until the client is back."""
         self._message_log.add(type, data, id)
 
     def say_values(self, values: dict[str, Any], sent: Callable[[], object]) -> None:
-        """The welcome will have them when it is back."""
+        """Do nothing: the welcome of a client that comes back has the values."""
 
     def end(self, reason: EndReason, message: str = "") -> None:
-        """Nobody is there to be told."""
+        """Do nothing."""
 
     async def wait_free(self) -> None:
-        """Nothing waits."""
+        """Return at once: nothing waits."""
         await trio.lowlevel.checkpoint()

@@ -2,8 +2,9 @@
 (`decoders`).
 """
 
-from reactor_trio.media.bitrates import Target as Target
 from reactor_trio.media.bitrates import full_bitrate as full_bitrate
+from reactor_trio.media.codec_pool import Overrun as Overrun
+from reactor_trio.media.codec_pool import Worker as Worker
 from reactor_trio.media.codec_settings import CodecSettings as CodecSettings
 from reactor_trio.media.codecs import audio_codecs as audio_codecs
 from reactor_trio.media.codecs import choose_audio_codecs as choose_audio_codecs
@@ -26,5 +27,3 @@ from reactor_trio.media.frames import to_host as to_host
 from reactor_trio.media.input_decoder import InputDecoder as InputDecoder
 from reactor_trio.media.input_decoder import Undecodable as Undecodable
 from reactor_trio.media.input_decoder import input_codecs as input_codecs
-from reactor_trio.media.worker import Overrun as Overrun
-from reactor_trio.media.worker import Worker as Worker

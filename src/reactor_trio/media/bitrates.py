@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from reactor_trio.media.codec_settings import CodecSettings
+from reactor_trio.pacing import Quality
 
 #: the lowest bitrate that any encoder is asked for, in bits per second
 MIN_BITRATE = 32_000
@@ -17,20 +18,6 @@ TIMED_FASTER = 3
 
 #: the frame rates that encoders are opened with
 _RATES = (1, 2, 3, 5, 8, 10, 12, 15, 20, 24, 25, 30, 40, 48, 50, 60, 72, 90, 120, 144, 180, 240, 360, 480, 600, 1000)
-
-
-class Target(msgspec.Struct, frozen=True):
-    """What an encoder aims at.
-
-    Attributes:
-        bitrate: bits per second.
-        fps: frames per second that the encoder will receive; frames dropped before encoding do not count.
-        scale: of width and height, above 0 and at most 1.
-    """
-
-    bitrate: float
-    fps: float
-    scale: float = 1.0
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -90,7 +77,7 @@ class Plan:
         """Make the next `decide` reopen the encoder, as for another picture size."""
         self.opened = None
 
-    def decide(self, target: Target, full: float, keyframe: bool = False) -> Opening | None:
+    def decide(self, target: Quality, full: float, keyframe: bool = False) -> Opening | None:
         """The parameters to open the encoder with before the next frame; None: keep it open. Call it once for each frame.
 
         Args:
@@ -106,7 +93,7 @@ class Plan:
         self.opened = Opening(round(self._converted(self._ceiling(bitrate, full, target.fps), target.fps, fps)), fps)
         return self.opened
 
-    def live(self, target: Target) -> int | None:
+    def live(self, target: Quality) -> int | None:
         """The bitrate to set on the open encoder; None for an encoder that cannot change it."""
         return None
 
@@ -140,7 +127,7 @@ class LivePlan(Plan):
     ROOM = 1.5
     ROOM_RISING = 2.0
 
-    def live(self, target: Target) -> int | None:
+    def live(self, target: Quality) -> int | None:
         """The target's bitrate, converted to the frame rate of the open encoder; at most its ceiling."""
         assert self.opened is not None
         wanted = self._converted(max(target.bitrate, MIN_BITRATE), target.fps, self.opened.fps)
@@ -175,7 +162,7 @@ class SteppedPlan(Plan):
         self._rose = False
         self._patience = self.PAUSE
 
-    def decide(self, target: Target, full: float, keyframe: bool = False) -> Opening | None:
+    def decide(self, target: Quality, full: float, keyframe: bool = False) -> Opening | None:
         """Decide as `Plan` does, and count the time by frames."""
         self._elapsed += 1 / target.fps
         before = self.opened

@@ -1,32 +1,34 @@
-"""The encoders and decoders of one server at work: away from the loop, and what becomes of one that never returns.
+"""The codec pool: runs the encoders and decoders of one server away from the loop, and leaves one behind that never returns.
 
-A library may hang, and nothing can end its thread. After a limit of time the coder has failed, like one that raises an
-exception, and is left behind with its thread: outside the worker's places, so that the others have theirs, and untouched,
-since closing it would wait for it or crash. One that returns after all is closed by its own thread.
+A library may hang, and nothing can end its thread. After a limit of time its codec has failed, like one that raises an
+exception. The encoder or decoder is then left behind with its thread. The thread gives its place to others. Closing the
+encoder would wait for it or crash, so its own thread closes it if it ever returns.
 
-While one hangs, no other encoder of its codec is opened in this server, and nothing more decoded where it is a decoder. So
-no more threads are left behind than coders of that codec were open when the first one hung; and one that was only slow, on a
-machine that stood still, takes its codec away for no longer than that.
+While an encoder hangs, this server opens no other encoder of its codec; while a decoder hangs, it decodes nothing more of
+that codec. So at most as many threads are left behind as encoders and decoders of the codec were open when the first one
+hung. One that was only slow, because the machine stood still, takes its codec away only for that time.
 
-Closing may hang as well, so it leaves the loop too, where `closing` is open.
+Closing may hang as well, so it leaves the loop too, inside `closing`.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 from weakref import WeakSet
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import trio
 
-from reactor_trio.media import Encoded, Encoder, FrameHandle, InputDecoder, Overrun, Undecodable, Worker
+from reactor_trio.media.encoders import Encoded, Encoder
+from reactor_trio.media.frames import FrameHandle
+from reactor_trio.media.input_decoder import InputDecoder, Undecodable
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -36,20 +38,50 @@ Kind = Literal["encoder", "decoder"]
 log = logging.getLogger("reactor_trio.connection")
 
 
+class Overrun(Exception):
+    """A function has not returned in its time; it runs on, in a thread that is left behind."""
+
+
+class Worker(Protocol):
+    """Runs a blocking function away from the loop. Cancelled, it waits until the function has ended or its time is over."""
+
+    async def __call__(self, function: Callable[[A], R], argument: A, /, limit: float = math.inf) -> R:
+        """What `function(argument)` returns or raises. Raises Overrun if that takes longer than `limit` seconds.
+
+        A wait for a thread does not count.
+        """
+        ...
+
+
+def worker_threads(most: int) -> Worker:
+    """A worker with `most` threads; a function that overruns its time gives its place to others."""
+    places, threads = trio.CapacityLimiter(most), trio.CapacityLimiter(math.inf)
+
+    async def work(function: Callable[[A], R], argument: A, /, limit: float = math.inf) -> R:
+        async with places:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + limit):
+                return await trio.to_thread.run_sync(function, argument, abandon_on_cancel=True, limiter=threads)
+            raise Overrun(f"{function} has not returned in {limit:g} s")
+
+    return work
+
+
 class _Job(Generic[A, R]):
-    """A function on its way through a worker thread.
+    """One call of an encoder or decoder in a worker thread.
 
     Args:
-        afterwards: called in that thread, if the function returns after it was left behind.
+        returned: called in that thread if `function` returns after it was left behind.
     """
 
-    def __init__(self, function: Callable[[A], R], afterwards: Callable[[], object]) -> None:
+    def __init__(self, kind: Kind, codec: str, function: Callable[[A], R], returned: Callable[[], object]) -> None:
+        self.kind = kind
+        self.codec = codec
         self.over = False
-        #: whether it still ran when it was not waited for any more
+        #: whether it was left behind
         self.left = False
         self._lock = threading.Lock()
         self._function = function
-        self._afterwards = afterwards
+        self._returned = returned
 
     def __call__(self, argument: A) -> R:
         try:
@@ -58,18 +90,12 @@ class _Job(Generic[A, R]):
             with self._lock:
                 self.over = True
             if self.left:
-                self._afterwards()
+                self._returned()
 
     def leave(self) -> None:
-        """It is not waited for any more."""
+        """Leave it behind, if it still runs."""
         with self._lock:
             self.left = not self.over
-
-
-class _Hanging(msgspec.Struct, frozen=True):
-    kind: Kind
-    codec: str
-    job: _Job[Any, Any]
 
 
 class CodecPool:
@@ -83,20 +109,20 @@ class CodecPool:
     def __init__(self, worker: Worker, limit: float) -> None:
         self._worker = worker
         self._limit = limit
-        self._hanging: list[_Hanging] = []
-        #: those that their own thread closes, if it ever returns
+        self._hanging: list[_Job[Any, Any]] = []
+        #: encoders that their own thread closes, if it ever returns
         self._left: WeakSet[Encoder] = WeakSet()
         self._nursery: trio.Nursery | None = None
 
     def hangs(self, kind: Kind, codec: object) -> bool:
-        """Whether a coder of this codec has not returned in its time, and not since."""
-        self._hanging = [each for each in self._hanging if not each.job.over]
-        return any(each.kind == kind and each.codec == codec for each in self._hanging)
+        """Whether an encoder or decoder of this codec is left behind and has not returned."""
+        self._hanging = [job for job in self._hanging if not job.over]
+        return any(job.kind == kind and job.codec == codec for job in self._hanging)
 
     async def encode(self, encoder: Encoder, frame: FrameHandle) -> Encoded:
         """Encode, away from the loop if that costs anything. Raises what the encoder raises, Overrun if it hangs.
 
-        Cancelled while it encodes, it waits for the end all the same, for as long as the limit allows.
+        Cancelled while it encodes, it still waits for the end, for as long as the limit allows.
         """
         if not encoder.blocking and isinstance(frame, np.ndarray):  # a tensor may have to come from its device
             return encoder.encode(frame)
@@ -105,26 +131,32 @@ class CodecPool:
             log.warning("the %s encoder (%s) that hung has returned", encoder.codec, encoder.implementation)
             _close(encoder)
 
-        job = _Job(encoder.encode, returned)
+        job = _Job("encoder", encoder.codec, encoder.encode, returned)
         try:
-            return await self._run("encoder", encoder.codec, job, frame)
-        finally:
+            return await self._worker(job, frame, self._limit)
+        except Overrun:
+            overrun = self._leave(job)
             if job.left:
                 self._left.add(encoder)
+            raise overrun from None
 
     async def decode(self, decoder: InputDecoder, meta: Mapping[str, Any], payload: memoryview) -> npt.NDArray[Any]:
         """Decode, away from the loop. Raises Undecodable, also while another decoder of the codec hangs.
 
-        Raises Overrun if this one does; the decoder is of no use then. Cancelled, it waits as `encode` does.
+        Raises Overrun if this one hangs; the decoder is then of no use. Cancelled, it waits as `encode` does.
         """
         codec = meta.get("codec")
         if self.hangs("decoder", codec):
             raise Undecodable(f"the server's {codec} decoder hangs; send another codec")
-        job = _Job(partial(decoder.decode, meta), lambda: log.warning("a %s decoder that hung has returned", codec))
-        return await self._run("decoder", str(codec), job, payload)
+        returned = partial(log.warning, "a %s decoder that hung has returned", codec)
+        job = _Job("decoder", str(codec), partial(decoder.decode, meta), returned)
+        try:
+            return await self._worker(job, payload, self._limit)
+        except Overrun:
+            raise self._leave(job) from None
 
     def close(self, encoder: Encoder) -> None:
-        """Let go of an encoder, which encodes no more or has been left behind. Neither waits nor raises."""
+        """Let go of an encoder that is not at work, or that was left behind. Neither waits nor raises."""
         if encoder in self._left:
             return
         if self._nursery is None or not encoder.blocking:
@@ -134,7 +166,7 @@ class CodecPool:
 
     @asynccontextmanager
     async def closing(self) -> AsyncGenerator[None, None]:
-        """In the block encoders are closed away from the loop; after it all are, or left behind."""
+        """Close encoders away from the loop in this block; at its end wait until all are closed, or left behind."""
         try:
             async with trio.open_nursery() as self._nursery:
                 yield
@@ -142,24 +174,21 @@ class CodecPool:
             self._nursery = None
 
     async def _close_away(self, encoder: Encoder) -> None:
-        def returned() -> None:
-            log.warning("the %s encoder (%s) that hung is closed", encoder.codec, encoder.implementation)
-
+        names = encoder.codec, encoder.implementation
+        job = _Job("encoder", encoder.codec, _close, partial(log.warning, "the %s encoder (%s) that hung is closed", *names))
         with trio.CancelScope(shield=True):  # or it would never be closed
             try:
-                await self._run("encoder", encoder.codec, _Job(_close, returned), encoder)
-            except Overrun as error:
-                log.error("closing the %s encoder (%s): %s", encoder.codec, encoder.implementation, error)
+                await self._worker(job, encoder, self._limit)
+            except Overrun:
+                log.error("closing the %s encoder (%s): %s", *names, self._leave(job))
 
-    async def _run(self, kind: Kind, codec: str, job: _Job[A, R], argument: A) -> R:
-        try:
-            return await self._worker(job, argument, self._limit)
-        except Overrun:
-            job.leave()
-            if job.left:
-                self._hanging.append(_Hanging(kind, codec, job))
-            wait = f"it has not returned in {self._limit:g} s"
-            raise Overrun(f"{wait} and is left behind; until it returns this server uses no other {codec} {kind}") from None
+    def _leave(self, job: _Job[A, R]) -> Overrun:
+        """Leave a job behind; what is raised for it."""
+        job.leave()
+        if job.left:
+            self._hanging.append(job)
+        wait = f"it has not returned in {self._limit:g} s"
+        return Overrun(f"{wait} and is left behind; until it returns this server uses no other {job.codec} {job.kind}")
 
 
 def _close(encoder: Encoder) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media.bitrates import Target
 from reactor_trio.media.frames import FrameHandle, to_host
+from reactor_trio.pacing import Quality
 from reactor_trio.protocol import Color, TrackInfo
 
 
@@ -56,7 +56,7 @@ class Encoder(ABC):
     def request_keyframe(self) -> None:  # noqa: B027 - most codecs need nothing here
         """Make the next frame decodable alone. A codec with only such frames ignores this."""
 
-    def configure(self, target: Target) -> None:  # noqa: B027 - a lossless codec has nothing to change
+    def configure(self, target: Quality) -> None:  # noqa: B027 - a lossless codec has nothing to change
         """Aim at `target` from the next frame on. Never called while `encode` runs."""
 
     def close(self) -> None:  # noqa: B027 - most codecs hold nothing

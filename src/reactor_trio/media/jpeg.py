@@ -7,11 +7,12 @@ import math
 import numpy as np
 import simplejpeg
 
-from reactor_trio.media.bitrates import Target, full_bitrate, jpeg_scale
+from reactor_trio.media.bitrates import full_bitrate, jpeg_scale
 from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.conversion import scaled, scaled_size
 from reactor_trio.media.encoders import Encoded, PictureEncoder
 from reactor_trio.media.frames import FrameHandle, to_host
+from reactor_trio.pacing import Quality
 
 #: below this quality, a smaller picture looks better
 MIN_QUALITY = 20
@@ -60,10 +61,10 @@ class JpegEncoder(PictureEncoder):
 
     def __init__(self, settings: CodecSettings) -> None:
         self._settings = settings
-        self._target: Target | None = None
+        self._target: Quality | None = None
         self._quality = JpegQuality(settings.jpeg_quality)
 
-    def configure(self, target: Target) -> None:
+    def configure(self, target: Quality) -> None:
         """Aim at a target. From the bitrate of full quality on, the declared quality is used, whatever it takes."""
         self._target = target
 

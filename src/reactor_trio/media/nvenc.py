@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media.bitrates import LivePlan, Opening, Target
+from reactor_trio.media.bitrates import LivePlan, Opening
 from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.conversion import Size
 from reactor_trio.media.device_frames import DeviceFrames
@@ -19,6 +19,7 @@ from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle
 from reactor_trio.media.h264 import X264Encoder
 from reactor_trio.media.stream_encoder import StreamEncoder
+from reactor_trio.pacing import Quality
 from reactor_trio.protocol import TrackInfo
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class H264Encoder(Encoder):
         """Make the next frame a keyframe."""
         self._encoder.request_keyframe()
 
-    def configure(self, target: Target) -> None:
+    def configure(self, target: Quality) -> None:
         """Configure the active encoder; a later one takes the target over."""
         self._encoder.configure(target)
 

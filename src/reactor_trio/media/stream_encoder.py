@@ -12,13 +12,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.media.bitrates import Opening, Plan, Target, full_bitrate
+from reactor_trio.media.bitrates import Opening, Plan, full_bitrate
 from reactor_trio.media.codec_settings import CodecSettings
 from reactor_trio.media.codec_strings import avc_string
 from reactor_trio.media.conversion import Converter, Size, coded_size, scaled_size
 from reactor_trio.media.encoders import Encoded, Encoder
 from reactor_trio.media.frames import FrameHandle, to_host
 from reactor_trio.media.scheduling import ordinary_scheduling
+from reactor_trio.pacing import Quality
 from reactor_trio.protocol import Color, TrackInfo
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class StreamEncoder(Encoder):
         self.implementation = self.encoder_name
         self.settings = settings
         self._plan = plan
-        self.target: Target | None = None
+        self.target: Quality | None = None
         self._keyframe_wanted = False
         self._context: av.VideoCodecContext | None = None
         self._sizes: tuple[Size, Size] | None = None
@@ -93,7 +94,7 @@ class StreamEncoder(Encoder):
 
     # ---- Encoder ------------------------------------------------------------------------------------------------------
 
-    def configure(self, target: Target) -> None:
+    def configure(self, target: Quality) -> None:
         """Aim at a target. A keyframe follows if the bitrate is above the ceiling or cannot change while the encoder is
         open.
         """
@@ -110,7 +111,7 @@ class StreamEncoder(Encoder):
         keyframe, self._keyframe_wanted = self._keyframe_wanted, False
         height, width = frame.shape[:2]
         full = full_bitrate(self.codec, width, height, self.target.fps if self.target else 30, self.settings)
-        target = self.target or Target(full, 30)
+        target = self.target or Quality(full, 30)
         size, coded = self.sizes(width, height, target.scale)
         if (size, coded) != self._sizes:
             self._plan.forget()

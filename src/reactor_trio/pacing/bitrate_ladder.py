@@ -14,7 +14,7 @@ a frame, so two of them are at least `SIZE_HOLD` seconds apart. Meanwhile only t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 #: bits per pixel below which a codec's pictures fall apart; a codec that is not listed has no quality to lower
 LEAST_BITS_PER_PIXEL = {"h264": 0.035, "vp8": 0.045, "vp9": 0.03, "av1": 0.03, "jpeg": 0.35}
@@ -28,17 +28,26 @@ SIZE_HOLD = 1.0
 _EPSILON = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """The quality to send at: `bitrate` in bits per second for the encoder, one frame of every `divisor`, and `scale` of
-    width and height.
+class Quality(NamedTuple):
+    """The quality to send at: what a link carries, what a rendition has, and what an encoder is configured with.
 
-    The default bitrate applies until a link has been described.
+    Attributes:
+        bitrate: bits per second.
+        fps: frames per second that the encoder will receive; frames dropped before encoding do not count.
+        scale: of width and height, above 0 and at most 1.
+        divisor: one frame of every `divisor` of the track's is sent.
+        share: the bitrate as a share of full quality's, at most 1; it compares qualities of different codecs and sizes.
     """
 
-    bitrate: float = 1e6
-    divisor: int = 1
+    bitrate: float
+    fps: float = 30.0
     scale: float = 1.0
+    divisor: int = 1
+    share: float = 1.0
+
+    def at(self, full: float, fps: float) -> Quality:
+        """The same quality where full quality is `full` bits per second at `fps` frames per second."""
+        return Quality(self.share * full, fps / self.divisor, self.scale, self.divisor, self.share)
 
 
 class BitrateLadder:
@@ -54,6 +63,7 @@ class BitrateLadder:
         self, codec: str, width: int, height: int, fps: float, full: float, before: BitrateLadder | None = None
     ) -> None:
         self.full = full
+        self._fps = fps
         bits = LEAST_BITS_PER_PIXEL.get(codec)
         least = self.full if bits is None else min(self.full, bits * width * height * fps)
         divisors = [d for d in DIVISORS if d == 1 or fps / d >= FEWEST_FPS]
@@ -79,11 +89,12 @@ class BitrateLadder:
         elif (up := 0 if target >= self.full else self._first(target / HYSTERESIS)) < self._at:
             self._step(up, now)
         rung = self._rungs[self._at]
-        return Quality(min(target, self.most(rung.divisor, rung.scale)), rung.divisor, rung.scale)
+        return self.quality(target, rung.divisor, rung.scale)
 
-    def most(self, divisor: int, scale: float) -> float:
-        """The bitrate of full quality at that frame rate and size, in bits per second."""
-        return self.full * scale * scale / divisor
+    def quality(self, target: float, divisor: int, scale: float) -> Quality:
+        """The quality with that divisor and scale, for `target` bits per second or the bitrate of full quality there."""
+        bitrate = min(target, self.full * scale * scale / divisor)
+        return Quality(bitrate, self._fps / divisor, scale, divisor, min(1.0, bitrate / self.full))
 
     def _first(self, target: float) -> int:
         """The index of the highest rung that fits into `target`; the lowest rung if none fits."""

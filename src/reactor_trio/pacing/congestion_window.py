@@ -106,7 +106,7 @@ class CongestionWindow:
         self._reopen_after = FIRST_WAIT
         self._first: _FirstAcknowledgement | None = None
         #: the quality that encoder and sender should use now
-        self.quality = Quality(full)
+        self.quality = Quality(full, fps)
 
     def describe(
         self, full: float, fps: float, codec: str | None = None, width: int = 0, height: int = 0, now: float = 0.0
@@ -231,9 +231,8 @@ class CongestionWindow:
         return len(self._flights) < frames and self._bits_in_flight <= carried
 
     def _update_quality(self, now: float) -> None:
-        self.quality = Quality(self._rate.target)
+        self.quality = Quality(self._rate.target, self._fps)
         if self._ladder is not None:
-            shape = self._ladder.choose(self._rate.carried, now)
-            full = self._ladder.most(shape.divisor, shape.scale)
-            self.quality = Quality(min(self._rate.target, full), shape.divisor, shape.scale)
+            chosen = self._ladder.choose(self._rate.carried, now)
+            self.quality = self._ladder.quality(self._rate.target, chosen.divisor, chosen.scale)
         self._rate.asked = self.quality.bitrate

@@ -56,17 +56,17 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Packet)
 
 
-def packet_head(packet: Packet) -> bytes:
-    """Encode all of `packet` except the payload's bytes, which follow this head on the wire."""
-    fields = _encoder.encode(
-        (packet.track, packet.seq, packet.pts_us, packet.flags, packet.command, packet.step, packet.meta)
-    )
-    return b"".join((_ARRAY_OF_8, fields[1:], _BIN_32, packet.payload.nbytes.to_bytes(4, "big")))
+def packet_head(
+    track: int, seq: int, pts_us: int, flags: int, command: int | None, step: int, meta: dict[str, Any], payload: memoryview
+) -> bytes:
+    """Encode all of a packet with these fields except the payload's bytes, which follow this head on the wire."""
+    fields = _encoder.encode((track, seq, pts_us, flags, command, step, meta))
+    return b"".join((_ARRAY_OF_8, fields[1:], _BIN_32, payload.nbytes.to_bytes(4, "big")))
 
 
 def encode_packet(packet: Packet) -> bytes:
     """Encode `packet` as one message."""
-    return b"".join((packet_head(packet), packet.payload))
+    return b"".join((packet_head(*msgspec.structs.astuple(packet)), packet.payload))
 
 
 def decode_packet(data: bytes | bytearray | memoryview) -> Packet:

@@ -21,7 +21,7 @@ from reactor_trio.execution.placement import Placement
 from reactor_trio.execution.processors import usable_processors
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
-from reactor_trio.media.worker_threads import worker_threads
+from reactor_trio.media.codec_pool import worker_threads
 from reactor_trio.server.free_memory import FreeMemory, trimmer
 from reactor_trio.server.moderation_hook import check_in_thread
 from reactor_trio.server.reactor_site import ReactorSite

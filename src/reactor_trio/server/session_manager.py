@@ -8,6 +8,7 @@ import math
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +23,7 @@ from reactor_trio.connection import (
     MediaReceiver,
     RenditionSet,
     ResumableSession,
-    SenderServices,
+    SenderContext,
 )
 from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.connection.resumable_session import Place as AnyPlace
@@ -119,23 +120,19 @@ class SessionManager:
         """The sender to a new client, or to one that comes back: that keeps its number and its messages."""
         if (resumable := self.resumable(request)) is not None:
             sender = ClientSender(
-                resumable.number, resumable.joined_at, request, self._sender_services, resumable.message_log
+                resumable.number, resumable.joined_at, request, self._sender_context, resumable.message_log
             )
         else:
             limits = self._context.settings.limits
             keeps = request.role == "control" and self.resumables.window > 0
             log = MessageLog(limits.resume_messages, limits.resume_bytes) if keeps else None
-            sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_services, log)
+            sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_context, log)
         self._clients.add(sender)
         return sender
 
     def receiver(self, sender: ClientSender) -> MediaReceiver:
         """The receiver of the client of `sender`."""
-        return MediaReceiver(
-            self._context.declaration.tracks, self.codec_pool, self._context.metrics,
-            lambda code, message: sender.say("reactor.error", {"code": code, "message": message}),
-            lambda track: sender.say("reactor.keyframe", {"track": track}),
-        )  # fmt: skip
+        return MediaReceiver(self._sender_context, sender.say)
 
     def enter(self, sender: ClientSender) -> Place:
         """Give a controlling client a slot or a place in the queue. Raises Refused."""
@@ -188,9 +185,7 @@ class SessionManager:
         """Make a new session. The caller runs it."""
         length = sender.request.claims.session_length
         session = Session(sid, self._context.services, (sender.number, sender.joined_at), self._session_over, length)
-        renditions = RenditionSet(
-            self._context.settings.codec, self.codec_pool, self._max_age, self._context.metrics
-        )
+        renditions = RenditionSet(self._sender_context)
         running_session = self.sessions.begin(session, renditions)
         self._show_queue()
         if self.recordings is not None:
@@ -247,17 +242,17 @@ class SessionManager:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    @property
-    def _sender_services(self) -> SenderServices:
+    @cached_property
+    def _sender_context(self) -> SenderContext:
         context = self._context
-        return SenderServices(
+        return SenderContext(
             tracks=context.declaration.tracks, codec=context.settings.codec, codec_pool=self.codec_pool,
             max_age=self._max_age, message_limit=context.settings.limits.unanswered_commands, telemetry=context.metrics,
         )  # fmt: skip
 
     def _record(self, session: Session, folder: Path) -> SessionRecording:
         request = recorder_request()
-        sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_services, watches=False)
+        sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_context, watches=False)
         sender.join(self.renditions(session))
         welcome = self.welcome(session, sender, request)
         run = run_facts(self._context.declaration.model, self._context.config, session.id)

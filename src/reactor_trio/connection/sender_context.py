@@ -1,4 +1,4 @@
-"""What the ways out to clients are given by their server."""
+"""The server's settings, codec pool and telemetry that each `ClientSender` uses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.telemetry import Telemetry
 
 
-class SenderServices(msgspec.Struct, frozen=True):
-    """What the ways out need of their server.
+class SenderContext(msgspec.Struct, frozen=True):
+    """What all clients' senders, receivers and renditions of one server use.
 
     Attributes:
         tracks: the model's; their places are the indices on the wire.
         codec: how frames are encoded.
-        coders: run the encoders.
+        codec_pool: runs the encoders and decoders.
         max_age: seconds after its due time from which a frame is too old.
         message_limit: messages that may wait; more means that the client does not read.
         telemetry: counts and traces what happens.

@@ -1,0 +1,57 @@
+"""The two records in which a frame passes through a connection: before it is encoded, and after."""
+
+from __future__ import annotations
+
+import msgspec
+
+from reactor_trio.media import FrameHandle, Origin
+from reactor_trio.protocol import TrackInfo
+
+
+class DueFrame(msgspec.Struct, frozen=True):
+    """A frame or block of sound that is shown now and not yet encoded.
+
+    It is shown from `due` on for `duration`; `made` is when its step had ended, all in `trio.current_time()` seconds; `pts`
+    is in seconds since the session began.
+    """
+
+    frame: FrameHandle
+    seq: int
+    pts: float
+    due: float
+    duration: float
+    origin: Origin
+    made: float
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height)."""
+        height, width = self.frame.shape[-3:-1]
+        return int(width), int(height)
+
+
+class CodedFrame(msgspec.Struct, frozen=True):
+    """A packet, the same for every member of a rendition.
+
+    Attributes:
+        info: what a viewer needs to decode it.
+        head, payload: the message.
+        queued, encoding: seconds from the end of its step until encoding began, and for which it was encoded.
+        made: when its step had ended, in `trio.current_time()` seconds.
+    """
+
+    info: TrackInfo
+    head: bytes
+    payload: memoryview
+    keyframe: bool
+    seq: int
+    due: float
+    origin: Origin
+    queued: float
+    encoding: float
+    made: float
+
+    @property
+    def size(self) -> int:
+        """Bytes of the message."""
+        return len(self.head) + self.payload.nbytes

@@ -1,0 +1,133 @@
+"""One viewer's sound: an encoder for each track, which the next codec replaces if it fails, and the blocks that wait."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+from reactor_trio.connection.outgoing_frames import DueFrame
+from reactor_trio.connection.sender_context import SenderContext
+from reactor_trio.interface.tracks import TrackSpec
+from reactor_trio.media import Encoded, Encoder, FrameHandle, open_encoder
+from reactor_trio.protocol import KEYFRAME, TrackInfo, packet_head
+
+log = logging.getLogger("reactor_trio.connection")
+
+#: blocks that may wait for a slow socket, some seconds of sound
+AUDIO_BLOCKS = 128
+
+
+class SoundTrack:
+    """One viewer's copy of the audio track `spec`, with `index` on the wire.
+
+    Args:
+        codecs: what the viewer decodes, best first; at least one.
+        changed: called with what the viewer must know before the next packet.
+        forsaken: called when no encoder is left for any codec that the viewer decodes.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        spec: TrackSpec,
+        codecs: tuple[str, ...],
+        context: SenderContext,
+        changed: Callable[[TrackInfo], None],
+        forsaken: Callable[[], None],
+    ) -> None:
+        self.index = index
+        self.name = spec.name
+        #: the newest `reactor.track` that the viewer has
+        self.info = TrackInfo(index, spec.name, "audio", "out", codecs[0], sample_rate=spec.sample_rate)
+        self._spec = spec
+        self._codecs = list(codecs)
+        self._context = context
+        self._changed = changed
+        self._forsaken = forsaken
+        self._encoder: Encoder | None = None
+        self._open()
+
+    async def encode(self, block: FrameHandle) -> Encoded | None:
+        """The payload for a block; None if no codec is left that can encode it."""
+        while self._encoder is not None:
+            try:
+                return await self._context.codec_pool.encode(self._encoder, block)
+            except Exception as error:  # whatever a codec says
+                self._blame(self._encoder.implementation, error)
+            self.close()
+            self._open()
+            if self._encoder is not None:
+                self._changed(self.info)
+        return None
+
+    def close(self) -> None:
+        """Let go of the encoder."""
+        encoder, self._encoder = self._encoder, None
+        if encoder is not None:
+            self._context.codec_pool.close(encoder)
+
+    def _open(self) -> None:
+        while self._codecs:
+            if self._context.codec_pool.hangs("encoder", self._codecs[0]):
+                del self._codecs[0]
+                continue
+            try:
+                encoder = open_encoder(self._spec, self._codecs[0], self._context.codec)
+            except Exception as error:  # whatever a codec says
+                self._blame("not opened", error)
+                continue
+            self._encoder, self.info = encoder, encoder.describe(self.index, self._spec, None)
+            return
+        self._forsaken()
+
+    def _blame(self, implementation: str, error: Exception) -> None:
+        log.error(
+            "%s: the %s encoder (%s) failed and is not used again for this client: %s: %s",
+            self.name, self._codecs.pop(0), implementation, type(error).__name__, error, exc_info=error,
+        )  # fmt: skip
+
+
+class SoundQueue:
+    """The blocks of all tracks that wait for one viewer's socket, in order."""
+
+    def __init__(self, context: SenderContext) -> None:
+        self.tracks: dict[str, SoundTrack] = {}
+        self._context = context
+        self._blocks: deque[tuple[SoundTrack, DueFrame]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def put(self, name: str, block: DueFrame) -> None:
+        """Queue a block that is played now, if the viewer hears its track; drop the oldest one if too many wait."""
+        if (track := self.tracks.get(name)) is None:
+            return
+        if len(self._blocks) >= AUDIO_BLOCKS:
+            self._blocks.popleft()
+            self._context.telemetry.dropped("lane", "audio_overflow", 1)
+        self._blocks.append((track, block))
+
+    async def encode_next(self) -> tuple[bytes, memoryview] | None:
+        """Take the oldest block and encode it: head and payload; None if no codec is left that can."""
+        (track, block), began = self._blocks.popleft(), trio.current_time()
+        encoded = await track.encode(block.frame)
+        if encoded is None:
+            return None
+        self._context.telemetry.encoded(track.info.codec or "", trio.current_time() - began)
+        origin, pts_us = block.origin, max(0, round(block.pts * 1e6) + encoded.pts_shift_us)
+        head = packet_head(
+            track.index, block.seq, pts_us, KEYFRAME if encoded.keyframe else 0,
+            origin.command, origin.step, dict(encoded.meta), encoded.payload,
+        )  # fmt: skip
+        return head, encoded.payload
+
+    def close(self) -> None:
+        """Drop and count what waits, and let go of the encoders."""
+        if self._blocks:
+            self._context.telemetry.dropped("lane", "client_left", len(self._blocks))
+            self._blocks.clear()
+        for track in self.tracks.values():
+            track.close()
