@@ -344,7 +344,7 @@ def test_a_key_of_31_bytes_is_refused_and_one_of_32_is_taken():
         ({"viewer_token": "file:/"}, "runtime.auth.viewer_token: cannot read /: Is a directory"),
         ({"token": f"{SECRET} {SECRET}"}, "runtime.auth.token: a token may have visible ASCII characters only"),
         ({"token": f"é{SECRET}"}, "runtime.auth.token: a token may have visible ASCII characters only"),
-        ({"token": SECRET, "viewer_token": SECRET}, "runtime.auth.viewer_token: the same as token; a client that has it would"),
+        ({"token": SECRET, "viewer_token": SECRET}, "runtime.auth.viewer_token: the same as token; a client that has it would"),  # noqa: E501
         ({"ticket_keys": (f"-----BEGIN PUBLIC KEY-----{SECRET}-----END PUBLIC KEY-----",)},
          "runtime.auth.ticket_keys: a key that cannot sign: "),
     ],
