@@ -1,7 +1,8 @@
-"""Who may import whom: the package's layers, and that no module reaches around them.
+"""The layers of the package: which part may import which, and that no modules import each other in a circle.
 
-`LAYERS` is the one place where they stand; `docs/design.md` shows the same table. A part may import parts that stand above
-it in the table and are named in its row, and packages of others that are named there.
+`LAYERS` defines them; `docs/design.md` shows the same table. A part may import the parts that its row names, which are above
+it in the table, and the foreign packages that its row names. Within a part, a module may import any other, but not in a
+circle. Imports under `TYPE_CHECKING` count like all others.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -154,6 +156,77 @@ def test_the_root_only_re_exports(file):
 def test_nothing_imports_the_package_itself():
     """`from reactor_trio import x` would make every part depend on all of them."""
     assert [entry.where for entry in IMPORTS if entry.module == "reactor_trio"] == []
+
+
+def module_of(file: Path) -> str:
+    parts = file.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def import_graph(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """Map each module to the modules that its source imports, at any depth of the code.
+
+    `from package import name` counts as an import of `package.name` if that is a module, else of `package`.
+    """
+    graph: dict[str, set[str]] = {}
+    for module, source in sources.items():
+        targets: set[str] = set()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom):
+                full_names = [f"{node.module}.{name.name}" for name in node.names]
+                targets |= {name if name in sources else str(node.module) for name in full_names}
+            elif isinstance(node, ast.Import):
+                targets |= {name.name for name in node.names}
+        graph[module] = (targets & sources.keys()) - {module}
+    return graph
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """Find the groups of modules of which each one imports every other, directly or through modules of the group."""
+    reached: dict[str, set[str]] = {}
+    for module in graph:
+        found: set[str] = set()
+        waiting = [module]
+        while waiting:
+            for target in graph[waiting.pop()] - found:
+                found.add(target)
+                waiting.append(target)
+        reached[module] = found
+    groups = {
+        frozenset(other for other in reached[module] if module in reached[other])
+        for module in graph
+        if module in reached[module]
+    }
+    return sorted(sorted(group) for group in groups)
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    files = [file for file in SOURCE.rglob("*.py") if "templates" not in file.parts]
+    graph = import_graph({module_of(file): file.read_text(encoding="utf-8") for file in files})
+    found = [
+        f"{module} imports {', '.join(sorted(graph[module].intersection(circle)))}"
+        for circle in circles(graph)
+        for module in circle
+    ]
+    assert not found, "\n".join(found)
+
+
+TYPE_CHECKED = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.a import A"
+
+
+@pytest.mark.parametrize(
+    ("sources", "found"),
+    [
+        ({"p.a": "import p.b", "p.b": "import p.c", "p.c": ""}, []),
+        ({"p.a": "from p import b", "p.b": TYPE_CHECKED}, [["p.a", "p.b"]]),
+        ({"p.a": "import p.b", "p.b": "import p.c", "p.c": "def late():\n    from p.a import A"}, [["p.a", "p.b", "p.c"]]),
+        ({"p": "from p.a import A", "p.a": "from p import B"}, [["p", "p.a"]]),
+        ({"p": "", "p.a": "from p import b", "p.b": "from p import c", "p.c": "import p"}, []),
+    ],
+    ids=["none", "under TYPE_CHECKING", "in a function", "with the package's own file", "a package that imports nothing"],
+)
+def test_a_circle_is_found(sources, found):
+    assert circles(import_graph(sources)) == found
 
 
 def test_the_design_shows_this_table():
