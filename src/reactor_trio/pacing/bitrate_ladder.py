@@ -69,8 +69,9 @@ class BitrateLadder:
         divisors = [d for d in DIVISORS if d == 1 or fps / d >= FEWEST_FPS]
         scales = [s for s in SCALES if s == 1 or (bits is not None and max(width, height) * s >= SHORTEST)]
         #: each with its least bitrate
-        self._rungs = [Quality(least / d, d) for d in divisors]
-        self._rungs += [Quality(least * s * s / divisors[-1], divisors[-1], s) for s in scales[1:]]
+        self._rungs = [Quality(least / d, fps / d, divisor=d) for d in divisors]
+        lowest = divisors[-1]
+        self._rungs += [Quality(least * s * s / lowest, fps / lowest, s, lowest) for s in scales[1:]]
         self._at: int | None = None
         self._sized_at = -math.inf
         if before is not None and before._at is not None:
