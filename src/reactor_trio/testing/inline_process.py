@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
 
 import trio
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.isolated_worker import Given, work
-from reactor_trio.execution.isolation.process_link import Link, memory_links
-from reactor_trio.execution.loading import LoadedModel
-from reactor_trio.execution.ranks.rank_group import Group
-from reactor_trio.execution.ranks.rank_messages import Done, FromLead, FromRank
+from reactor_trio.execution.isolation.isolated_worker import Given, ModelSource, work
+from reactor_trio.execution.isolation.process_link import IpcLink
+from reactor_trio.execution.ranks.rank_group import RankGroup
+from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
 from reactor_trio.execution.ranks.rank_worker import follow, lead
 from reactor_trio.interface.model import Model
+from reactor_trio.testing.memory_ipc_link import LeaderLink, memory_links
 
 
-class InlineProcess:
+class InlineProcess(ModelSource):
     """A `execution.isolation.model_process.ModelProcess` that loads `model` on `host`.
 
-    `serve` carries out the server's messages; `heard` is the union of the messages that it may send.
+    `serve` is what runs in the process.
     """
 
     def __init__(
@@ -35,12 +34,10 @@ class InlineProcess:
         nursery: trio.Nursery,
         model: type[Model],
         serve: Callable[..., Awaitable[None]] = work,
-        heard: Any = ipc_messages.FromModel,
     ) -> None:
-        ours, theirs = memory_links(heard, ipc_messages.ToModel)
+        ours, theirs = memory_links(ipc_messages.FromModel, ipc_messages.ToModel)
         self._serve = serve
-        self.link: Link = ours
-        self.path: list[str] = []
+        self.link: IpcLink = ours
         self._theirs = theirs
         self._host = host
         self._model = model
@@ -78,26 +75,30 @@ class InlineProcess:
         """Return an empty text: there is only one rank."""
         return ""
 
-    def _unpack(self, _data: bytes) -> Given:
+    def find(self, path: str) -> type[Model]:
+        """The test's model, wherever it is."""
+        return self._model
+
+    def unpack(self, data: bytes) -> Given:
+        """What was given to `pack`."""
         assert self._given is not None
         return self._given
 
-    def _is_loaded(self, loaded: LoadedModel | Model) -> None:
-        self.loaded = loaded.model if isinstance(loaded, LoadedModel) else loaded
+    def model_loaded(self, model: Model) -> None:
+        """Remember the instance."""
+        self.loaded = model
 
     async def _run(self) -> None:
         try:
             with self._running:
-                await self._serve(
-                    self._theirs, self._host, find=lambda _path: self._model, unpack=self._unpack, loaded=self._is_loaded
-                )
+                await self._serve(self._theirs, self._host, source=self)
         finally:
             self._theirs.close()
             self._ended.set()
 
 
-class InlineRanks(Group):
-    """A model's ranks in the test's loop; see `execution.ranks.rank_group.Group`. The ranks make a call one by one.
+class InlineRanks(RankGroup):
+    """A model's ranks in the test's loop; see `execution.ranks.rank_group.RankGroup`. The ranks make a call one by one.
 
     There is no `torch.distributed` between them. `ranks[n].loaded` is the model of a rank; `ranks[n].kill()` ends the rank.
     """
@@ -117,12 +118,12 @@ async def inline_ranks(
     await trio.lowlevel.checkpoint()
     if ranks == 1:
         return InlineProcess(host, nursery, model)
-    pairs = [memory_links(Done, FromLead) for _ in range(1, ranks)]
-    first = partial(lead, others=[mine for mine, _ in pairs], join=_nothing, leave=_nothing, at_once=False)
-    started = [InlineProcess(host, nursery, model, first, FromRank)]
+    pairs = [memory_links(RankCallDone, FromLeader, LeaderLink) for _ in range(1, ranks)]
+    first = partial(lead, others=[mine for mine, _ in pairs], join=_nothing, leave=_nothing)
+    started = [InlineProcess(host, nursery, model, first)]
     for rank, (_, theirs) in enumerate(pairs, start=1):
         serve = partial(follow, rank=rank, world_size=ranks, first=theirs, join=_nothing, leave=_nothing)
-        started.append(InlineProcess(host, nursery, model, serve, FromRank))
+        started.append(InlineProcess(host, nursery, model, serve))
     return InlineRanks(started)
 
 

@@ -1,4 +1,4 @@
-"""Words over a socket pair: any size, in order, each with its descriptor, until the other end is gone."""
+"""IPC messages over a socket pair: any size, in order, each with its file descriptor, until the other end is gone."""
 
 from __future__ import annotations
 
@@ -23,62 +23,62 @@ async def ends():
 
 
 def said(data, number=1):
-    return ipc_messages.Said("s", number, 1, "set_x", data, {}, None, 0.0, number)
+    return ipc_messages.CommandArrived("s", number, 1, "set_x", data, {}, None, 0.0, number)
 
 
-async def test_words_of_all_sizes_arrive_whole_and_in_order(ends):
+async def test_messages_of_all_sizes_arrive_whole_and_in_order(ends):
     one, other = ends
     sizes = [0, 1, 4091, 4092, 100_000, 3, 3_000_000, 7]
     heard = []
     async with trio.open_nursery() as nursery:
 
-        def take(word, descriptor):
+        def take(message, descriptor):
             assert descriptor is None
-            heard.append((word.number, len(word.data)))
+            heard.append((message.number, len(message.data)))
             if len(heard) == len(sizes):
                 nursery.cancel_scope.cancel()
 
-        nursery.start_soon(other.hear, take)
+        nursery.start_soon(other.receive, take)
         nursery.start_soon(one.run)
         for number, size in enumerate(sizes):
             one.send(said(b"x" * size, number))
     assert heard == list(enumerate(sizes))
 
 
-async def test_each_descriptor_comes_with_its_word(ends):
+async def test_each_descriptor_comes_with_its_message(ends):
     one, other = ends
     heard = []
     pipes = [os.pipe() for _ in range(20)]
     async with trio.open_nursery() as nursery:
 
-        def take(word, descriptor):
-            if isinstance(word, ipc_messages.Segment):
-                os.write(descriptor, str(word.number).encode())
+        def take(message, descriptor):
+            if isinstance(message, ipc_messages.FrameSegment):
+                os.write(descriptor, str(message.number).encode())
                 os.close(descriptor)
-                heard.append(word.number)
+                heard.append(message.number)
             if len(heard) == len(pipes):
                 nursery.cancel_scope.cancel()
 
-        nursery.start_soon(other.hear, take)
+        nursery.start_soon(other.receive, take)
         nursery.start_soon(one.run)
         for number, (_reads, writes) in enumerate(pipes):
             one.send(said(b"x" * 3000, number))
-            one.send(ipc_messages.Segment(number, 1), writes)  # the link closes it
+            one.send(ipc_messages.FrameSegment(number, 1), writes)  # the link closes it
     for number, (reads, _writes) in enumerate(pipes):
         assert os.read(reads, 100) == str(number).encode()
-        assert os.read(reads, 100) == b""  # nobody has the writing end any more
+        assert os.read(reads, 100) == b""  # the writing end is closed everywhere
         os.close(reads)
 
 
-async def test_hearing_ends_with_the_other_end_and_nothing_stays_open(ends):
+async def test_receiving_ends_with_the_other_end_and_nothing_stays_open(ends):
     one, other = ends
     reads, writes = os.pipe()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(other.hear, lambda word, descriptor: None)
+        nursery.start_soon(other.receive, lambda message, descriptor: None)
         one.close()
     one.send(said(b"too late"))
-    one.send(ipc_messages.Segment(1, 1), writes)
-    other.send(said(b"nobody hears"))
-    other.send(ipc_messages.Segment(1, 1), os.dup(reads))
+    one.send(ipc_messages.FrameSegment(1, 1), writes)
+    other.send(said(b"not received"))
+    other.send(ipc_messages.FrameSegment(1, 1), os.dup(reads))
     assert os.read(reads, 1) == b""
     os.close(reads)

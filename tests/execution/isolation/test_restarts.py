@@ -1,4 +1,4 @@
-"""A model's process that goes, in virtual time: who is told what, when it is back, and when it is given up."""
+"""The end of a model's process, in virtual time: what clients get, when the model is back, when the server gives up."""
 
 from __future__ import annotations
 
@@ -235,21 +235,21 @@ async def test_a_process_that_goes_while_it_loads_is_a_load_that_failed(autojump
 async def test_a_step_within_step_timeout_goes_on_and_one_above_it_ends_the_process(
     autojump_clock, monkeypatch, busy, hangs
 ):
-    """A loop that is busy answers late: here each answer is held back for as long as a step would take."""
-    hear = worker._Worker._hear
+    """A busy loop answers late: here each answer is delayed by the time of a step."""
+    receive = worker._Worker.receive
 
-    def late(self, word, descriptor):
-        if isinstance(word, ipc_messages.Ping):
-            self._nursery.start_soon(answer, self, word)
+    def late(self, message, descriptor):
+        if isinstance(message, ipc_messages.Ping):
+            self.nursery.start_soon(answer, self, message)
         else:
-            hear(self, word, descriptor)
+            receive(self, message, descriptor)
 
     async def answer(self, ping):
         if trio.current_time() > LOAD:
             await trio.sleep(busy)
-        hear(self, ping, None)
+        receive(self, ping, None)
 
-    monkeypatch.setattr(worker._Worker, "_hear", late)
+    monkeypatch.setattr(worker._Worker, "receive", late)
     async with open_server(World, isolation="process", step_timeout=2.0) as server, server.connect() as client:
         if not hangs:
             await client.take(200)
@@ -263,26 +263,26 @@ async def test_a_step_within_step_timeout_goes_on_and_one_above_it_ends_the_proc
 
 
 async def test_a_server_that_stood_still_in_a_step_does_not_take_it_for_hung(autojump_clock, monkeypatch):
-    """The answer is there when it wakes up, but so is the end of the time."""
-    hear = worker._Worker._hear
+    """When the server continues, the answer is there, but the time is over, too."""
+    receive = worker._Worker.receive
     stood = trio.Event()
 
-    def late(self, word, descriptor):
-        if isinstance(word, ipc_messages.Ping) and trio.current_time() > LOAD:
-            self._nursery.start_soon(answer, self, word)
+    def late(self, message, descriptor):
+        if isinstance(message, ipc_messages.Ping) and trio.current_time() > LOAD:
+            self.nursery.start_soon(answer, self, message)
         else:
-            hear(self, word, descriptor)
+            receive(self, message, descriptor)
 
     async def answer(self, ping):
         await trio.sleep(1.0)
-        hear(self, ping, None)
+        receive(self, ping, None)
 
     async def stand_still():
         await trio.sleep(LOAD + 10.25)  # an answer is on its way
         autojump_clock.jump(3600)
         stood.set()
 
-    monkeypatch.setattr(worker._Worker, "_hear", late)
+    monkeypatch.setattr(worker._Worker, "receive", late)
     async with open_server(World, isolation="process", step_timeout=2.0) as server, server.connect() as client:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stand_still)

@@ -1,4 +1,4 @@
-"""A client that is lost comes back to a world in another process, which has stood still."""
+"""A client that lost its connection comes back to a model in another process, which has waited."""
 
 from __future__ import annotations
 

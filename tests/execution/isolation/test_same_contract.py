@@ -1,6 +1,6 @@
-"""What holds for a model in the server's process holds for one in another: the same tests, over the words between the two.
+"""A model in another process behaves as one in the server's process: the same tests, with IPC messages between the two.
 
-Left out is what cannot be the same: an exception of author code arrives as one of another type with the same words.
+Tests that cannot hold are left out: an exception of author code arrives with the same text, but as another type.
 """
 
 from __future__ import annotations

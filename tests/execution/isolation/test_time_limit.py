@@ -1,4 +1,4 @@
-"""How long another process is waited for, by a clock that stands still when this process does; in virtual time."""
+"""The limit on another process's time to answer, which does not count a standstill of this process; in virtual time."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""The model in a process of its own: killed and loaded again when it crashes or hangs, while the server goes on.
+"""The model in a process of its own. If it crashes or hangs, it is killed and loaded again, and the server goes on.
 
-    this process                                              the model's process (`isolated_worker`)
+    the server's process                                 the model's process (`process_main`, `isolated_worker`)
 
-    Session -> RemoteModelSession (`remote_session`) --- messages --> LocalModelSession -> SessionRunner, on a model loop in
-    a thread Playout <- frames (`shared_frames`)      <-- messages --- stand-ins for `Session` and `Playout`, which encode
-    `process_placement`: spawn, load, watch   process_link    logging, load, run()
+    Session -> RemoteModelSession (`remote_session`)  -- messages -->  LocalModelSession -> SessionRunner, on the model loop
+    Playout <- frames (`shared_frames`)               <- messages ---  stand-in for `Session` and `Playout`
+    `process_placement`: start, load, watch          `process_link`    log records, load, run()
 
-The two sides of a session exchange the same messages in either placement (`execution.model_session`). Here they are encoded
-(`ipc_messages`) and cross a socket pair (`process_link`). Frames lie in memory that both processes map: the copy that makes
-a yield the runtime's own is made right there, and there is no other. Both loops read one clock.
+The I/O side and the model side of a session exchange the same calls in either placement (`execution.model_session`). Here
+these calls are IPC messages (`ipc_messages`) over a socket pair (`process_link`). Frames lie in memory that both processes
+map; the one copy that a yield costs goes right there. The two I/O loops read one clock (`shared_clock`).
 
-What the kernel does, nobody has to: the memory has no name, so it is gone with its last process; the end of a process closes
-its socket, which is how its death is noticed; and a process whose parent dies is killed.
+The kernel cleans up. The memory has no name, so it is gone with its last process. The end of a process closes its socket,
+which shows its death to the other. A process whose parent dies is killed.
 """

@@ -1,7 +1,7 @@
-"""What the server's process and the model's say to each other, in order in either direction.
+"""The messages between the server's process and the model's process (IPC messages). Each direction keeps its order.
 
-msgspec encodes them as arrays whose first item is the word's tag. Replies and messages of the model are JSON already: they
-go on to the client as they are.
+msgspec encodes a message as an array whose first item is its tag. The model's replies and messages are JSON already, and go
+on to the client as they are.
 """
 
 from __future__ import annotations
@@ -11,21 +11,26 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from reactor_trio.execution.session_events import Answer
 from reactor_trio.interface.files import UploadedFile
+from reactor_trio.media import Origin
+
+#: an uploaded file: name, MIME type, size, bytes
+PackedFile: TypeAlias = tuple[str, str, int, bytes]
 
 
-class _Word(msgspec.Struct, frozen=True, array_like=True, tag_field="word"):
-    """One word."""
+class IpcMessage(msgspec.Struct, frozen=True, array_like=True, tag_field="tag"):
+    """A message between two processes of one server."""
 
 
-class _SessionWord(_Word, frozen=True):
-    """One word of the session with this id."""
+class _SessionMessage(IpcMessage, frozen=True):
+    """A message about the session with this id."""
 
     session: str
 
 
 class Plane(msgspec.Struct, frozen=True, array_like=True):
-    """One frame's values: in `segment` from `offset` on, or `inline`."""
+    """Where one frame's values lie: in shared memory `segment` from byte `offset` on, or `inline` if `segment` is 0."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -34,69 +39,59 @@ class Plane(msgspec.Struct, frozen=True, array_like=True):
     inline: bytes = b""
 
 
-class File(msgspec.Struct, frozen=True, array_like=True):
-    """An uploaded file."""
-
-    name: str
-    mime_type: str
-    size: int
-    data: bytes
-
-
-def files_to_say(files: Mapping[str, UploadedFile]) -> dict[str, File]:
-    """Uploaded files as words."""
-    return {key: File(file.name, file.mime_type, file.size, file.data) for key, file in files.items()}
-
-
-def files_said(files: Mapping[str, File]) -> dict[str, UploadedFile]:
-    """The uploaded files that the words are."""
-    return {key: UploadedFile(file.name, file.mime_type, file.size, file.data) for key, file in files.items()}
-
-
 class Failure(msgspec.Struct, frozen=True, array_like=True):
-    """What author code raised: its type's name, its words, its traceback; whether it is an Exception."""
+    """An exception of author code: the name of its type, its text and its traceback."""
 
     kind: str
     text: str
     traceback: str
-    exception: bool = True
+
+
+def pack_files(files: Mapping[str, UploadedFile]) -> dict[str, PackedFile]:
+    """Make uploaded files fit for a message."""
+    return {key: (file.name, file.mime_type, file.size, file.data) for key, file in files.items()}
+
+
+def unpack_files(files: Mapping[str, PackedFile]) -> dict[str, UploadedFile]:
+    """Make uploaded files of what `pack_files` made."""
+    return {key: UploadedFile(*file) for key, file in files.items()}
 
 
 # ---- either way ----------------------------------------------------------------------------------------------------------
 
 
-class Segment(_Word, frozen=True, tag=1):
-    """Memory of `size` bytes in which frames will lie; its descriptor comes with the word."""
+class FrameSegment(IpcMessage, frozen=True, tag=1):
+    """Frames will lie in this memory of `size` bytes. Its file descriptor comes with the message."""
 
     number: int
     size: int
 
 
-class Gone(_Word, frozen=True, tag=2):
-    """No frame will lie in this segment any more."""
+class SegmentFreed(IpcMessage, frozen=True, tag=2):
+    """No further frame will lie in this segment."""
 
     number: int
 
 
-class Returned(_Word, frozen=True, tag=3):
-    """The frames that lay there are not looked at any longer; a number stands once for each."""
+class FramesReturned(IpcMessage, frozen=True, tag=3):
+    """Frames in these segments are no longer in use; a segment's number is there once for each frame."""
 
     numbers: list[int]
 
 
-Memory: TypeAlias = Segment | Gone | Returned
+FrameMemoryMessage: TypeAlias = FrameSegment | SegmentFreed | FramesReturned
 
 
 # ---- to the model's process ----------------------------------------------------------------------------------------------
 
 
-class Load(_Word, frozen=True, tag=10):
+class LoadModel(IpcMessage, frozen=True, tag=10):
     """Import and load the model.
 
     Attributes:
         model: `module:Class`.
-        path: of modules, as this process has it.
-        given: config, settings and folder of the weights, pickled: YAML knows dates, and an embedding program more.
+        path: `sys.path` of the server's process.
+        given: config, settings and folder of the weights, pickled: YAML has dates, and an embedding program may pass more.
     """
 
     model: str
@@ -104,51 +99,51 @@ class Load(_Word, frozen=True, tag=10):
     given: bytes
 
 
-class Begin(_SessionWord, frozen=True, tag=11):
-    """A session begins; its controlling client by number and joining time."""
+class BeginSession(_SessionMessage, frozen=True, tag=11):
+    """A session begins. `client` and `joined_at` are the number and the joining time of its controlling client."""
 
     client: int
     joined_at: float
 
 
-class Over(_SessionWord, frozen=True, tag=12):
-    """A session is over: the model is to let go of it."""
+class EndSession(_SessionMessage, frozen=True, tag=12):
+    """A session is over: the model must let go of it."""
 
 
-class Said(_SessionWord, frozen=True, tag=13):
-    """A command has come, with its arguments as the client sent them, or a file has (`files` holds it)."""
+class CommandArrived(_SessionMessage, frozen=True, tag=13):
+    """A command has arrived, or a file (its only item in `files`). `data` holds the arguments as the client sent them."""
 
     number: int
     client: int
     name: str
     data: bytes
-    files: dict[str, File]
+    files: dict[str, PackedFile]
     id: int | None
     at: float
     place: int
 
 
-class Media(_SessionWord, frozen=True, tag=14):
-    """A frame of an input track has come."""
+class InputFrameArrived(_SessionMessage, frozen=True, tag=14):
+    """A frame of an input track has arrived."""
 
     track: str
     plane: Plane
     pts: float
 
 
-class Pause(_SessionWord, frozen=True, tag=43):
+class SetPaused(_SessionMessage, frozen=True, tag=43):
     """See `ModelSession.pause`."""
 
     paused: bool
 
 
-class Limit(_SessionWord, frozen=True, tag=15):
+class SetFpsLimit(_SessionMessage, frozen=True, tag=15):
     """See `ModelSession.limit`."""
 
     fps: float
 
 
-class Handed(_SessionWord, frozen=True, tag=16):
+class BundleShown(_SessionMessage, frozen=True, tag=16):
     """See `ModelSession.handed`."""
 
     until: float
@@ -156,68 +151,68 @@ class Handed(_SessionWord, frozen=True, tag=16):
     wake: bool
 
 
-class Shown(_SessionWord, frozen=True, tag=17):
+class ShownUntil(_SessionMessage, frozen=True, tag=17):
     """See `ModelSession.shown`."""
 
     until: float
 
 
-class Ping(_Word, frozen=True, tag=18):
-    """Does the model's loop still turn?"""
+class Ping(IpcMessage, frozen=True, tag=18):
+    """Ask for a `Pong` from the model loop."""
 
     number: int
 
 
-class ShowStack(_SessionWord, frozen=True, tag=19):
-    """Write to the log where the model's code is."""
+class LogStack(_SessionMessage, frozen=True, tag=19):
+    """Log the line at which the model's code is."""
 
 
-class Stop(_Word, frozen=True, tag=20):
-    """Nothing more comes."""
+class StopModelProcess(IpcMessage, frozen=True, tag=20):
+    """End the process. No message follows."""
 
 
 # ---- from the model's process --------------------------------------------------------------------------------------------
 
 
-class Loaded(_Word, frozen=True, tag=30):
-    """The model is loaded, and serves so many sessions at the same time."""
+class ModelLoaded(IpcMessage, frozen=True, tag=30):
+    """The model is loaded, and serves up to `max_sessions` sessions at the same time."""
 
     max_sessions: int
 
 
-class NotLoaded(_Word, frozen=True, tag=31):
-    """It is not."""
+class LoadFailed(IpcMessage, frozen=True, tag=31):
+    """Loading the model raised an exception."""
 
     failure: Failure
 
 
-class Put(_SessionWord, frozen=True, tag=32):
+class PutBundle(_SessionMessage, frozen=True, tag=32):
     """See `PlayoutSide.put`."""
 
     tracks: dict[str, Plane]
     seqs: dict[str, int]
     duration: float
     paced: bool
-    origin: tuple[int, int | None, float | None, float, int | None]
+    origin: Origin
     made: float
     epoch: int
     ready: float
 
 
-class Flush(_SessionWord, frozen=True, tag=33):
+class FlushPlayout(_SessionMessage, frozen=True, tag=33):
     """See `PlayoutSide.flush`."""
 
     epoch: int
 
 
-class Retime(_SessionWord, frozen=True, tag=34):
+class RetimePlayout(_SessionMessage, frozen=True, tag=34):
     """See `PlayoutSide.retime`."""
 
     interval: float
 
 
-class Dropped(_Word, frozen=True, tag=35):
-    """Frames were dropped there; of no session: input frames, or those of a loop without a client."""
+class FramesDropped(IpcMessage, frozen=True, tag=35):
+    """The model's process dropped frames. `session` is None for input frames and for frames without a client."""
 
     session: str | None
     place: str
@@ -225,66 +220,61 @@ class Dropped(_Word, frozen=True, tag=35):
     frames: int
 
 
-class Answered(_SessionWord, frozen=True, tag=36):
-    """See `SessionEvents.answered`."""
+class CommandAnswered(_SessionMessage, frozen=True, tag=36):
+    """See `SessionEvents.answered`. The answer's reply is JSON."""
 
-    numbers: tuple[int, ...]
-    step: int
-    reply: bytes
-    code: str | None
-    message: str
-    values: dict[str, bytes]
+    answer: Answer
 
 
-class StateChanged(_SessionWord, frozen=True, tag=44):
+class StateValuesChanged(_SessionMessage, frozen=True, tag=44):
     """See `SessionEvents.state_changed`."""
 
     values: dict[str, bytes]
 
 
-class Told(_SessionWord, frozen=True, tag=37):
-    """See `SessionEvents.tell`; `type` is the message's."""
+class ModelMessageSent(_SessionMessage, frozen=True, tag=37):
+    """See `SessionEvents.tell`. `data` is JSON."""
 
     type: str
     data: bytes
     client: int | None
 
 
-class Ended(_SessionWord, frozen=True, tag=38):
-    """The model has let go of a session; `left`: what it still holds all the same, in words."""
+class SessionUnwound(_SessionMessage, frozen=True, tag=38):
+    """The model has let go of a session. `left` names what author code still holds; empty if it holds nothing."""
 
     failure: Failure | None
     left: str
 
 
-class Late(_SessionWord, frozen=True, tag=45):
+class LateCall(_SessionMessage, frozen=True, tag=45):
     """See `ModelSession.watch`."""
 
     what: str
     since: float
 
 
-class Broken(_Word, frozen=True, tag=42):
-    """Author code raised what the model, or its device, does not survive; this process ends."""
+class ModelBroken(IpcMessage, frozen=True, tag=42):
+    """Author code raised what the model or its device does not survive. The process ends."""
 
     failure: Failure
 
 
-class RunEnded(_Word, frozen=True, tag=39):
-    """The model's own `run()` has ended: why, and what it raised."""
+class RunLoopEnded(IpcMessage, frozen=True, tag=39):
+    """The model's own `run()` has ended. `what` says why, `failure` is what it raised."""
 
     what: str
     failure: Failure | None
 
 
-class Pong(_Word, frozen=True, tag=40):
-    """The model's loop turns."""
+class Pong(IpcMessage, frozen=True, tag=40):
+    """The model loop has processed the `Ping` with this number."""
 
     number: int
 
 
-class Logged(_Word, frozen=True, tag=41):
-    """A log record of that process."""
+class LogLine(IpcMessage, frozen=True, tag=41):
+    """A log record of the model's process."""
 
     logger: str
     level: int
@@ -294,10 +284,18 @@ class Logged(_Word, frozen=True, tag=41):
     extra: dict[str, Any]
 
 
+class RanksOutOfStep(IpcMessage, frozen=True, tag=60):
+    """The ranks of the model do not run the same code. `text` says how they differ."""
+
+    text: str
+
+
 ToModel: TypeAlias = (
-    Memory | Load | Begin | Over | Said | Media | Limit | Pause | Handed | Shown | Ping | ShowStack | Stop
+    FrameMemoryMessage | LoadModel | BeginSession | EndSession | CommandArrived | InputFrameArrived | SetFpsLimit | SetPaused
+    | BundleShown | ShownUntil | Ping | LogStack | StopModelProcess
 )
 FromModel: TypeAlias = (
-    Memory | Loaded | NotLoaded | Put | Flush | Retime | Dropped | Answered | StateChanged | Told | Ended
-    | Late | RunEnded | Broken | Pong | Logged
+    FrameMemoryMessage | ModelLoaded | LoadFailed | PutBundle | FlushPlayout | RetimePlayout | FramesDropped
+    | CommandAnswered | StateValuesChanged | ModelMessageSent | SessionUnwound | LateCall | RunLoopEnded | ModelBroken
+    | Pong | LogLine | RanksOutOfStep
 )

@@ -1,4 +1,4 @@
-"""A process for the model: started anew each time, ended with grace, and its log lines in this process's log."""
+"""A process for the model: start it, end it with a grace time, and put its log records into this process's log."""
 
 from __future__ import annotations
 
@@ -11,88 +11,69 @@ import socket
 import subprocess  # nosec B404 - of this very interpreter, with arguments of our own
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import trio
 
-from reactor_trio.errors import ManifestError
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import Given
-from reactor_trio.execution.isolation.process_link import Link, SocketLink
+from reactor_trio.execution.isolation.process_link import IpcLink, SocketLink
 from reactor_trio.execution.isolation.remote_failure import error_of
 from reactor_trio.execution.isolation.shared_clock import ahead
 
-#: seconds that a process has to let go of its model when it is told to
+MAIN = "reactor_trio.execution.isolation.process_main"
+#: seconds that a process has to let go of its model after `StopModelProcess`
 GRACE = 2.0
 
 
 class ModelProcess(Protocol):
-    """A process that runs `isolation.worker`.
+    """A process that runs `isolated_worker.work`, or one such process for each rank; `link` leads to it."""
 
-    Attributes:
-        link: the way to it.
-        path: where it shall look for modules.
-    """
-
-    link: Link
-    path: list[str]
+    link: IpcLink
 
     def pack(self, given: Given) -> bytes:
-        """What is loaded and how, on its way to that process."""
+        """Make config, settings and weights fit for a message."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process at once."""
 
     async def end(self) -> None:
-        """Return when it has ended, which it was told; after `GRACE` seconds it is killed."""
+        """Return when the process, which has got `StopModelProcess`, has ended. It is killed after `GRACE` seconds."""
 
     def exit(self) -> str:
-        """How it ended, as the rest of a sentence that begins with `its process`."""
+        """How the process ended, as the rest of a sentence that begins with `its process`."""
 
     def silent(self) -> str:
-        """Which of its processes has not answered the last ping, in words; empty where there is but one."""
+        """Name the ranks that have not answered the newest ping; empty if the model has only one process."""
 
 
-#: Starts a process, or the processes of so many ranks.
+#: starts a process, or the processes of so many ranks
 OpenProcess = Callable[[int], Awaitable[ModelProcess]]
 
 
 class Subprocess:
-    """A real one.
+    """A process of this machine. Its creator must call `end`, which frees it.
 
     Args:
-        module: what it runs.
-        descriptors: which it gets, besides that of its link; they stay this process's, too.
-        arguments: of the module, after the two that each such has.
-        environment: instead of this process's.
-        heard: a union of the words that it may say.
+        module: the module that it runs.
+        inherited: file descriptors that it inherits besides that of its link, and their numbers its further arguments.
+            They stay open here, too.
+        environment: None: that of this process.
     """
 
     def __init__(
-        self,
-        module: str = "reactor_trio.execution.isolation.process_main",
-        *,
-        descriptors: Sequence[int] = (),
-        arguments: Sequence[str] = (),
-        environment: Mapping[str, str] | None = None,
-        heard: Any = ipc_messages.FromModel,
+        self, module: str = MAIN, inherited: Sequence[int] = (), environment: Mapping[str, str] | None = None
     ) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", module, str(theirs.fileno()), repr(ahead()), *arguments]
+        command = [sys.executable, "-P", "-m", module, str(theirs.fileno()), repr(ahead()), *map(str, inherited)]
         with theirs:
-            # From this thread, which must live as long as the process: it is killed when the thread that began it ends.
+            # This thread must live as long as the process, which is killed when the thread that started it ends.
             self._popen = subprocess.Popen(  # nosec B603
-                command, pass_fds=[theirs.fileno(), *descriptors], stdin=subprocess.DEVNULL, env=environment
+                command, pass_fds=[theirs.fileno(), *inherited], stdin=subprocess.DEVNULL, env=environment
             )
         self._ended = os.pidfd_open(self._popen.pid)
-        self.link: Link = SocketLink(ours, heard)
-        self.path = list(sys.path)
-
-    @property
-    def pid(self) -> int:
-        """Its number."""
-        return self._popen.pid
+        self.link: IpcLink = SocketLink(ours, ipc_messages.FromModel)
 
     def pack(self, given: Given) -> bytes:
         """See `ModelProcess`."""
@@ -103,16 +84,15 @@ class Subprocess:
         self._popen.kill()
 
     async def gone(self) -> None:
-        """Return when it has ended, however that came."""
+        """Return when the process has ended, for whatever reason."""
         await trio.lowlevel.wait_readable(self._ended)
 
     async def end(self) -> None:
         """See `ModelProcess`."""
-        with trio.move_on_after(GRACE) as grace:
-            await trio.lowlevel.wait_readable(self._ended)
-        if grace.cancelled_caught:
-            self._popen.kill()
-            await trio.lowlevel.wait_readable(self._ended)
+        with trio.move_on_after(GRACE):
+            await self.gone()
+        self._popen.kill()  # no effect on a process that has ended
+        await self.gone()
         self._popen.wait()
         os.close(self._ended)
 
@@ -120,7 +100,7 @@ class Subprocess:
         """See `ModelProcess`."""
         code = self._popen.returncode
         if code is None:
-            return "is going"
+            return "is still running"
         if code >= 0:
             return f"ended with exit code {code}"
         try:
@@ -133,16 +113,8 @@ class Subprocess:
         return ""
 
 
-async def open_subprocess(_ranks: int = 1) -> Subprocess:
-    """Start one. Raises ManifestError where the system has not what it takes."""
-    await trio.lowlevel.checkpoint()
-    if not hasattr(os, "memfd_create") or not hasattr(os, "pidfd_open"):
-        raise ManifestError("runtime.isolation: process needs Linux; leave the key out")
-    return Subprocess()
-
-
-def forward_log(line: ipc_messages.Logged) -> None:
-    """Log here what was logged there, as a line of the same session."""
+def forward_log(line: ipc_messages.LogLine) -> None:
+    """Log a record of the model's process in this process, as a line of the same session."""
     logger = logging.getLogger(line.logger)
     if not logger.isEnabledFor(line.level):
         return

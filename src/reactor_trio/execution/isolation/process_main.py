@@ -1,6 +1,7 @@
-"""The first lines of the model's process: `python -m reactor_trio.execution.isolation.process_main DESCRIPTOR AHEAD`.
+"""The entry point of the model's process: `python -m reactor_trio.execution.isolation.process_main DESCRIPTOR AHEAD`.
 
-Signals of a terminal or a service manager go to the whole group; the server heeds them, and tells this process in its time.
+A terminal or a service manager sends its signals to the whole process group. This process ignores them: the server handles
+them, and sends `StopModelProcess` when it is time.
 """
 
 from __future__ import annotations
@@ -21,36 +22,33 @@ import trio
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import work
-from reactor_trio.execution.isolation.process_link import Link, SocketLink
+from reactor_trio.execution.isolation.process_link import IpcLink, SocketLink
 from reactor_trio.execution.isolation.remote_failure import failure_of
 from reactor_trio.execution.isolation.shared_clock import SharedClock
 from reactor_trio.execution.isolation.shared_frames import SharedFrames
 from reactor_trio.execution.session_log_filter import current_session
 from reactor_trio.media import keep_frames_in
 
-#: seconds after which a thread that holds the interpreter is asked to let go, as in the server
+#: seconds after which Python asks a thread to release the interpreter; the same as in the server
 SWITCH_INTERVAL = 0.001
-#: `prctl`: the signal that comes when the parent is gone
+#: `prctl`: the signal that a process gets when its parent ends
 _PR_SET_PDEATHSIG = 1
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def main(descriptor: int, ahead: float, serve: Callable[[Link, ModelHost, SharedFrames], Awaitable[None]] = work) -> None:
-    """Serve the server at the other end of `descriptor`, whose clock is `ahead` seconds ahead of the system's.
-
-    `serve` does what the server says until it says no more.
-    """
+def main(descriptor: int, ahead: float, serve: Callable[[IpcLink, ModelHost, SharedFrames], Awaitable[None]] = work) -> None:
+    """Run `serve` with the server at the other end of `descriptor`; its clock is `ahead` seconds ahead of the system's."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    with suppress(RuntimeError, OSError, ValueError):  # there is no standard error
-        faulthandler.enable()  # model code that crashes the process leaves its stack there
+    with suppress(RuntimeError, OSError, ValueError):  # without a standard error
+        faulthandler.enable()  # a crash of model code writes its stack there
     sys.setswitchinterval(SWITCH_INTERVAL)
     trio.run(_main, socket.socket(fileno=descriptor), serve, clock=SharedClock(ahead))
 
 
-async def _main(sock: socket.socket, serve: Callable[[Link, ModelHost, SharedFrames], Awaitable[None]]) -> None:
+async def _main(sock: socket.socket, serve: Callable[[IpcLink, ModelHost, SharedFrames], Awaitable[None]]) -> None:
     link = SocketLink(sock, ipc_messages.ToModel)
     frames = SharedFrames(link.send)
     keep_frames_in(frames.empty)
@@ -61,7 +59,7 @@ async def _main(sock: socket.socket, serve: Callable[[Link, ModelHost, SharedFra
 
 
 class _LinkHandler(logging.Handler):
-    """Log records go to the server, from any thread; it knows which are wanted and how they look."""
+    """Sends log records to the server, from any thread. The server filters and formats them."""
 
     def __init__(self, link: SocketLink) -> None:
         super().__init__()
@@ -69,15 +67,14 @@ class _LinkHandler(logging.Handler):
         self._token = trio.lowlevel.current_trio_token()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send it on."""
+        """See `logging.Handler`."""
         try:
-            extra = {key: _plain(value) for key, value in vars(record).items() if key not in _STANDARD}
-            message = record.msg.get("event", "") if isinstance(record.msg, dict) else record.getMessage()
-            if isinstance(record.msg, dict):  # structlog's
-                extra |= {key: _plain(value) for key, value in record.msg.items() if key not in ("event", "exc_info")}
+            event = record.msg if isinstance(record.msg, dict) else {"event": record.getMessage()}  # structlog's is a dict
+            given = {**vars(record), **{key: value for key, value in event.items() if key != "event"}}
+            extra = {key: _plain(value) for key, value in given.items() if key not in _STANDARD}
             error = record.exc_info[1] if record.exc_info else None
-            line = ipc_messages.Logged(
-                record.name, record.levelno, str(message), None if error is None else failure_of(error),
+            line = ipc_messages.LogLine(
+                record.name, record.levelno, str(event.get("event", "")), None if error is None else failure_of(error),
                 current_session(), extra,
             )  # fmt: skip
             self._token.run_sync_soon(self._link.send, line)
@@ -88,7 +85,7 @@ class _LinkHandler(logging.Handler):
 
 
 def _plain(value: Any) -> Any:
-    """What the link can carry; of anything else its repr."""
+    """Return a value that the link can carry: this one, or its repr."""
     try:
         msgspec.msgpack.encode(value)
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):

@@ -1,4 +1,4 @@
-"""An exception of author code on its way between two processes: its words, its traceback, and its type by name."""
+"""An exception of author code on its way between two processes: the name of its type, its text and its traceback."""
 
 from __future__ import annotations
 
@@ -9,36 +9,35 @@ from reactor_trio.execution.isolation.ipc_messages import Failure
 
 
 class ModelCodeError(ReactorError):
-    """Model code in another process raised; the class of an instance has the name of what it raised there."""
+    """Model code in another process raised an exception. An instance's class has the name of that exception's type."""
 
 
 class _Traceback(Exception):
-    """Shown as the cause, so that a log has the lines of the other process."""
+    """The cause of a `ModelCodeError`: with it, a log shows the traceback of the other process."""
 
     def __str__(self) -> str:
         return "\n" + str(self.args[0])
 
 
-def failure_of(error: BaseException) -> Failure:
-    """What is told of `error`."""
-    lines = traceback.format_exception(error)
-    return Failure(type(error).__name__, str(error), "".join(lines), isinstance(error, Exception))
-
-
-def ends_process(error: BaseException) -> bool:
-    """Whether it leaves a model that cannot go on: no program survives it, or its device does not."""
-    if not isinstance(error, Exception):
-        return True
-    return type(error).__name__ in _FATAL or isinstance(error, MemoryError) or "CUDA error" in str(error)
-
-
-#: of torch: an error of a CUDA context stays for good, and what ran out of memory may hold most of it
+#: types of torch: an error of a CUDA context is permanent, and a process that ran out of memory may still hold most of it
 _FATAL = ("AcceleratorError", "OutOfMemoryError")
 
 
+def failure_of(error: BaseException) -> Failure:
+    """Describe an exception for another process."""
+    return Failure(type(error).__name__, str(error), "".join(traceback.format_exception(error)))
+
+
 def error_of(failure: Failure) -> ModelCodeError:
-    """The same on the other side."""
+    """Make an exception of another process's description."""
     kind = type(failure.kind, (ModelCodeError,), {"__module__": ModelCodeError.__module__})
     error: ModelCodeError = kind(failure.text)
     error.__cause__ = _Traceback(failure.traceback)
     return error
+
+
+def ends_process(error: BaseException) -> bool:
+    """Whether the model cannot go on after this exception: it ends any program, or its device is lost."""
+    if not isinstance(error, Exception):
+        return True
+    return type(error).__name__ in _FATAL or isinstance(error, MemoryError) or "CUDA error" in str(error)

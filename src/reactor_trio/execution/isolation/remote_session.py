@@ -1,8 +1,9 @@
-"""The model's side of a session in another process: a `session.ModelSession` whose every word goes over the link."""
+"""The model's side of a session in another process: a `ModelSession` whose calls become IPC messages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -14,47 +15,36 @@ from reactor_trio.execution.isolation.remote_failure import error_of
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.mailbox import Mailbox
 from reactor_trio.execution.output_pacer import PlayoutSide
-from reactor_trio.execution.session_events import Answer, SessionEvents
+from reactor_trio.execution.session_events import SessionEvents
 from reactor_trio.interface.input_buffer import InputFrame
-from reactor_trio.media import Bundle, Origin
+from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
 
 
+@dataclass(eq=False)
 class RemoteModelSession:
-    """See `session.ModelSession`. It hears what the other process says of its session, and is told when that process is
-    gone.
+    """See `ModelSession`. `receive` gets the other process's messages about the session; `lost` says that it is gone.
 
     Args:
         client: number and joining time of the controlling client.
-        say: sends a word; nothing happens if the process is gone.
-        frames: where those of clients lie for the other process, and its own.
-        over: told when the model has let go of the session.
+        send: sends a message; without effect if the process is gone.
+        frames: the frames that the two processes share.
+        over: called when the model has let go of the session.
     """
 
-    def __init__(
-        self,
-        session_id: str,
-        client: tuple[int, float],
-        say: Callable[[object], None],
-        frames: FrameExchange,
-        over: Callable[[str], object],
-    ) -> None:
-        self.mailbox = Mailbox(_at_once, asleep=True)
-        self._id = session_id
-        self._client = client
-        #: what is said before `run`: the other process hears of the session first
-        self._early: list[object] = []
-        self._say: Callable[[object], object] = self._early.append
-        self._say_now = say
-        self._frames = frames
-        self._over = over
-        self._began = False
-        self._ended = trio.Event()
-        self._error: BaseException | None = None
-        self._left = ""
-        self._late: Callable[[str, float], object] = lambda _what, _since: None
-        #: why it ended, if nobody ended it
-        self.reason: EndReason = "done"
+    session_id: str
+    client: tuple[int, float]
+    send: Callable[[object], None]
+    frames: FrameExchange
+    over: Callable[[], object]
+    mailbox: Mailbox = field(default_factory=lambda: Mailbox(_at_once, asleep=True), init=False)
+    raised: BaseException | None = field(default=None, init=False)
+    reason: EndReason = field(default="done", init=False)
+    #: messages from before `run`: `BeginSession` must be the first
+    _early: list[object] | None = field(default_factory=list, init=False)
+    _ended: trio.Event = field(default_factory=trio.Event, init=False)
+    _left: str = field(default="", init=False)
+    _late: Callable[[str, float], object] = field(default=lambda _what, _since: None, init=False)
 
     def connect(self, session: SessionEvents, playout: PlayoutSide) -> None:
         """See `ModelSession`."""
@@ -63,28 +53,26 @@ class RemoteModelSession:
     async def run(self) -> BaseException | None:
         """See `ModelSession`."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        self._began = True
-        self._say = self._say_now
-        self._say(ipc_messages.Begin(self._id, *self._client))
-        for word in self._early:
-            self._say(word)
+        early, self._early = self._early or [], None
+        for message in [ipc_messages.BeginSession(self.session_id, *self.client), *early]:
+            self._send(message)
         try:
             await self._ended.wait()
         except trio.Cancelled:
-            self._say(ipc_messages.Over(self._id))
+            self._send(ipc_messages.EndSession(self.session_id))
             with trio.CancelScope(shield=True):
                 await self._ended.wait()
-            if self._error is None:
+            if self.raised is None:
                 raise
-        return self._error
+        return self.raised
 
     def close(self) -> None:
         """See `ModelSession`."""
-        if not self._began:
-            self._over(self._id)
+        if self._early is not None:
+            self.over()
 
     async def watch(self, tell: Callable[[str, float], object]) -> None:
-        """See `ModelSession`: the other process logs, and says so."""
+        """See `ModelSession`. The other process logs the call, and sends `LateCall`."""
         self._late = tell
         try:
             await trio.sleep_forever()
@@ -92,94 +80,88 @@ class RemoteModelSession:
             self._late = lambda _what, _since: None
             tell("", 0.0)
 
-    @property
-    def raised(self) -> BaseException | None:
-        """See `ModelSession`; what ends the model there ends its process, and a new one is started."""
-        return self._error
-
     def stack(self) -> str:
         """See `ModelSession`."""
-        self._say(ipc_messages.ShowStack(self._id))
+        self._send(ipc_messages.LogStack(self.session_id))
         return "(its own process writes that to the log, if it still can)"
 
     def what_is_left(self) -> str:
         """See `ModelSession`."""
-        return "its model side has not unwound" if self._began and not self._ended.is_set() else self._left
+        return "its model side has not unwound" if self._early is None and not self._ended.is_set() else self._left
 
     # ---- to the model -------------------------------------------------------------------------------------------------
 
     def command(self, command: Command) -> None:
         """See `ModelSession`."""
-        files = ipc_messages.files_to_say(command.files)
-        self._say(ipc_messages.Said(
-            self._id, command.number, command.client, command.name, command.data, files, command.id, command.at,
-            command.place,
+        self._send(ipc_messages.CommandArrived(
+            self.session_id, command.number, command.client, command.name, command.data,
+            ipc_messages.pack_files(command.files), command.id, command.at, command.place,
         ))  # fmt: skip
 
     def pause(self, paused: bool) -> None:
         """See `ModelSession`."""
-        self._say(ipc_messages.Pause(self._id, paused))
+        self._send(ipc_messages.SetPaused(self.session_id, paused))
 
     def take_input(self, track: str, frame: InputFrame) -> None:
         """See `ModelSession`."""
-        self._say(ipc_messages.Media(self._id, track, self._frames.show(frame.data), frame.pts))
+        self._send(ipc_messages.InputFrameArrived(self.session_id, track, self.frames.show(frame.data), frame.pts))
 
     def limit(self, fps: float) -> None:
         """See `ModelSession`."""
-        self._say(ipc_messages.Limit(self._id, fps))
+        self._send(ipc_messages.SetFpsLimit(self.session_id, fps))
 
     def handed(self, until: float, epoch: int, *, wake: bool) -> None:
         """See `ModelSession`."""
-        self._say(ipc_messages.Handed(self._id, until, epoch, wake))
+        self._send(ipc_messages.BundleShown(self.session_id, until, epoch, wake))
 
     def shown(self, until: float) -> None:
         """See `ModelSession`."""
-        self._say(ipc_messages.Shown(self._id, until))
+        self._send(ipc_messages.ShownUntil(self.session_id, until))
 
     # ---- from the model -----------------------------------------------------------------------------------------------
 
-    def hear(self, word: Any) -> None:
-        """The other process says something of this session."""
-        match word:
-            case ipc_messages.Put():
-                bundle = Bundle(
-                    tracks={name: self._frames.see(plane) for name, plane in word.tracks.items()},
-                    seqs=word.seqs, duration=word.duration, paced=word.paced, origin=Origin(*word.origin), made=word.made,
-                    epoch=word.epoch, ready=word.ready,
-                )  # fmt: skip
+    def receive(self, message: Any) -> None:
+        """Process a message about this session."""
+        match message:
+            case ipc_messages.PutBundle(_, planes, seqs, duration, paced, origin, made, epoch, ready):
+                tracks = {name: self.frames.see(plane) for name, plane in planes.items()}
+                bundle = Bundle(tracks, seqs, duration, paced, origin, made, epoch, ready)
                 self.mailbox.post_lazily(self._playout.put, bundle)
-            case ipc_messages.Flush(_, epoch):
+            case ipc_messages.FlushPlayout(_, epoch):
                 self.mailbox.post(self._playout.flush, epoch)
-            case ipc_messages.Retime(_, interval):
+            case ipc_messages.RetimePlayout(_, interval):
                 self.mailbox.post(self._playout.retime, interval)
-            case ipc_messages.Dropped(_, place, reason, frames):
+            case ipc_messages.FramesDropped(_, place, reason, frames):
                 self.mailbox.post(self._playout.count_drop, place, reason, frames)
-            case ipc_messages.Answered(_, numbers, step, reply, code, message, values):
-                answer = Answer(numbers, step, msgspec.Raw(reply), code, message, values)
+            case ipc_messages.CommandAnswered(_, answer):
+                answer = msgspec.structs.replace(answer, reply=msgspec.Raw(answer.reply))
                 self.mailbox.post(self._session.answered, answer)
-            case ipc_messages.StateChanged(_, values):
+            case ipc_messages.StateValuesChanged(_, values):
                 self.mailbox.post_lazily(self._session.state_changed, values)
-            case ipc_messages.Told(_, type_, data, client):
+            case ipc_messages.ModelMessageSent(_, type_, data, client):
                 self.mailbox.post(self._session.tell, type_, msgspec.Raw(data), client)
-            case ipc_messages.Late(_, what, since):
+            case ipc_messages.LateCall(_, what, since):
                 self._late(what, since)
-            case ipc_messages.Ended(_, failure, left):
+            case ipc_messages.SessionUnwound(_, failure, left):
                 self._left = left
                 self._end(None if failure is None else error_of(failure))
             case _:
-                raise AssertionError(f"{word!r} is of no session")
+                raise AssertionError(f"{message!r} is not about a session")
 
     def lost(self) -> None:
-        """The process is gone, and the model with it."""
+        """End the session: its process is gone."""
         self.reason = "model_restarting"
         self._end(None)
 
     def _end(self, error: BaseException | None) -> None:
-        self._error = error
-        self._over(self._id)
+        self.raised = error
+        self.over()
         self._ended.set()
+
+    def _send(self, message: object) -> None:
+        (self.send if self._early is None else self._early.append)(message)
 
 
 def _at_once(deliver: Callable[[], object]) -> None:
-    """What comes from the link is on this loop already."""
+    """Deliver now: IPC messages come on the session's own loop."""
     deliver()

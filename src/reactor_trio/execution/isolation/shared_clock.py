@@ -1,6 +1,6 @@
-"""One clock for two processes: what `trio.current_time()` says in the server, it says in the model's process.
+"""One clock for two processes: `trio.current_time()` is the same in the server's process and in the model's process.
 
-It reads the system's monotonic clock, which is one for all processes; Trio's own adds a number of its own to that in each.
+It reads the system's monotonic clock, which all processes share. Trio's own clock adds a random offset in each process.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import trio
 
 
 def ahead() -> float:
-    """How far `trio.current_time()` is ahead of the system's clock here, in seconds."""
+    """Return how far `trio.current_time()` is ahead of the system's clock in this process, in seconds."""
     return trio.current_time() - time.perf_counter()
 
 
@@ -22,12 +22,12 @@ class SharedClock(trio.abc.Clock):
         self._ahead = ahead
 
     def start_clock(self) -> None:
-        """It runs."""
+        """See `trio.abc.Clock`."""
 
     def current_time(self) -> float:
-        """In seconds."""
+        """See `trio.abc.Clock`."""
         return time.perf_counter() + self._ahead
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Seconds until `deadline`."""
+        """See `trio.abc.Clock`."""
         return deadline - self.current_time()

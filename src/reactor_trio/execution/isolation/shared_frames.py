@@ -1,12 +1,12 @@
 """Frames in memory that two processes map.
 
-Who makes frames has `SharedFrames`: it gives memory for a frame before it is filled, so that the copy which every accepted
-yield costs is made there and nowhere else. The memory lies in *segments* (`memfd_create`: no name, so nothing is left of it
-when both processes are gone), one for each accepted array, used again when nobody looks at it. The other side has
-`SeenFrames`: it maps each segment once, and gives arrays that lie in it. When the last view of one is gone, wherever that
-is, it says so. Each process makes frames and sees those of the other: `FrameExchange` is both.
+`SharedFrames` belongs to the process that makes frames. It gives out memory before a frame is filled, so the one copy of
+each accepted yield goes right into shared memory. The memory lies in *segments*, one for each accepted array. A segment has
+no name (`memfd_create`), so it is gone with its last process. `SeenFrames` belongs to the other process. It maps each
+segment once, and makes arrays that lie in it. When the last view of an array is gone, it sends `FramesReturned`. Each
+process makes frames and sees frames of the other: `FrameExchange` does both.
 
-A segment is free when this side has let go of the array and the other side has returned it as often as it was shown.
+A segment is free when this process has let go of the array, and the other has returned it as often as it was shown.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
-from reactor_trio.execution.isolation.ipc_messages import Gone, Memory, Plane, Returned, Segment
+from reactor_trio.execution.isolation import ipc_messages
+from reactor_trio.execution.isolation.ipc_messages import Plane
 
-#: bytes of a frame that is worth a segment; a smaller one goes inline
+#: bytes of the smallest frame that gets a segment; a smaller one goes inline
 WORTH_SHARING = 16 * 1024
-#: free segments and bytes in them that are kept for the next frame
+#: how many free segments are kept for later frames, and how many bytes in them
 _MOST_FREE, _MOST_FREE_BYTES = 16, 256 * 1024 * 1024
 _PAGE = 64 * 1024
 
@@ -43,16 +44,16 @@ class _Memory:
     map: mmap.mmap
     size: int
     address: int
-    #: who looks at it: the array here, and each time that it was shown
+    #: uses: one for the array here, and one for each time that it was shown
     held: int = 0
     announced: bool = False
 
 
 class SharedFrames:
-    """The memory of one process in which its frames lie, for the other to see. `empty` may be called from any thread.
+    """The memory of one process for its frames. The other process maps it. `empty` may be called from any thread.
 
     Args:
-        send: says a word to the other process, with a descriptor; called by `show` alone.
+        send: sends an IPC message with a file descriptor; only `show` calls it.
     """
 
     def __init__(self, send: Callable[[object, int | None], None]) -> None:
@@ -60,12 +61,12 @@ class SharedFrames:
         self._lock = threading.Lock()
         self._live: dict[int, _Memory] = {}
         self._free: list[_Memory] = []
-        self._let_go: deque[int] = deque()  # finalizers run anywhere, also where the lock is held
+        self._let_go: deque[int] = deque()  # finalizers run anywhere, also while the lock is held
         self._gone: list[int] = []
         self._numbers = 0
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[Any]:
-        """An array to be filled, in memory that the other process can see if it is worth that."""
+        """Return an array to be filled; in shared memory, if it has at least `WORTH_SHARING` bytes."""
         kind = np.dtype(dtype)
         size = prod(shape) * kind.itemsize
         if size < WORTH_SHARING:
@@ -79,43 +80,35 @@ class SharedFrames:
         return _array(owner, shape, kind)
 
     def show(self, frame: npt.NDArray[Any]) -> Plane:
-        """How the other process finds the frame; `returned` is to be told when that looks at it no longer."""
+        """Describe a frame for the other process, which later sends `FramesReturned`. Copies a frame that lies elsewhere."""
         if frame.nbytes < WORTH_SHARING:
             return Plane(frame.shape, frame.dtype.str, inline=frame.tobytes())
         found = self._find(frame)
-        if found is None:
+        if found is None:  # it lies elsewhere
             mine = self.empty(frame.shape, frame.dtype)
             mine[...] = frame
-            found = self._find(mine)
-        assert found is not None
+            return self.show(mine)
         memory, offset = found
         with self._lock:
             memory.held += 1
             gone, self._gone = self._gone, []
         for number in gone:
-            self._send(Gone(number), None)
+            self._send(ipc_messages.SegmentFreed(number), None)
         if not memory.announced:
             memory.announced = True
-            self._send(Segment(memory.number, memory.size), os.dup(memory.descriptor))
+            self._send(ipc_messages.FrameSegment(memory.number, memory.size), os.dup(memory.descriptor))
         return Plane(frame.shape, frame.dtype.str, memory.number, offset)
 
     def returned(self, numbers: list[int]) -> None:
-        """The other process looks no longer at the frames in these, once for each."""
+        """The other process no longer uses the frames in these segments; a number is there once for each frame."""
         self._let_go.extend(numbers)
 
     def close(self) -> None:
-        """Let go of all; arrays that somebody still has stay as they are."""
+        """Close all segments. Arrays that are still in use stay valid."""
         for memory in [*self._live.values(), *self._free]:
             os.close(memory.descriptor)
         self._live.clear()
         self._free.clear()
-
-    @property
-    def in_use(self) -> int:
-        """Segments whose frames somebody looks at."""
-        with self._lock:
-            self._collect()
-            return len(self._live)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -131,9 +124,8 @@ class SharedFrames:
 
     def _take(self, size: int) -> _Memory:
         self._collect()
-        fitting = [memory for memory in self._free if size <= memory.size <= max(2 * size, _PAGE)]
-        if fitting:
-            best = min(fitting, key=lambda memory: memory.size)
+        fitting = (memory for memory in self._free if size <= memory.size <= max(2 * size, _PAGE))
+        if (best := min(fitting, key=lambda memory: memory.size, default=None)) is not None:
             self._free.remove(best)
             return best
         whole = -(-size // _PAGE) * _PAGE
@@ -149,16 +141,12 @@ class SharedFrames:
         return _Memory(self._numbers, descriptor, mapped, whole, address)
 
     def _collect(self) -> None:
-        """Take back what nobody looks at, and let go of what is too much."""
+        """Take back segments that are no longer in use, and close those beyond the limits."""
         while self._let_go:
-            number = self._let_go.popleft()
-            memory = self._live.get(number)
-            if memory is None:
-                continue
-            memory.held -= 1
-            if not memory.held:
-                del self._live[number]
-                self._free.append(memory)
+            if (memory := self._live.get(self._let_go.popleft())) is not None:
+                memory.held -= 1
+                if not memory.held:
+                    self._free.append(self._live.pop(memory.number))
         while len(self._free) > _MOST_FREE or sum(memory.size for memory in self._free) > _MOST_FREE_BYTES:
             memory = self._free.pop(0)
             os.close(memory.descriptor)
@@ -167,10 +155,10 @@ class SharedFrames:
 
 
 class SeenFrames:
-    """The other process's segments. Made on the loop that talks to it.
+    """The other process's segments. Make it on the loop of the link to that process.
 
     Args:
-        send: says a word to the other process.
+        send: sends an IPC message.
     """
 
     def __init__(self, send: Callable[[object], None]) -> None:
@@ -179,19 +167,19 @@ class SeenFrames:
         self._maps: dict[int, mmap.mmap] = {}
         self._unseen: deque[int] = deque()
 
-    def add(self, segment: Segment, descriptor: int) -> None:
-        """A segment was announced; the descriptor is closed."""
+    def add(self, segment: ipc_messages.FrameSegment, descriptor: int) -> None:
+        """Map a segment; closes the descriptor."""
         try:
             self._maps[segment.number] = mmap.mmap(descriptor, segment.size)
         finally:
             os.close(descriptor)
 
     def gone(self, number: int) -> None:
-        """It will not be used any more; arrays in it stay as they are."""
+        """Forget a segment that gets no further frames. Arrays in it stay valid."""
         self._maps.pop(number, None)
 
     def see(self, plane: Plane) -> npt.NDArray[Any]:
-        """The frame, read-only. Raises KeyError or ValueError for one that cannot be."""
+        """Return the frame, read-only. Raises KeyError or ValueError if there is no such frame."""
         kind = np.dtype(plane.dtype)
         if not plane.segment:
             return np.frombuffer(plane.inline, kind).reshape(plane.shape)
@@ -203,58 +191,51 @@ class SeenFrames:
         return frame
 
     def close(self) -> None:
-        """Nothing more is seen; arrays that somebody still has stay as they are."""
+        """Forget all segments. Arrays that are still in use stay valid."""
         self._maps.clear()
 
     def _let_go(self, number: int) -> None:
-        """On any thread: nobody looks at a frame any longer."""
+        """A frame is no longer in use. Called on any thread."""
         self._unseen.append(number)
         with suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(self._tell, idempotent=True)
+            self._token.run_sync_soon(self._return_unused, idempotent=True)
 
-    def _tell(self) -> None:
+    def _return_unused(self) -> None:
         numbers, self._unseen = list(self._unseen), deque()
-        self._send(Returned(numbers))
+        self._send(ipc_messages.FramesReturned(numbers))
 
 
 class FrameExchange:
-    """The frames that one process shows the other, and those that it sees. Made on the loop that talks to it.
+    """Both directions of frames between two processes. Make it on the loop of the link to the other process.
 
     Args:
-        send: says a word to the other process, with its descriptor.
-        mine: where frames of this one lie, if that was arranged already.
+        send: sends an IPC message, with its file descriptor.
+        mine: the memory for this process's frames, if it exists already.
     """
 
     def __init__(self, send: Callable[..., None], mine: SharedFrames | None = None) -> None:
         self._mine = mine or SharedFrames(send)
         self._seen = SeenFrames(send)
+        self.show, self.see = self._mine.show, self._seen.see
 
-    def show(self, frame: npt.NDArray[Any]) -> Plane:
-        """How the other process finds a frame of this one."""
-        return self._mine.show(frame)
-
-    def see(self, plane: Plane) -> npt.NDArray[Any]:
-        """A frame of the other process, read-only. Raises KeyError or ValueError for one that cannot be."""
-        return self._seen.see(plane)
-
-    def hear(self, word: Memory, descriptor: int | None) -> None:
-        """The other process says something of memory; the descriptor of a segment is closed."""
-        match word:
-            case Segment():
+    def receive(self, message: ipc_messages.FrameMemoryMessage, descriptor: int | None) -> None:
+        """Process a message about memory; closes the descriptor."""
+        match message:
+            case ipc_messages.FrameSegment():
                 assert descriptor is not None
-                self._seen.add(word, descriptor)
-            case Gone(number):
+                self._seen.add(message, descriptor)
+            case ipc_messages.SegmentFreed(number):
                 self._seen.gone(number)
-            case Returned(numbers):
+            case ipc_messages.FramesReturned(numbers):
                 self._mine.returned(numbers)
 
     def close(self) -> None:
-        """Nothing more is shown or seen; arrays that somebody still has stay as they are."""
+        """Close both directions. Arrays that are still in use stay valid."""
         self._seen.close()
         self._mine.close()
 
 
 def _array(owner: ctypes.Array[ctypes.c_char], shape: tuple[int, ...], kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    """What lies in `owner`, which lives as long as a view of this does."""
+    """Return the array that lies in `owner`, and keeps it alive."""
     flat: npt.NDArray[Any] = np.frombuffer(owner, kind)  # type: ignore[call-overload]
     return flat.reshape(shape)

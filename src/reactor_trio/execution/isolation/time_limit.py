@@ -1,7 +1,7 @@
-"""How long another process is waited for.
+"""A limit on the time that another process has to answer.
 
-A process that was stopped, or whose machine was suspended, wakes up to find that the time is over for whoever it asked, and
-that the answer has not been read. So the time is counted in slices: however long a standstill lasts, it costs one of them.
+If this process is stopped, or its machine is suspended, the limit may be over when it continues, although the answer is
+there and only unread. So the limit consists of slices, and a standstill of any length costs one slice.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ SLICES = 4
 
 
 async def within(seconds: float, done: Callable[[], Awaitable[object]]) -> bool:
-    """Whether `done` returns within so many seconds that this process lives through.
+    """Wait for `done`, and return whether it returned within `seconds` in which this process ran.
 
-    Else it is cancelled; it is called and cancelled several times, so it must only wait.
+    `done` may be called and cancelled several times, so it must only wait.
     """
     for _ in range(SLICES):
         with trio.move_on_after(seconds / SLICES):

@@ -1,18 +1,19 @@
 """One model on several processes of one machine, its *ranks*, in lock-step.
 
-    this process               rank 0                                     ranks 1 ..
-                                                     calls, answers
-    `group`: one link  -----   `isolation.worker`    ------------->       `worker`
-    that is all ranks          `runner`, `lead`        <-------------       `follower`
-         |                                             what came of them      |
-         '-------------------- load, ping, log, death ------------------------'
+    the server's process    rank 0 (leader)                            ranks 1 .. (followers)
 
-Towards the server the ranks are one process: `group` makes of their links one, hears the end of any, and ends them all with
-the first. So whatever restarts an isolated model restarts its ranks, and nothing above knows of them. Rank 0 is the isolated
-process that there is without ranks; it alone has sessions, pacing and frames.
+    `rank_group`: one link  `isolated_worker`       -- calls, answers ->  `rank_worker`
+    for all ranks           `leading_session`, `leader`  <-- results ---  `follower`
+         |                                                                     |
+         '-------------------- load, ping, log, death -------------------------'
 
-Rank 0 *leads*: each call of author code goes to the others before it is made (`lead`), one after the other; they make the
-same (`follower`). A call may be asked of the runtime only what all ranks are told alike: rank 0 looks (`asked`), and what it
-saw is the answer of the others at the same place (`answered`). So nothing that a client does, and no clock of the runtime,
-can bring the ranks apart; author code can, and then they are loaded again.
+To the server, the ranks are one process: `rank_group` joins their links, notices the end of a rank, and then ends them all.
+So whatever restarts an isolated model restarts its ranks, and the layers above know nothing of ranks. Rank 0 is the process
+of an isolated model; only rank 0 has sessions, pacing and frames.
+
+Rank 0 *leads*: before it makes a call of author code, it sends the call to the other ranks (`leader`), which make the same
+call (`follower`). Within a call, author code may ask the runtime only for what is the same on all ranks: rank 0 looks it up
+(`leader_binding`) and sends its answer, and the other ranks give that answer at the same place (`follower_binding`). So
+neither a client nor a clock of the runtime can bring the ranks out of step. Author code can, and then the model is loaded
+again.
 """

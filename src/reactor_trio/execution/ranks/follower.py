@@ -1,8 +1,8 @@
-"""A rank that follows: it makes the calls that rank 0 says, in their order, on its own instance of the model.
+"""A rank that follows: it makes the calls of rank 0, in their order, on its own instance of the model.
 
-It has no session, no pacing and no output: what it yields, replies and sends is not looked at. One task makes all calls, so
-what an author's generator keeps in its task stays there; the scope around a session's calls is entered before its generator
-is made and left after it is closed, since a generator may hold a nursery open across a yield.
+It has no session, no pacing and no output: what author code yields, replies and sends here is discarded. One task makes all
+calls, so what an author's generator keeps in its task stays there. A generator may hold a nursery open across a yield, so
+the scope around a session's calls is entered before the generator is made and left after it is closed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.step_drivers import DONE, Steps
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.process_link import Link
+from reactor_trio.execution.isolation.process_link import IpcLink
 from reactor_trio.execution.isolation.remote_failure import failure_of
 from reactor_trio.execution.isolation.time_limit import within
-from reactor_trio.execution.ranks.leader import GRACE, call_name, is_fatal
-from reactor_trio.execution.ranks.rank_messages import Answer, Call, Cancel, Desynced, Done, Made
-from reactor_trio.execution.ranks.replicated_answers import IN_CALL, Answers
+from reactor_trio.execution.ranks import rank_messages
+from reactor_trio.execution.ranks.leader import GRACE, call_name, is_fatal, outcome_text
+from reactor_trio.execution.ranks.rank_messages import RankCall, RankCallDone
+from reactor_trio.execution.ranks.replicated_answers import IN_CALL, ReplicatedAnswers
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Model
@@ -33,128 +34,116 @@ log = logging.getLogger("reactor_trio.model")
 
 
 class Follower:
-    """One rank that follows. `hear` is for the I/O loop, the rest for the model loop.
+    """One rank that follows. `receive` is for the I/O loop, the rest for the model loop.
 
     Args:
-        link: to rank 0.
-        say: says a word to the server, on the I/O loop.
+        link: the link to rank 0.
+        report: sends an IPC message to the server, on the I/O loop.
+
+    Attributes:
+        state: the session's state; None without a session.
+        connected: whether there is a session.
     """
 
-    def __init__(self, rank: int, link: Link, host: ModelHost, say: Callable[[object], object]) -> None:
+    def __init__(self, rank: int, link: IpcLink, host: ModelHost, report: Callable[[object], object]) -> None:
         self.state: Any = None
         self.connected = False
         self._rank = rank
         self._link = link
         self._host = host
-        self._say = say
-        self._answers = Answers(host)
-        self._next: Call | None = None
+        self._report = report
+        self._answers = ReplicatedAnswers(host)
+        self._next: tuple[RankCall, ReplicatedAnswers] | None = None
         self._wakeup = RepeatedEvent()
         self._scope = trio.CancelScope()
         self._author: AuthorCalls | None = None
         self._steps = Steps(_unwatched)
 
-    def hear(self, word: Any, _descriptor: int | None) -> None:
-        """Rank 0 says something."""
-        match word:
-            case Call():
-                self._answers = Answers(self._host)
-                self._host.post(self._take, word, self._answers)
-            case Answer(key, value):
+    def receive(self, message: Any, _descriptor: int | None) -> None:
+        """Process a message of rank 0."""
+        match message:
+            case RankCall():
+                self._answers = ReplicatedAnswers(self._host)
+                self._host.post(self._take, message, self._answers)
+            case rank_messages.RuntimeAnswer(key, value):
                 self._answers.put(key, value)
-            case Made():
-                self._answers.made()
-            case Cancel():
-                self._host.post(self._cancel)
+            case rank_messages.LeaderFinished():
+                self._answers.finish()
+            case rank_messages.CancelRankCall():
+                self._host.post(lambda: self._scope.cancel())
 
     async def run(self, model: Model, declaration: Declaration) -> None:
-        """Task: make the calls until cancelled."""
+        """Task: make the calls until cancelled. One scope holds the calls of a session, up to one that is cancelled."""
+        self._model, self._declaration = model, declaration
         while True:
             with trio.CancelScope() as self._scope:
-                await self._session(model, declaration)
+                kind = "begin"
+                while kind != "end":
+                    while self._next is None:
+                        await self._wakeup.wait()
+                    (call, answers), self._next = self._next, None
+                    await self._carry_out(call, answers)
+                    kind = call.kind
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _take(self, call: Call, answers: Answers) -> None:
-        self._next, self._next_answers = call, answers
+    def _take(self, call: RankCall, answers: ReplicatedAnswers) -> None:
+        self._next = call, answers
         self._wakeup.set()
 
-    def _cancel(self) -> None:
-        self._scope.cancel()
-
-    async def _session(self, model: Model, declaration: Declaration) -> None:
-        """Its calls to the last, or until one is cancelled."""
-        while True:
-            while self._next is None:
-                await self._wakeup.wait()
-            call, self._next = self._next, None
-            await self._carry_out(call, self._next_answers, model, declaration)
-            if call.kind == "end":
-                return
-
-    async def _carry_out(self, call: Call, answers: Answers, model: Model, declaration: Declaration) -> None:
-        token, raised = IN_CALL.set(answers), None
-        outcome = ""
+    async def _carry_out(self, call: RankCall, answers: ReplicatedAnswers) -> None:
+        token = IN_CALL.set(answers)
         try:
-            outcome = "ended" if await self._make(call, model, declaration) is DONE else ""
+            outcome = "ended" if await self._make(call) is DONE else ""
         except BaseException as error:
-            raised = error
             if strip(error, trio.Cancelled) is None:
-                self._link.send(Done(call.number, "Cancelled"))
+                self._link.send(RankCallDone(call.number, "Cancelled"))
                 raise
+            raised = error
+        else:
+            self._link.send(RankCallDone(call.number, outcome))
+            return
         finally:
             IN_CALL.reset(token)
-        if raised is None:
-            self._link.send(Done(call.number, outcome))
-            return
         if is_fatal(raised):
-            self._host.post_io(self._say, ipc_messages.Broken(failure_of(raised)))
+            self._host.post_io(self._report, ipc_messages.ModelBroken(failure_of(raised)))
             await trio.sleep_forever()
-        self._link.send(Done(call.number, type(raised).__name__, failure_of(raised)))
-        await self._until_made_there(call, answers, raised)
-
-    async def _until_made_there(self, call: Call, answers: Answers, raised: BaseException) -> None:
-        """Rank 0 compares what was raised when it has made the call; that it does not is for this rank to say."""
-        if not await within(GRACE, answers.wait_made):
+        done = RankCallDone(call.number, type(raised).__name__, failure_of(raised))
+        self._link.send(done)
+        # Rank 0 compares the exceptions when it has made the call. If it does not end the call, this rank reports that.
+        if not await within(GRACE, answers.wait_finished):
             log.error("rank %d raised alone", self._rank, exc_info=raised)
-            told = f"raised {type(raised).__name__}: {raised}"
-            self._host.post_io(self._say, Desynced(f"in {call_name(call)} rank {self._rank} {told}, and rank 0 goes on"))
+            text = f"in {call_name(call)} rank {self._rank} {outcome_text(done)}, and rank 0 goes on"
+            self._host.post_io(self._report, ipc_messages.RanksOutOfStep(text))
             await trio.sleep_forever()
 
-    async def _make(self, call: Call, model: Model, declaration: Declaration) -> Any:
+    async def _make(self, call: RankCall) -> Any:
+        files = ipc_messages.unpack_files(call.files)
+        if call.kind == "begin":
+            self.state = self._declaration.state() if self._declaration.state is not None else None
+            self.connected = True
+            self._author = AuthorCalls(self._model, self._declaration, ClientInfo(call.client, call.at, _send_nothing))
+        assert self._author is not None, "a call outside of a session"
         match call.kind:
-            case "begin":
-                self.state = declaration.state() if declaration.state is not None else None
-                self.connected = True
-                client = ClientInfo(call.client, call.at, _nowhere)
-                self._author = AuthorCalls(model, declaration, client)
             case "hook":
-                handler = getattr(declaration, call.name)
                 self.connected = self.connected and call.name != "disconnected"
-                assert self._author is not None
-                files = ipc_messages.files_said(call.files)
-                await self._author.call_hook(call.name, handler, files)
+                await self._author.call_hook(call.name, getattr(self._declaration, call.name), files)
             case "command":
-                await self._command(call, declaration)
+                arguments = self._declaration.decode(call.name, call.data, files.__getitem__)[1]
+                command = Command(call.number, call.client, call.name, arguments, None, call.at)
+                await self._author.carry_out(command, self.state)
             case "step":
-                return await self._steps.resume(model)
+                return await self._steps.resume(self._model)
             case "close":
                 await self._steps.close()
             case "end":
                 self.state, self.connected, self._author = None, False, None
         return None
 
-    async def _command(self, call: Call, declaration: Declaration) -> None:
-        assert self._author is not None
-        files = ipc_messages.files_said(call.files)
-        arguments = declaration.decode(call.name, call.data, files.__getitem__)[1]
-        command = Command(call.number, call.client, call.name, arguments, None, call.at)
-        await self._author.carry_out(command, self.state)
-
 
 async def _unwatched(code: Any) -> Any:
     return await code
 
 
-async def _nowhere(_client: int, _message: ModelMessage) -> None:
+async def _send_nothing(_client: int, _message: ModelMessage) -> None:
     await trio.lowlevel.checkpoint()

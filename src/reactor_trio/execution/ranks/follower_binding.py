@@ -1,8 +1,10 @@
-"""On the other ranks: what author code asks the runtime is what rank 0 found; what it says goes nowhere."""
+"""The session binding and the input buffers of the other ranks: they answer author code as rank 0 did.
+
+What author code emits or sends on these ranks is discarded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,15 +16,15 @@ from reactor_trio.execution.ranks.replicated_answers import IN_CALL
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMode
 from reactor_trio.interface.messages import ModelMessage, message_data
-from reactor_trio.interface.tracks import Input, with_buffers
+from reactor_trio.interface.tracks import with_buffers
 from reactor_trio.pacing.cadence import checked_fps
 
 
-class Following(Protocol):
-    """What a rank knows by itself.
+class FollowerState(Protocol):
+    """What a rank knows of its session.
 
     Attributes:
-        state: of its session; None without one.
+        state: the session's state; None without a session.
         connected: whether there is a session.
     """
 
@@ -31,23 +33,14 @@ class Following(Protocol):
 
 
 class FollowerBinding:
-    """See `ModelBinding`; `session` is what this rank knows."""
+    """See `ModelBinding`; for the model on a rank that follows."""
 
-    def __init__(self, declaration: Declaration, session: Following, fps: float) -> None:
+    def __init__(self, declaration: Declaration, session: FollowerState, fps: float) -> None:
         self._session = session
         self._fps = fps
+        self.connected = self.output_buffer = self  # with the methods of both
         buffers = {spec.name: FollowerInputBuffer(spec.name) for spec in declaration.tracks if spec.direction == "in"}
-        self._inputs = with_buffers(declaration.inputs, buffers)
-
-    @property
-    def connected(self) -> FollowerBinding:
-        """See `ModelBinding`; this object answers for it."""
-        return self
-
-    @property
-    def output_buffer(self) -> FollowerBinding:
-        """See `ModelBinding`; this object answers for it."""
-        return self
+        self.inputs = with_buffers(declaration.inputs, buffers)
 
     @property
     def state(self) -> Any:
@@ -58,17 +51,12 @@ class FollowerBinding:
         """See `ModelBinding`."""
         self._session.state = state
 
-    @property
-    def inputs(self) -> Mapping[str, Input]:
-        """See `ModelBinding`."""
-        return self._inputs
-
     async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
-        """See `ModelBinding`: rank 0 shows it."""
+        """See `ModelBinding`. Only rank 0 shows frames."""
         await trio.lowlevel.checkpoint()
 
     async def send(self, message: ModelMessage) -> None:
-        """See `ModelBinding`: rank 0 sends it. Raises what it raises there."""
+        """See `ModelBinding`. Only rank 0 sends messages. Raises what it raises on rank 0."""
         message_data(message)
         await trio.lowlevel.checkpoint()
 
@@ -84,11 +72,11 @@ class FollowerBinding:
     # ---- connected ----------------------------------------------------------------------------------------------------
 
     def is_set(self) -> bool:
-        """See `Connected`."""
+        """See `ConnectedSignal`."""
         return bool(_asked("connected", self._session.connected))
 
     async def wait(self) -> None:
-        """See `Connected`; who is called for a session has one."""
+        """See `ConnectedSignal`. A rank that is called has a session."""
         await trio.lowlevel.checkpoint()
 
     # ---- the output buffer --------------------------------------------------------------------------------------------
@@ -99,18 +87,18 @@ class FollowerBinding:
         return float(_asked("fps", self._fps))
 
     def set_fps(self, fps: float) -> None:
-        """See `OutputBuffer`: rank 0 does it."""
+        """See `OutputBuffer`. Only rank 0 does it."""
         checked_fps(fps)
 
     def flush(self) -> None:
-        """See `OutputBuffer`: rank 0 does it."""
+        """See `OutputBuffer`. Only rank 0 does it."""
 
     def clear(self) -> None:
-        """See `OutputBuffer`: rank 0 does it."""
+        """See `OutputBuffer`. Only rank 0 does it."""
 
 
 class FollowerInputBuffer(InputBuffer):
-    """An input buffer whose frames rank 0 reads."""
+    """An input buffer that returns the frames that rank 0 has read."""
 
     def __init__(self, track: str) -> None:
         super().__init__()
@@ -144,17 +132,17 @@ class FollowerInputBuffer(InputBuffer):
         return _read(self._asked("try_read", ("", None)))
 
     def clear(self) -> None:
-        """See `InputBuffer`: rank 0 does it."""
+        """See `InputBuffer`. Only rank 0 does it."""
 
     def close(self) -> None:
-        """See `InputBuffer`: rank 0 does it."""
+        """See `InputBuffer`. Only rank 0 does it."""
 
     def _asked(self, what: str, without: Any) -> Any:
         return _asked(f"{self._track}.{what}", without)
 
 
 def _asked(key: str, without: Any) -> Any:
-    """What rank 0 found in this call; `without`: outside of one."""
+    """Return the answer of rank 0 in this call; outside of a call, `without`."""
     answers = IN_CALL.get()
     return without if answers is None else answers.take(key)
 

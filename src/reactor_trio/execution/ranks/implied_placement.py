@@ -1,23 +1,20 @@
-"""The thread of this process, unless the model that is found there has several ranks: those imply processes.
+"""The placement of a model that the settings leave in this process: a thread here, or processes if it has several ranks.
 
-A model is imported where it runs, so what it declares is known only then.
+A model is imported where it runs, so the number of its ranks is known only while it is loaded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.placement import Ending, LocalPlacement, Placed, Placement, SeveralRanks
 from reactor_trio.telemetry import Telemetry
 
-if TYPE_CHECKING:
-    from reactor_trio.execution.isolation.model_process import ModelProcess
-
 
 class ImpliedPlacement:
-    """See `Placement`; `processes` gives the other one, once."""
+    """See `Placement`. It calls `processes`, which makes a placement for several ranks, at most once."""
 
     def __init__(self, local: LocalPlacement, processes: Callable[[], Placement]) -> None:
         self._placement: Placement = local
@@ -29,10 +26,9 @@ class ImpliedPlacement:
         return self._placement.running
 
     @property
-    def process(self) -> ModelProcess | None:
-        """That of `ProcessPlacement`, if the model has one."""
-        process: ModelProcess | None = getattr(self._placement, "process", None)
-        return process
+    def process(self) -> Any:
+        """The process of `ProcessPlacement`, if the model has one."""
+        return getattr(self._placement, "process", None)
 
     async def load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
         """See `Placement`."""

@@ -1,16 +1,17 @@
-"""Rank 0 leads: each call of author code is said to the other ranks, then made here, and compared.
+"""Rank 0 leads: it sends each call of author code to the other ranks, makes the call, and compares the results.
 
-One call at a time, whoever makes it: a hook waits for the step that runs, a step for the handler before it. A call begins
-when every rank has made the one before, so no rank is ever more than one call ahead, and whoever waits in a collective
-operation waits for ranks that are in the same call.
+There is one call at a time: a hook waits for the running step, a step for the handler before it. A call begins when every
+rank has made the call before. So no rank is ever more than one call ahead, and ranks that meet in a collective operation are
+in the same call.
 
-What came of a call must be the same everywhere: it returned, the generator ended, or the type of what was raised (its words
-may name a device). A rank that raises alone leaves the others in a collective operation that never ends, so who has raised
-waits `GRACE` seconds for the others and no longer: then the ranks are *apart*. An exception that no process survives is not
-compared; the ranks go with it. Who is apart says so to the server and waits: the server ends all ranks.
+The result of a call must be the same on all ranks: it returned, or its generator ended, or it raised this type of exception
+(the texts may differ, as they may name a device). A rank that raises alone leaves the others in a collective operation that
+never ends. So a rank that raised waits `GRACE` seconds for the others, and then the ranks are *out of step*. An exception
+that no process survives is not compared, because all ranks end with it. A rank that finds the ranks out of step reports that
+to the server and waits: the server ends all ranks.
 
-A cancelled call is cancelled on the others where they wait, which is not always where it waited here; nothing of it is
-compared. Sessions end without it, as long as a call ends by itself (`runner`).
+If a call is cancelled, it is cancelled on the other ranks where they wait, which may be another place than here. Its results
+are not compared. A session ends without cancelling, as long as the running call returns in time (`leading_session`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import trio
@@ -27,97 +28,96 @@ from reactor_trio.concurrency import ModelHost, SessionOver, strip
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.drivers.step_drivers import DONE
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.process_link import Link
+from reactor_trio.execution.isolation.ipc_messages import Failure
+from reactor_trio.execution.isolation.process_link import IpcLink
 from reactor_trio.execution.isolation.remote_failure import ends_process, error_of, failure_of
 from reactor_trio.execution.isolation.time_limit import within
-from reactor_trio.execution.ranks.rank_messages import Answer, Call, Cancel, Desynced, Done, Made
+from reactor_trio.execution.ranks import rank_messages
 
 log = logging.getLogger("reactor_trio.model")
 
 T = TypeVar("T")
 
-#: seconds for which a rank that raised waits for the others to raise, too
+#: seconds for which a rank that raised waits for the others
 GRACE = 2.0
-#: answers in one call, at most: code that asks without end must not fill the memory of ranks that compute
+#: answers in one call at most: endless asking must not fill the memory of ranks that compute
 MOST_ANSWERS = 100_000
 
 _LEADING: ContextVar[bool] = ContextVar("reactor_leading", default=False)
 
 
 class Leader:
-    """Leads the ranks behind `links`, from 1 on. All of it is for the model loop, but for `answer`.
+    """Leads the ranks at the other ends of `links`, from rank 1 on. Only `answer` may be called off the model loop.
 
     Args:
-        say: says a word to the server, on the I/O loop.
-        at_once: whether the others hear of a call before it is made here; else after, as a test in one loop needs it.
+        report: sends an IPC message to the server, on the I/O loop.
     """
 
-    def __init__(
-        self, links: Sequence[Link], host: ModelHost, say: Callable[[object], object], *, at_once: bool = True
-    ) -> None:
+    def __init__(self, links: Sequence[IpcLink], host: ModelHost, report: Callable[[object], object]) -> None:
         self.patience: float = float("inf")
         self._links = links
         self._host = host
-        self._say = say
-        self._at_once = at_once
-        self._held: list[object] = []
+        self._report = report
         self._one_at_a_time = trio.Lock()
-        self._call = Call(0, "end")
-        self._outcome: str | None = ""
-        self._told = ""  # what was raised here, in words
-        self._done: list[Done] = [Done(0) for _ in links]
+        self._call = rank_messages.RankCall(0, "end")
+        #: the newest call's result on this rank; None if it was cancelled
+        self._result: rank_messages.RankCallDone | None = None
+        self._done: list[rank_messages.RankCallDone] = [rank_messages.RankCallDone(0) for _ in links]
         self._wakeup = RepeatedEvent()
         self._asked = 0
-        self._alone = trio.Event()
+        self._stopped = trio.Event()
 
     @property
     def ranks(self) -> int:
-        """How many there are, this one counted."""
+        """The number of ranks, including this one."""
         return 1 + len(self._links)
 
     async def run(self) -> None:
-        """Task: hear the other ranks until cancelled; then they are told no more, and end."""
+        """Task: receive the results of the other ranks until cancelled; then close the links, which ends those ranks."""
         try:
             async with trio.open_nursery() as nursery:
                 for index, link in enumerate(self._links):
-                    nursery.start_soon(link.hear, lambda word, _descriptor, index=index: self._hear(index, word))
+                    nursery.start_soon(link.receive, lambda message, _descriptor, index=index: self._receive(index, message))
                 await trio.sleep_forever()
         finally:
             for link in self._links:
                 link.close()
 
     def stop(self) -> None:
-        """This process ends: nobody is waited for any longer."""
-        self._alone.set()
+        """End every wait for other ranks: this process ends."""
+        self._stopped.set()
         self._wakeup.set()
 
-    def answer(self, key: str, found: Any) -> None:
-        """Any thread: author code has asked the runtime for `key`. Raises RuntimeError where that has no end."""
-        if not _LEADING.get():
-            return
-        self._asked += 1
-        if self._asked > MOST_ANSWERS:
-            raise RuntimeError(f"{call_name(self._call)} asked the runtime {MOST_ANSWERS} times; ask less often")
-        self._tell(Answer(key, found))
+    def answer(self, key: str, found: T) -> T:
+        """Send the other ranks what the runtime answers to `key` in this call; return it. For any thread.
+
+        Raises RuntimeError if one call asks more than `MOST_ANSWERS` times.
+        """
+        if _LEADING.get():
+            self._asked += 1
+            if self._asked > MOST_ANSWERS:
+                raise RuntimeError(f"{call_name(self._call)} asked the runtime {MOST_ANSWERS} times; ask less often")
+            self._send(rank_messages.RuntimeAnswer(key, found))
+        return found
 
     async def level(self) -> None:
-        """Return when every rank has made the newest call, as this one did. A checkpoint only if it waits."""
-        if not await within(self.patience, self._all_made) and (late := self._late()) is not None:
-            await self._apart(f"rank {late} has not ended {call_name(self._call)} {self.patience:g} s after rank 0")
+        """Return when every rank has made the newest call with the same result. A checkpoint only if it waits."""
+        if not await within(self.patience, self._all_done) and (late := self._late()) is not None:
+            await self._out_of_step(f"rank {late} has not ended {call_name(self._call)} {self.patience:g} s after rank 0")
         await self._compare()
 
     async def idle(self) -> None:
-        """Return when no call is under way."""
+        """Return when no call is running."""
         async with self._one_at_a_time:
             pass
 
-    async def call(self, call: Call, make: Callable[[], Awaitable[T]]) -> T:
-        """Have every rank make the call, this one by `make`; its value or exception."""
+    async def call(self, call: rank_messages.RankCall, make: Callable[[], Awaitable[T]]) -> T:
+        """Have every rank make the call, this one by `make`; return or raise what `make` does."""
         async with self._one_at_a_time:
             await self.level()
             self._call = call = msgspec.structs.replace(call, number=self._call.number + 1)
             self._asked = 0
-            self._tell(call)
+            self._send(call)
             token = _LEADING.set(True)
             try:
                 value = await make()
@@ -126,94 +126,83 @@ class Leader:
                 raise
             finally:
                 _LEADING.reset(token)
-            self._ended("ended" if value is DONE else "")
+            self._finish("ended" if value is DONE else "")
             return value
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     async def _raised(self, error: BaseException) -> None:
         if strip(error, trio.Cancelled) is None or isinstance(error, GeneratorExit):
-            self._tell(Cancel(self._call.number))
-            self._ended(None)
+            self._send(rank_messages.CancelRankCall(self._call.number))
+            self._finish(None)
             return
-        self._told = f"raised {type(error).__name__}: {error}"
         if is_fatal(error):
-            self._host.post_io(self._say, ipc_messages.Broken(failure_of(error)))
-            await self._alone.wait()
-        self._ended(type(error).__name__)
-        if not await within(GRACE, self._all_made) and (late := self._late()) is not None:
+            self._host.post_io(self._report, ipc_messages.ModelBroken(failure_of(error)))
+            await self._stopped.wait()
+        self._finish(type(error).__name__, failure_of(error))
+        if not await within(GRACE, self._all_done) and (late := self._late()) is not None:
             log.error("rank 0 raised alone", exc_info=error)
-            await self._apart(f"in {call_name(self._call)} rank 0 {self._told}, and rank {late} goes on")
+            text = f"raised {type(error).__name__}: {error}"
+            await self._out_of_step(f"in {call_name(self._call)} rank 0 {text}, and rank {late} goes on")
         await self._compare()
 
-    def _ended(self, outcome: str | None) -> None:
-        self._outcome = outcome
-        self._tell(Made(self._call.number))
-        if not self._at_once:
-            held, self._held = self._held, []
-            for word in held:
-                self._send(word)
+    def _finish(self, outcome: str | None, failure: Failure | None = None) -> None:
+        number = self._call.number
+        self._result = None if outcome is None else rank_messages.RankCallDone(number, outcome, failure)
+        self._send(rank_messages.LeaderFinished(number))
 
     async def _compare(self) -> None:
-        if self._outcome is None or self._alone.is_set():
+        if self._result is None or self._stopped.is_set():
             return
         for rank, done in enumerate(self._done, start=1):
-            if done.outcome == self._outcome:
+            if done.outcome == self._result.outcome:
                 continue
-            theirs = _words(done.outcome)
             if done.failure is not None:
                 log.error("rank %d raised alone, or something else", rank, exc_info=error_of(done.failure))
-                theirs = f"raised {done.failure.kind}: {done.failure.text}"
-            mine = self._told if self._outcome not in ("", "ended") else _words(self._outcome)
-            await self._apart(f"in {call_name(self._call)} rank {rank} {theirs}, and rank 0 {mine}")
+            theirs, mine = outcome_text(done), outcome_text(self._result)
+            await self._out_of_step(f"in {call_name(self._call)} rank {rank} {theirs}, and rank 0 {mine}")
 
-    async def _apart(self, text: str) -> None:
-        self._host.post_io(self._say, Desynced(text))
-        await self._alone.wait()
+    async def _out_of_step(self, text: str) -> None:
+        self._host.post_io(self._report, ipc_messages.RanksOutOfStep(text))
+        await self._stopped.wait()
 
-    async def _all_made(self) -> None:
+    async def _all_done(self) -> None:
         while self._late() is not None:
             await self._wakeup.wait()
 
     def _late(self) -> int | None:
-        if self._alone.is_set():
+        if self._stopped.is_set():
             return None
         return next((rank for rank, done in enumerate(self._done, start=1) if done.number < self._call.number), None)
 
-    def _hear(self, index: int, word: Done) -> None:
-        self._done[index] = word
+    def _receive(self, index: int, message: rank_messages.RankCallDone) -> None:
+        self._done[index] = message
         self._wakeup.set()
 
-    def _tell(self, word: object) -> None:
-        if self._at_once:
-            self._send(word)
-        else:
-            self._held.append(word)
-
-    def _send(self, word: object) -> None:
+    def _send(self, message: object) -> None:
         for link in self._links:
-            link.send(word)
+            link.send(message)
 
 
-def _words(outcome: str) -> str:
-    return {"": "returned", "ended": "ended its generator"}.get(outcome, f"raised {outcome}")
+def outcome_text(done: rank_messages.RankCallDone) -> str:
+    """Say what came of a call on a rank, for the log."""
+    if done.failure is not None:
+        return f"raised {done.failure.kind}: {done.failure.text}"
+    return {"": "returned", "ended": "ended its generator"}.get(done.outcome, f"raised {done.outcome}")
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Whether the ranks end with it; that `check_cancelled` left a step is no such thing."""
+    """Whether the exception ends all ranks. SessionOver, which `check_cancelled` raises, does not."""
     left = strip(error, SessionOver, trio.Cancelled)
     return left is not None and ends_process(left)
 
 
-def call_name(call: Call) -> str:
-    """Which call it is, for the log."""
-    match call.kind:
-        case "step":
-            return f"step {call.step}"
-        case "hook":
-            return f"@{call.name}"
-        case "command":
-            return f"the command {call.name} before step {call.step}"
-        case "close":
-            return "closing inference()"
-    return f"the {call.kind} of a session"
+def call_name(call: rank_messages.RankCall) -> str:
+    """Name a call, for the log."""
+    names = {
+        "step": f"step {call.step}",
+        "hook": f"@{call.name}",
+        "command": f"the command {call.name} before step {call.step}",
+        "close": "closing inference()",
+    }
+    return names.get(call.kind, f"the {call.kind} of a session")

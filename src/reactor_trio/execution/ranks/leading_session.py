@@ -1,8 +1,8 @@
-"""A session's side on the model loop of rank 0: what there is without ranks, with each call of author code led.
+"""The model's side of a session on rank 0: a `SessionRunner` that has every rank make each call of author code.
 
-The end of a session has an order of its own. A hook waits for the call that runs, so a step that waits for an input frame is
-told first that none comes; it ends by BufferClosed on every rank. An `async` step that waits for something else is given
-`PATIENCE` seconds, then it is cancelled.
+A session ends in a fixed order. The hook `@disconnected` waits for the running call. So first the input tracks are closed: a
+step that waits for an input frame ends with BufferClosed, on every rank. An `async` step that waits for something else gets
+`PATIENCE` seconds, and is then cancelled.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import trio
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.step_drivers import Driver, GeneratorDriver
-from reactor_trio.execution.isolation.ipc_messages import files_to_say
+from reactor_trio.execution.isolation.ipc_messages import pack_files
 from reactor_trio.execution.ranks.leader import Leader
-from reactor_trio.execution.ranks.rank_messages import Call, Kind
+from reactor_trio.execution.ranks.rank_messages import CallKind, RankCall
 from reactor_trio.execution.session_runner import SessionRunner
 from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo
 
-#: seconds that a step has to end by itself when the session is over
+#: seconds that the running step has to return when the session is over
 PATIENCE = 2.0
 
 
 class LeadingSessionRunner(SessionRunner):
-    """The model's side of one session; `options` are those of `SessionRunner`."""
+    """See `SessionRunner`, whose options are `options`."""
 
     def __init__(self, lead: Leader, **options: Any) -> None:
         super().__init__(**options)
@@ -37,7 +37,7 @@ class LeadingSessionRunner(SessionRunner):
         self._client = options["client"]
         client = ClientInfo(self._client[0], self._client[1], self._send_to)
         self.author = _LeadingCalls(self, self.model, declaration, client)
-        self.known = False  # whether the other ranks have heard of the session
+        self.known = False  # to the other ranks
 
     async def run(self) -> BaseException | None:
         """See `SessionRunner`."""
@@ -49,21 +49,21 @@ class LeadingSessionRunner(SessionRunner):
                     await self.led("end", _nothing)
 
     async def begin(self) -> None:
-        """The other ranks hear of the session."""
+        """Begin the session on the other ranks."""
         number, joined_at = self._client
         await self.led("begin", self._is_known, name=self.session_id, client=number, at=joined_at)
 
     async def end_step(self) -> None:
-        """The session is over: return when no call runs."""
+        """The session is over: return when no call is running, at the latest when `PATIENCE` has cancelled it."""
         self.binding.input_queue.close()
         with trio.move_on_after(PATIENCE):
             await self.lead.idle()
             return
         self._stop.cancel()
 
-    async def led(self, kind: Kind, make: Callable[[], Awaitable[Any]], **about: Any) -> Any:
-        """Have all ranks make a call."""
-        return await self.lead.call(Call(0, kind, self.step, **about), make)
+    async def led(self, kind: CallKind, make: Callable[[], Awaitable[Any]], **about: Any) -> Any:
+        """Have every rank make a call, this one by `make`."""
+        return await self.lead.call(RankCall(0, kind, self.step, **about), make)
 
     async def _is_known(self) -> None:
         self.known = True
@@ -86,7 +86,7 @@ class _LeadingDriver(GeneratorDriver):
 
     async def _until_next_step(self) -> float | None:
         with self._leading.calls.running("a call of another rank has run"):
-            await self._leading.lead.level()  # not before the step itself: a command that comes meanwhile is seen by it
+            await self._leading.lead.level()  # not in `resume`: the step must see commands that arrive now
         return await super()._until_next_step()
 
 
@@ -98,18 +98,18 @@ class _LeadingCalls(AuthorCalls):
     async def hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
         if kind == "disconnected":
             await self._runner.end_step()
-        if not self._runner.known:  # also if the client has left before the others could hear of it
+        if not self._runner.known:  # also if the client left before `connected` could run
             await self._runner.begin()
         await super().hook(kind, handler, arguments)
 
     async def call_hook(self, kind: str, handler: Handler, arguments: dict[str, Any]) -> None:
         call = partial(super().call_hook, kind, handler, arguments)
-        await self._runner.led("hook", call, name=kind, files=files_to_say(arguments))
+        await self._runner.led("hook", call, name=kind, files=pack_files(arguments))
 
     async def carry_out(self, command: Command, state: Any) -> Any:
         return await self._runner.led(
             "command", partial(super().carry_out, command, state), name=command.name, client=command.client,
-            at=command.at, data=command.data, files=files_to_say(command.files),
+            at=command.at, data=command.data, files=pack_files(command.files),
         )  # fmt: skip
 
 

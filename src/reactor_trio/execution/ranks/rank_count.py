@@ -1,4 +1,4 @@
-"""How many ranks a model takes, and whether it can have them."""
+"""The number of a model's ranks, and the checks that the model can have them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 
-#: more GPUs than a machine has
+#: ranks of one model; more than a machine has GPUs
 MOST = 64
 
 
 def ranks_of(model_class: type[Model], settings: Settings) -> int:
-    """What the class or the manifest says. Raises DeclarationError or ManifestError, whoever is wrong."""
+    """Return the number of ranks that the manifest or the class gives. Raises DeclarationError or ManifestError."""
     name = getattr(model_class, "__qualname__", repr(model_class))
     if not (isinstance(model_class, type) and issubclass(model_class, DistributedPipeline)):
         if (settings.ranks or 1) > 1:
@@ -37,7 +37,7 @@ def ranks_of(model_class: type[Model], settings: Settings) -> int:
 
 
 def refuse_several_sessions(name: str, sessions: int) -> None:
-    """Raise DeclarationError if there is to be more than one at a time: ranks take calls of one, one after the other."""
+    """Raise DeclarationError if `sessions` is above 1: ranks make the calls of one session, one after the other."""
     if sessions > 1:
         raise DeclarationError(
             f"{name}: a model on several ranks serves one session at a time, max_sessions asks for {sessions}; "

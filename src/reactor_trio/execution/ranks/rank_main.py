@@ -1,6 +1,6 @@
-"""The first lines of a rank's process: `python -m reactor_trio.execution.ranks.rank_main DESCRIPTOR AHEAD STORE LINK...`.
+"""The entry point of a rank's process: `python -m reactor_trio.execution.ranks.rank_main DESCRIPTOR AHEAD STORE LINK...`.
 
-Rank 0 has a link to each of the others, the others have one to it. Which rank this is stands in the environment.
+Rank 0 has a link to each other rank, and each other rank has one to rank 0. The environment gives the number of this rank.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import sys
 from functools import partial
 
 from reactor_trio.concurrency import ModelHost
-from reactor_trio.execution.isolation.process_link import Link
+from reactor_trio.execution.isolation.process_link import IpcLink
 from reactor_trio.execution.isolation.process_main import main
 from reactor_trio.execution.isolation.shared_frames import SharedFrames
 from reactor_trio.execution.ranks import torch_group
 from reactor_trio.execution.ranks.rank_link import RankLink
-from reactor_trio.execution.ranks.rank_messages import Done, FromLead
+from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
 from reactor_trio.execution.ranks.rank_worker import follow, lead
 
 
-async def _serve(store: int, links: list[int], link: Link, host: ModelHost, frames: SharedFrames) -> None:
+async def _serve(store: int, links: list[int], link: IpcLink, host: ModelHost, frames: SharedFrames) -> None:
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    heard = Done if rank == 0 else FromLead
-    others = [RankLink(socket.socket(fileno=descriptor), heard) for descriptor in links]
+    message_types = RankCallDone if rank == 0 else FromLeader
+    others = [RankLink(socket.socket(fileno=descriptor), message_types) for descriptor in links]
     join, leave = partial(torch_group.join, rank, world_size, store), torch_group.leave
     if rank == 0:
         await lead(link, host, frames, others=others, join=join, leave=leave)

@@ -1,4 +1,4 @@
-"""What rank 0 and the others say to each other, and what any of them says to the server besides what one process does."""
+"""The messages between rank 0, which leads, and the ranks that follow."""
 
 from __future__ import annotations
 
@@ -6,55 +6,50 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.ipc_messages import Failure, File
+from reactor_trio.execution.isolation.ipc_messages import Failure, IpcMessage, PackedFile
 
-Kind = Literal["begin", "hook", "command", "step", "close", "end"]
-
-
-class _Word(msgspec.Struct, frozen=True, array_like=True, tag_field="word"):
-    """One word."""
+CallKind = Literal["begin", "hook", "command", "step", "close", "end"]
 
 
 # ---- from rank 0 ---------------------------------------------------------------------------------------------------------
 
 
-class Call(_Word, frozen=True, tag=1):
+class RankCall(IpcMessage, frozen=True, tag=1):
     """Make this call of author code now.
 
     Attributes:
         number: counts calls.
-        step: the session's step that comes next, for the log.
-        name: of the hook, or of the command; of `begin`: the session's id.
-        client, at: whose command, and when it came; of `begin`: the controlling client, and when it joined.
+        step: the number of the session's next step, for the log.
+        name: of the hook or the command; for `begin`, the session's id.
+        client, at: the client of a command, and its arrival; for `begin`, the controlling client, and when it joined.
         data, files: a command's arguments as the client sent them.
     """
 
     number: int
-    kind: Kind
+    kind: CallKind
     step: int = 0
     name: str = ""
     client: int = 0
     at: float = 0.0
     data: bytes = b""
-    files: dict[str, File] = {}
+    files: dict[str, PackedFile] = msgspec.field(default_factory=dict)
 
 
-class Answer(_Word, frozen=True, tag=2):
-    """What the runtime said when this call asked for `key`."""
+class RuntimeAnswer(IpcMessage, frozen=True, tag=2):
+    """The runtime's answer when author code on rank 0 asked for `key` in this call."""
 
     key: str
     value: Any
 
 
-class Made(_Word, frozen=True, tag=3):
-    """Rank 0 has made this call: it asks nothing more."""
+class LeaderFinished(IpcMessage, frozen=True, tag=3):
+    """Rank 0 has made this call. No further `RuntimeAnswer` belongs to it."""
 
     number: int
 
 
-class Cancel(_Word, frozen=True, tag=4):
-    """This call was cancelled where it waited."""
+class CancelRankCall(IpcMessage, frozen=True, tag=4):
+    """This call was cancelled while it waited."""
 
     number: int
 
@@ -62,12 +57,12 @@ class Cancel(_Word, frozen=True, tag=4):
 # ---- to rank 0 -----------------------------------------------------------------------------------------------------------
 
 
-class Done(_Word, frozen=True, tag=10):
-    """This call was made.
+class RankCallDone(IpcMessage, frozen=True, tag=10):
+    """A rank has made this call.
 
     Attributes:
-        outcome: empty; `ended` for a generator that returned; or the type of what it raised.
-        failure: what it raised.
+        outcome: empty; `ended` for a generator that returned; or the type of the exception.
+        failure: the exception.
     """
 
     number: int
@@ -75,14 +70,4 @@ class Done(_Word, frozen=True, tag=10):
     failure: Failure | None = None
 
 
-# ---- to the server -------------------------------------------------------------------------------------------------------
-
-
-class Desynced(_Word, frozen=True, tag=60):
-    """The ranks are apart, in words."""
-
-    text: str
-
-
-FromLead: TypeAlias = Call | Answer | Made | Cancel
-FromRank: TypeAlias = ipc_messages.FromModel | Desynced
+FromLeader: TypeAlias = RankCall | RuntimeAnswer | LeaderFinished | CancelRankCall

@@ -1,15 +1,15 @@
-"""What author code has asked the runtime in one call, on its way from rank 0 to the others.
+"""The runtime's answers to author code in one call, on their way from rank 0 to the other ranks.
 
-Each rank asks in the same order, so the answers to one question are taken as they came. A rank that asks when rank 0 has
-made the call and asked less is not in the same code: `OutOfStep`. Asking waits where it is called, also in a thread that
-model code has started. What is not asked in a call (by a thread of its own, say) has no order, and is answered from what the
-rank knows.
+Each rank asks in the same order, so a rank takes the answers to one question as they came. A rank that asks more often than
+rank 0 did in the whole call runs other code: `OutOfStep`. Asking blocks until the answer is there, also in a thread that
+model code has started. What such a thread asks outside of a call has no order: the rank answers from what it knows.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -22,67 +22,61 @@ class OutOfStep(ReactorError):
     """A rank does not run the code that rank 0 runs."""
 
 
-class Answers:
-    """The answers for one call. `put` and `made` are heard on the I/O loop.
-
-    Args:
-        host: whose model loop makes the call.
-    """
+class ReplicatedAnswers:
+    """The answers for one call. The I/O loop calls `put` and `finish`; the model loop makes the call."""
 
     def __init__(self, host: ModelHost) -> None:
         self._host = host
         self._came: dict[str, deque[Any]] = {}
-        self._made = False
+        self._finished = False
         self._awaited = False  # by a task of the model loop
         self._changed = threading.Condition()
         self._wakeup = RepeatedEvent()
 
     def put(self, key: str, value: Any) -> None:
-        """Rank 0 has asked for `key`."""
+        """Add the next answer to `key`."""
         with self._changed:
             self._came.setdefault(key, deque()).append(value)
-            self._tell()
+            self._notify()
 
-    def made(self) -> None:
-        """Rank 0 asks nothing more in this call."""
+    def finish(self) -> None:
+        """Rank 0 has made the call: no further answer comes."""
         with self._changed:
-            self._made = True
-            self._tell()
+            self._finished = True
+            self._notify()
 
     def take(self, key: str) -> Any:
-        """Any thread but the I/O loop's: the next answer; blocks until there is one. Raises OutOfStep."""
+        """Take the next answer; block until it is there. For any thread but that of the I/O loop. Raises OutOfStep."""
         with self._changed:
-            while not self._ready(key):
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._ready(key))
             return self._came[key].popleft()
 
     async def wait(self, key: str) -> Any:
-        """Model loop: the next answer. Raises OutOfStep."""
-        with self._changed:
-            self._awaited = True
-        while not self._ready(key):
-            await self._wakeup.wait()
+        """Take the next answer, on the model loop. Raises OutOfStep."""
+        await self._until(lambda: self._ready(key))
         return self._came[key].popleft()
 
-    async def wait_made(self) -> None:
-        """Model loop: return when rank 0 has made the call."""
+    async def wait_finished(self) -> None:
+        """Return when rank 0 has made the call. On the model loop."""
+        await self._until(lambda: self._finished)
+
+    async def _until(self, done: Callable[[], bool]) -> None:
         with self._changed:
             self._awaited = True
-        while not self._made:
+        while not done():
             await self._wakeup.wait()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.notify_all()
-        if self._awaited:  # else a loop that computes would be woken for nothing
+        if self._awaited:  # a loop that computes must not be woken for nothing
             self._host.post(self._wakeup.set)
 
     def _ready(self, key: str) -> bool:
-        if self._came.get(key):
-            return True
-        if self._made:
+        ready = bool(self._came.get(key))
+        if self._finished and not ready:
             raise OutOfStep(f"it asked for {key} more often than rank 0")
-        return False
+        return ready
 
 
-#: the call that this code is part of, on a rank that follows
-IN_CALL: ContextVar[Answers | None] = ContextVar("reactor_answers", default=None)
+#: the answers of the call that this code is part of, on a rank that follows; None outside of a call
+IN_CALL: ContextVar[ReplicatedAnswers | None] = ContextVar("reactor_answers", default=None)

@@ -1,7 +1,7 @@
-"""The process group of `torch.distributed` that the ranks are.
+"""The process group of `torch.distributed` that the ranks form.
 
-The store in which they find each other is a file without a name, that each has open from its start: no port that another
-program could take first or reach, and nothing is left of it. Connections between ranks are on the loopback interface.
+The ranks find each other by a store in a file without a name, which each rank inherits open. So there is no port that
+another program could take or reach, and nothing is left behind. Connections between ranks use the loopback interface.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from reactor_trio.execution.processors import usable_processors
 
 
 def join(rank: int, world_size: int, store: int) -> None:
-    """Join the group, and take the GPU of this rank; on the model thread, before the model is loaded.
+    """Join the group, and select the GPU of this rank. Call it on the model thread, before the model is loaded.
 
     `store` is the descriptor of the file. Blocks until all ranks have joined.
     """
@@ -30,7 +30,7 @@ def join(rank: int, world_size: int, store: int) -> None:
 
 
 def leave() -> None:
-    """Leave it, if it was joined; no rank is in a call."""
+    """Leave the group, if this process has joined it. No rank may be in a call."""
     from torch import distributed
 
     if distributed.is_available() and distributed.is_initialized():
@@ -38,7 +38,7 @@ def leave() -> None:
 
 
 def environment(rank: int, world_size: int, port: int) -> dict[str, str]:
-    """What `torchrun` would set, for libraries that read it; `port` is for a store of their own."""
+    """Return the environment of a rank, with what `torchrun` sets for libraries; `port` is for stores of theirs."""
     threads = max(1, usable_processors() // world_size)
     return {
         "OMP_NUM_THREADS": str(threads),
