@@ -49,11 +49,11 @@ async def reconnect(reopen: Reopen, protocol: SessionProtocol) -> tuple[Transpor
     assert welcome is not None, "no session has begun"
     window = WINDOW if welcome.resume_window is None else welcome.resume_window
     why = "no answer"
-    wait = FIRST_WAIT * random.random()
+    wait = FIRST_WAIT * random.random()  # nosec B311 - spreads clients in time
     with anyio.move_on_after(window):
         for tries in count():
             await anyio.sleep(wait)
-            wait = min(FIRST_WAIT * 2 ** (tries + 1), LONGEST_WAIT) * random.random()
+            wait = min(FIRST_WAIT * 2 ** (tries + 1), LONGEST_WAIT) * random.random()  # nosec B311
             try:
                 with anyio.fail_after(min(FIRST_PATIENCE * 2**tries, LONGEST_PATIENCE)):
                     return await _try(reopen, protocol)

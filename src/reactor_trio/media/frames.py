@@ -2,7 +2,7 @@
 
 A *chunk* is one accepted yield; a *bundle* is one instant of it across all its tracks. The runtime copies each frame, so
 that an author may reuse a buffer. A read-only array cannot change and is not copied. A torch tensor in the host's memory
-becomes an array. A tensor on a device stays there (`devices`); the encoder fetches it on another thread (`to_host`).
+becomes an array. A tensor on a device stays there (`device_frames`); the encoder fetches it on another thread (`to_host`).
 """
 
 from __future__ import annotations

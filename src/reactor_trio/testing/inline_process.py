@@ -13,7 +13,7 @@ import trio
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.isolated_worker import Given, ModelSource, work
+from reactor_trio.execution.isolation.isolated_worker import Given, WorkerModel, work
 from reactor_trio.execution.isolation.process_link import IpcLink
 from reactor_trio.execution.ranks.rank_group import RankGroup
 from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
@@ -22,7 +22,7 @@ from reactor_trio.interface.model import Model
 from reactor_trio.testing.memory_ipc_link import LeaderLink, memory_links
 
 
-class InlineProcess(ModelSource):
+class InlineProcess(WorkerModel):
     """A `execution.isolation.model_process.ModelProcess` that loads `model` on `host`.
 
     `serve` is what runs in the process.

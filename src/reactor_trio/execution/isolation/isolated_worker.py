@@ -43,7 +43,7 @@ Given = tuple[dict[str, Any], Settings, Path | None]
 ModelLoader = Callable[..., Awaitable[LoadedModel]]
 
 
-class ModelSource:
+class WorkerModel:
     """How a process gets its model: it imports the class, and unpickles config and settings. The test kit has its own."""
 
     def find(self, path: str) -> type[Model]:
@@ -64,7 +64,7 @@ class ModelSource:
         """Called on the model thread with the loaded model."""
 
 
-IMPORTED: Final = ModelSource()
+IMPORTED: Final = WorkerModel()
 
 
 @dataclass(eq=False)
@@ -78,7 +78,7 @@ class ProcessWorker:
     link: IpcLink
     host: ModelHost
     nursery: trio.Nursery
-    source: ModelSource
+    source: WorkerModel
 
     def receive(self, message: Any, _descriptor: int | None) -> None:
         """Process a message of the server."""
@@ -126,7 +126,7 @@ async def work(
     host: ModelHost,
     frames: SharedFrames | None = None,
     *,
-    source: ModelSource = IMPORTED,
+    source: WorkerModel = IMPORTED,
     load: ModelLoader = load_model,
 ) -> None:
     """Serve the server at the other end of `link` until it is gone or stops this process.

@@ -15,7 +15,7 @@ import trio
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.isolated_worker import IMPORTED, ModelSource, ProcessWorker, work
+from reactor_trio.execution.isolation.isolated_worker import IMPORTED, ProcessWorker, WorkerModel, work
 from reactor_trio.execution.isolation.process_link import Handle, IpcLink
 from reactor_trio.execution.isolation.shared_frames import SharedFrames
 from reactor_trio.execution.loading import load_model
@@ -42,7 +42,7 @@ async def lead(
     others: Sequence[IpcLink],
     join: Callable[[], object],
     leave: Callable[[], object],
-    source: ModelSource = IMPORTED,
+    source: WorkerModel = IMPORTED,
 ) -> None:
     """Serve the server at the other end of `link` as rank 0; see `work`.
 
@@ -97,7 +97,7 @@ async def follow(
     first: IpcLink,
     join: Callable[[], object],
     leave: Callable[[], object],
-    source: ModelSource = IMPORTED,
+    source: WorkerModel = IMPORTED,
 ) -> None:
     """Follow rank 0, at the other end of `first`, until it or the server is gone. For the rest, see `lead` and `work`."""
 
