@@ -178,6 +178,10 @@ class TestServer(InspectedServer):
             response = refused.response
         return response.status, response.body
 
+    async def _accept(self, connections: trio.Nursery) -> None:
+        """Run connections in the nursery of the runtime, as a server with sockets does: its encoders outlive them."""
+        self._nursery = connections
+
 
 @asynccontextmanager
 async def open_server(
@@ -225,7 +229,7 @@ async def open_server(
             )  # fmt: skip
             server = TestServer(served, sessions, host, nursery, websocket)
             try:
-                await nursery.start(partial(served.run, source.config, watch=server._watch))
+                await nursery.start(partial(served.run, source.config, transports=[server._accept], watch=server._watch))
                 await served.at_rest.wait()  # takes no virtual time, so no client comes earlier
                 yield server
             except trio.Cancelled:
