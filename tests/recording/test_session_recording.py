@@ -27,7 +27,7 @@ class Picture(Output):
     main_video: Video
 
 
-class ConnectRequest(ModelMessage):
+class Hello(ModelMessage):
     text: str
 
 
@@ -53,7 +53,7 @@ class Painter(ReactorPipeline):
     async def greet(self, text: str):
         if text == "nobody":
             raise CommandError("rude", "say whom")
-        await self.send(ConnectRequest(text=text))
+        await self.send(Hello(text=text))
 
     def inference(self):
         self.size = (240, 320)

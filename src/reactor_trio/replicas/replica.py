@@ -24,6 +24,7 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Refused
+from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.gate.lessor import Granted, LeaseMessage
 from reactor_trio.replicas.asyncio_bridge import ThreadsafeQueue
 from reactor_trio.replicas.loopback import listen_on_loopback
@@ -53,13 +54,11 @@ class Replica:
         log_to_stderr()
         listen_on_loopback()
         options = parse_options(values)
-        manifest = manifest_of(options)
-        settings, self._key = leased(manifest.settings)
         self._address = own_address(options.host)
-        self._claim_within = settings.claim_within
-        manifest = dataclasses.replace(manifest, settings=replace(settings, hosts=(*settings.hosts, self._address)))
+        manifest, self._key = _leased(manifest_of(options), self._address)
+        self._claim_within = manifest.settings.claim_within
         self._end_expected = True  # an error before the server serves is raised here, and must not end the process
-        watchdog = Watchdog(min(settings.watchdog or WATCHDOG, WATCHDOG))
+        watchdog = Watchdog(min(manifest.settings.watchdog or WATCHDOG, WATCHDOG))
         self._host = RuntimeHost(manifest, listeners=[_listen(options)], ended=self._server_ended, beside=[watchdog.run])
         await asyncio.to_thread(self._host.start)
         self._end_expected = False
@@ -115,6 +114,12 @@ class Replica:
         self._end_expected = True
         with suppress(trio.RunFinishedError):
             self._host.drain()
+
+
+def _leased(manifest: Manifest, address: str) -> tuple[Manifest, str]:
+    """Return the manifest for a server behind a gate, which also answers for `address`, and the key of its tickets."""
+    settings, key = leased(manifest.settings)
+    return dataclasses.replace(manifest, settings=replace(settings, hosts=(*settings.hosts, address))), key
 
 
 def _listen(options: Options) -> trio.SocketListener:
