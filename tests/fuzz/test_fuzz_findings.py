@@ -24,8 +24,8 @@ from reactor_trio.interface import Idle, ModelMessage, Output, ReactorPipeline, 
 from reactor_trio.media.input_decoder import _shown
 from reactor_trio.pacing import CongestionWindow
 from reactor_trio.protocol import Packet, ServerText, TrackInfo, encode_server_text
+from reactor_trio.protocol.close_codes import MAX_FRAGMENTS
 from reactor_trio.protocol.text import MAX_LINE
-from reactor_trio.protocol.websocket import MAX_FRAGMENTS
 from reactor_trio.testing import open_server, open_session
 from tests.fuzz.fuzz_client import ACCEPTED, _Stream
 from tests.fuzz.fuzz_server import GET, OPENING, Fuzzed, _Desk, exchange, frame, said

@@ -32,7 +32,7 @@ from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.uploads import Post, Source, Upload, upload
 from reactor_trio.errors import UploadRefused
 from reactor_trio.protocol import TrackInfo, Welcome
-from reactor_trio.protocol.websocket import ABNORMAL
+from reactor_trio.protocol.close_codes import ABNORMAL
 
 T = TypeVar("T")
 

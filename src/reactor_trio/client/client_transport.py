@@ -28,7 +28,7 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, Tex
 from wsproto.utilities import LocalProtocolError
 
 from reactor_trio.errors import ReactorError
-from reactor_trio.protocol.websocket import ABNORMAL, CLOSE_WAIT, MAX_FRAGMENTS, NORMAL, TOO_BIG
+from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, MAX_FRAGMENTS, NORMAL, TOO_BIG
 
 READ_SIZE = 256 * 1024
 MAX_MESSAGE_SIZE = 64 * 1024 * 1024

@@ -22,7 +22,7 @@ from reactor_trio.client.receiver import Callbacks, Receiver
 from reactor_trio.client.reconnecting import Reopen, SessionLost, reconnect
 from reactor_trio.errors import ProtocolError
 from reactor_trio.protocol import Admitted
-from reactor_trio.protocol.websocket import GOING_AWAY, INVALID_TEXT, NORMAL, PROTOCOL_ERROR, TOO_BIG
+from reactor_trio.protocol.close_codes import GOING_AWAY, INVALID_TEXT, NORMAL, PROTOCOL_ERROR, TOO_BIG
 
 #: The end reason of a close frame without a `reactor.bye`; any other code is a lost link.
 _REASONS = {NORMAL: "done", PROTOCOL_ERROR: "protocol_error", INVALID_TEXT: "protocol_error", TOO_BIG: "too_big"}

@@ -18,7 +18,7 @@ from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation, PlaceRequest
 from reactor_trio.gate.gate_metrics import GateMetrics
-from reactor_trio.gate.waiting_line import WaitingClient
+from reactor_trio.gate.waiting_client import WaitingClient
 from reactor_trio.protocol import Admitted, EndReason, close_code
 from reactor_trio.server.readiness import not_ready
 from reactor_trio.transport import BodyTaker, Conversation, MessageStream, Refused, Request, Response

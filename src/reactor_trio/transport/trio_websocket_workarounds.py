@@ -55,7 +55,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 from wsproto.utilities import LocalProtocolError
 
-from reactor_trio.protocol.websocket import ABNORMAL, CLOSE_WAIT, MAX_FRAGMENTS, NO_STATUS, TOO_BIG
+from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, MAX_FRAGMENTS, NO_STATUS, TOO_BIG
 from reactor_trio.transport.upgrade import STANDARD_HEADERS, WEBSOCKET_VERSION, Handshake
 from reactor_trio.transport.wire_stream import Data, WireStream
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
-from reactor_trio.protocol.websocket import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
+from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
 from reactor_trio.transport.message_stream import MessageStream, PeerGone, PeerTooSlow
 from reactor_trio.transport.peer_limits import Limits
 from reactor_trio.transport.site import Conversation

@@ -24,7 +24,7 @@ from reactor_trio.cli.doctor.machine import (
     check_secrets,
 )
 from reactor_trio.cli.doctor.project_checks import check_manifest, check_model, check_weights
-from reactor_trio.cli.doctor.tls import check_tls
+from reactor_trio.cli.doctor.tls_checks import check_tls
 from reactor_trio.cli.terminal import FAILED, OK, USAGE, Terminal, UsageError
 from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest
 from reactor_trio.configuration.settings import Settings
