@@ -26,7 +26,7 @@ EXAMPLES = HERE.parents[1] / "examples"
 NUMBERS = 15
 PATIENCE = 120.0
 
-MODEL = """
+MODEL = f"""
 from itertools import count
 
 from tests.support.page_streams import test_picture
