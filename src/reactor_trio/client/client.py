@@ -4,8 +4,9 @@ The Client is the public face of two objects:
 
 * The Receiver (`receiver.py`) is the session's state and outlives connections. It takes answers, frames and messages from
   the server. It owns what waits to be sent: the commands, kept until the server answers them (`outbox.py`), the feedback
-  (`telling.py`), and the input tracks with their encoders (`push.py`).
-* The PersistentConnection (`line.py`) receives and sends. When the link is lost and the server keeps the session, it
+  (`feedback_sender.py`), and the input tracks with their encoders (`push.py`).
+* The PersistentConnection (`persistent_connection.py`) receives and sends. When the link is lost and the server keeps the
+session, it
   reconnects, so callers that wait simply wait longer.
 """
 

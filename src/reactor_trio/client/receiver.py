@@ -1,7 +1,8 @@
 """The receiving side of a client's session: incoming messages, and how the session ended.
 
-One task (`line.py`) passes every message to the Receiver, which never waits for a consumer. Answers wake their callers.
-Frames and messages go to bounded queues (`broadcast.py`), still encoded; the consumers decode them (`streams.py`).
+One task (`persistent_connection.py`) passes every message to the Receiver, which never waits for a consumer. Answers wake
+their callers. Frames and messages go to bounded queues (`broadcast.py`), still encoded; the consumers decode them
+(`streams.py`).
 
 A session ends once, for one reason: this side's close, the server's `reactor.bye`, or the transport's end. After a polite
 end the iterators stop; after any other they raise SessionEnded. In both cases they first give the items that had arrived.

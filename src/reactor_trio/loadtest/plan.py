@@ -1,8 +1,8 @@
 """When clients arrive, how long they watch and how they leave: a plan that a seed decides before the first arrival.
 
 The plan is pure: it has no clock and no server. Visit `n` of a seed does not depend on the number of visits, and the times
-of its commands do not depend on their answers. `values.py` chooses the commands by the same seed, once the server's schema
-is known.
+of its commands do not depend on their answers. `random_commands.py` chooses the commands by the same seed, once the server's
+schema is known.
 """
 
 from __future__ import annotations
