@@ -16,7 +16,7 @@ MAY = {
     "recording/timeline.py": "when a recording began",
     "edge/tickets.py": "expiry",
     "server/tracing.py": "when a span began, as OpenTelemetry wants it",
-    "cli/doctor/tls.py": "expiry of a certificate",
+    "cli/doctor/tls_checks.py": "expiry of a certificate",
 }
 
 
