@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from reactor_trio.configuration.reactor_config import ReactorConfig as ReactorConfig
     from reactor_trio.edge.tickets import issue_ticket as issue_ticket
     from reactor_trio.errors import *  # noqa: F403 - type checkers take star imports for re-exports
-    from reactor_trio.execution.session_log_filter import SessionFilter as SessionFilter
-    from reactor_trio.execution.session_log_filter import current_session as current_session
+    from reactor_trio.execution.current_session import SessionFilter as SessionFilter
+    from reactor_trio.execution.current_session import current_session as current_session
     from reactor_trio.interface import *  # noqa: F403
     from reactor_trio.server.runtime_host import RuntimeHost as RuntimeHost
     from reactor_trio.server.serve import Serving as Serving
@@ -25,7 +25,7 @@ _NAMES = {
     "reactor_trio.errors":
         "BufferClosed CommandError ConnectionRefused DeclarationError ManifestError ModelFailed OutputError "
         "ProtocolError ReactorError SessionEnded UploadRefused",
-    "reactor_trio.execution.session_log_filter": "SessionFilter current_session",
+    "reactor_trio.execution.current_session": "SessionFilter current_session",
     "reactor_trio.interface":
         "EVENT_REGISTRY INPUT_REGISTRY MESSAGE_REGISTRY OUTPUT_REGISTRY Audio AudioIn AudioOut ClientInfo Connected "
         "Disconnected DistributedPipeline Event FieldInfo FileUploaded Idle Input InputBuffer InputField InputFrame "

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import json
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import trio
 from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ConnectionRefused, ModelFailed, SessionEnded
-from reactor_trio.execution.placement import LocalPlacement
+from reactor_trio.execution.placement import place_here
 from reactor_trio.interface import ReactorModel, ReactorPipeline, connected, disconnected, event
 from reactor_trio.media import CodecSettings, encoders
 from reactor_trio.server.reactor_site import ReactorSite
@@ -96,7 +97,8 @@ async def test_while_load_runs_a_client_is_refused_with_the_time_to_come_back(au
             await trio.sleep(30)
 
     async with open_model_host(InlineTime(None)) as host, trio.open_nursery() as nursery:
-        runtime = Runtime(LocalPlacement(host, "heavy", lambda: Heavy), name="heavy", settings=Settings(), worker=at_once)
+        place = partial(place_here, host, "heavy", lambda: (Heavy, None))
+        runtime = Runtime(place, name="heavy", settings=Settings(), worker=at_once)
         site = ReactorSite(runtime, "127.0.0.1")
         nursery.start_soon(runtime.load, {})
         await trio.sleep(29)
@@ -120,7 +122,8 @@ async def test_a_server_whose_load_raises_is_never_ready(autojump_clock):
             raise OSError("weights.bin is missing")
 
     async with open_model_host(InlineTime(None)) as host:
-        runtime = Runtime(LocalPlacement(host, "broken", lambda: Broken), name="broken", settings=Settings(), worker=never)
+        place = partial(place_here, host, "broken", lambda: (Broken, None))
+        runtime = Runtime(place, name="broken", settings=Settings(), worker=never)
         site = ReactorSite(runtime, "127.0.0.1")
         with pytest.raises(ModelFailed, match=r"weights\.bin is missing") as failed:
             await runtime.load({})

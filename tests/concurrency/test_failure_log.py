@@ -9,7 +9,7 @@ import pytest
 
 from reactor_trio.concurrency import FailureLog
 from reactor_trio.concurrency.failure_log import KINDS
-from reactor_trio.execution.isolation.remote_failure import error_of, failure_of
+from reactor_trio.execution.isolation.ipc_messages import Failure
 
 log = logging.getLogger("test")
 
@@ -67,7 +67,7 @@ def test_the_log_of_one_that_repeats_for_ever_grows_with_the_digits_of_its_count
 
 
 def test_what_another_process_raised_is_known_by_its_lines(caplog: pytest.LogCaptureFixture) -> None:
-    log_all(*[error_of(failure_of(raised(call))) for call in (one, one, other)])
+    log_all(*[Failure.of(raised(call)).error() for call in (one, one, other)])
     assert [whole for _, whole in lines(caplog)] == [True, False, True]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.command_queue import Command, CommandQueue
-from reactor_trio.execution.session_events import Answer
+from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.session.command_ledger import CommandLedger
 

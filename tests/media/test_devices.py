@@ -15,7 +15,7 @@ import torch
 import trio
 import trio.testing
 
-from reactor_trio.execution.drivers.device_fence import wait_for_fences
+from reactor_trio.execution.driven_session import wait_for_fences
 from reactor_trio.interface import Audio, Output, ReactorModel, ReactorPipeline, Video, VideoModel, get_ctx
 from reactor_trio.media import chunk_from_output, frames, to_host
 from reactor_trio.media import device_frames as devices

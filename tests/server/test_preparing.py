@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 import trio
@@ -10,7 +11,7 @@ import trio
 from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError, ModelFailed
-from reactor_trio.execution.placement import LocalPlacement
+from reactor_trio.execution.placement import place_here
 from reactor_trio.interface import ReactorModel
 from reactor_trio.media import CodecSettings, encoders
 from reactor_trio.server import runtime as runtime_module
@@ -32,8 +33,8 @@ async def three_seconds(function, argument):
 
 
 def site_of(host, settings=None, model=Nothing):
-    placement = LocalPlacement(host, "nothing", lambda: model)
-    runtime = Runtime(placement, name="nothing", settings=settings or Settings(), worker=three_seconds)
+    place = partial(place_here, host, "nothing", lambda: (model, None))
+    runtime = Runtime(place, name="nothing", settings=settings or Settings(), worker=three_seconds)
     return runtime, ReactorSite(runtime, "127.0.0.1")
 
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from reactor_trio.errors import CommandError
-from reactor_trio.execution.session_events import Answer
+from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.session import SESSION_OVER, Flood
 from reactor_trio.session.command_ledger import CommandLedger

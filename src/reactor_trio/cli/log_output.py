@@ -136,7 +136,7 @@ class LineFormatter(logging.Formatter):
         return text
 
     def _whose(self) -> dict[str, Any]:
-        from reactor_trio.execution.session_log_filter import current_session
+        from reactor_trio.execution.current_session import current_session
 
         session = current_session()
         return {"model": self._model} | ({} if session is None else {"session": session})

@@ -5,10 +5,10 @@ from reactor_trio.concurrency.asyncio_guard import with_twin as with_twin
 from reactor_trio.concurrency.author_thread import AuthorThread as AuthorThread
 from reactor_trio.concurrency.clock_hooks import ClockHooks as ClockHooks
 from reactor_trio.concurrency.failure_log import FailureLog as FailureLog
+from reactor_trio.concurrency.model_host import ExecutionObserver as ExecutionObserver
 from reactor_trio.concurrency.model_host import HostClosed as HostClosed
 from reactor_trio.concurrency.model_host import ModelHost as ModelHost
 from reactor_trio.concurrency.model_host import SessionOver as SessionOver
 from reactor_trio.concurrency.model_host import current_call as current_call
 from reactor_trio.concurrency.model_host import open_model_host as open_model_host
 from reactor_trio.concurrency.model_host import strip as strip
-from reactor_trio.concurrency.observer import ExecutionObserver as ExecutionObserver

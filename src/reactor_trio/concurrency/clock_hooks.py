@@ -23,17 +23,17 @@ class LoopCrossing(Protocol):
 
 
 class LinkedClock(trio.abc.Clock):
-    """The model loop's clock. It shows the I/O loop's time; without it each `trio.run` starts at a random offset."""
+    """A clock that shows the time of another loop, `now()`; without it each `trio.run` starts at a random offset."""
 
-    def __init__(self, io_clock: trio.abc.Clock) -> None:
-        self.io_clock = io_clock
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
 
     def start_clock(self) -> None:
-        """Do nothing: the I/O loop has started the clock."""
+        """Do nothing: the other loop has started the clock."""
 
     def current_time(self) -> float:
-        """The I/O loop's time, in seconds."""
-        return self.io_clock.current_time()
+        """The other loop's time, in seconds."""
+        return self._now()
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         """Return the seconds until `deadline`. Trio calls this exactly when no task can run."""
@@ -50,7 +50,7 @@ class ClockHooks:
 
     def model_clock(self, io_clock: trio.abc.Clock) -> trio.abc.Clock:
         """Return the clock for the model loop, which runs on a thread of its own."""
-        return LinkedClock(io_clock)
+        return LinkedClock(io_clock.current_time)
 
     def attach(self, host: LoopCrossing, nursery: trio.Nursery) -> None:
         """Called when the host starts. `nursery` is on the I/O loop and lives as long as the host."""

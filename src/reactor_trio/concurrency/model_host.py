@@ -34,7 +34,6 @@ import trio
 from reactor_trio.concurrency.author_thread import AuthorThread, start_thread
 from reactor_trio.concurrency.clock_hooks import ClockHooks
 from reactor_trio.concurrency.failure_log import FailureLog
-from reactor_trio.concurrency.observer import ExecutionObserver
 from reactor_trio.concurrency.stacks import await_stack, runs_now, thread_stack
 
 T = TypeVar("T")
@@ -69,6 +68,16 @@ _CALL: contextvars.ContextVar[Call] = contextvars.ContextVar("reactor_call")
 def current_call() -> Call:
     """Return the `Call` that this code runs in. Tasks and worker threads that author code starts inherit it."""
     return _CALL.get()
+
+
+class ExecutionObserver:
+    """Receives what the model loop reports to the test kit. In production nothing listens: this base class ignores it."""
+
+    def begun(self, session_id: str, model_session: Any) -> None:
+        """Called when a session begins. `model_session` is its `SessionRunner`."""
+
+    def unheard(self, session_id: str, error: BaseException) -> None:
+        """Called when author code raised an exception that is only logged: it reaches no client and ends no session."""
 
 
 class ModelHost:
@@ -171,6 +180,10 @@ class ModelHost:
         if task is None and thread is None and (authors := self.opened_author_threads):
             thread = authors[0].thread
         return thread_stack(thread or self.thread)
+
+    def is_interrupt(self, error: BaseException) -> bool:
+        """Whether it is Ctrl-C in a test, where model code runs in the main thread."""
+        return isinstance(error, KeyboardInterrupt) and self.thread is None
 
     def close(self) -> None:
         """End the model loop, once it has no tasks left, and the author threads."""

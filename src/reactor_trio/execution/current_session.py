@@ -8,9 +8,10 @@ it last saw (`session_binding`).
 
 from __future__ import annotations
 
+import logging
 from contextvars import ContextVar
 
-from reactor_trio.execution.session_binding import observed_runner
+from reactor_trio.execution.session_binding import SEEN_SESSION
 
 
 class Served:
@@ -36,8 +37,21 @@ def current_session() -> str | None:
     threads that these start with Trio. A plain `threading.Thread` starts without context variables; give it
     `contextvars.copy_context().run` as its target.
     """
-    runner = observed_runner()
+    runner = SEEN_SESSION.get()
     if runner is not None:
         return runner.session_id
     served = _SERVED.get()
     return None if served is None else served.session_id
+
+
+class SessionFilter(logging.Filter):
+    """Gives each record a `session`: the id of the session whose code wrote it, or None. It refuses no record.
+
+    Put it on a handler, so that it sees the records of every logger: `handler.addFilter(SessionFilter())`, then
+    `%(session)s` in the format. It also marks the lines that the model's author wrote.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Set `record.session`; always True."""
+        record.session = current_session()
+        return True

@@ -20,14 +20,12 @@ from reactor_trio.errors import BufferClosed, CommandError
 from reactor_trio.execution.command_queue import CommandQueue
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.call_watch import CallWatch
-from reactor_trio.execution.drivers.device_fence import wait_for_fences
 from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.mailbox import Mailbox
-from reactor_trio.execution.output_pacer import OutputPacer, PlayoutSide
-from reactor_trio.execution.session_events import FILE_UPLOADED, Answer, SessionEvents
+from reactor_trio.execution.model_session import FILE_UPLOADED, Answer, PlayoutSide, SessionEvents
+from reactor_trio.execution.output_pacer import OutputPacer
 from reactor_trio.execution.state_watch import StateWatch
 from reactor_trio.interface.declaration import Declaration
-from reactor_trio.interface.events import Handler
 from reactor_trio.interface.messages import ClientInfo, ModelMessage, message_data
 from reactor_trio.interface.model import Model, ModelBinding
 from reactor_trio.media import Chunk, Origin
@@ -144,7 +142,7 @@ class DrivenSession:
             return False
         command, numbers = commands[-1], tuple(command.number for command in commands)
         if command.name == FILE_UPLOADED:
-            await self.call_hook(FILE_UPLOADED, self.declaration.file_uploaded, command.arguments)
+            await self.call_hook(FILE_UPLOADED, command.arguments)
             self.tell_values()
             return True
         try:
@@ -235,7 +233,7 @@ class DrivenSession:
 
     # ---- hooks and failures of author code ----------------------------------------------------------------------------
 
-    async def call_hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
+    async def call_hook(self, kind: str, arguments: dict[str, Any] | None = None) -> None:
         """Call a hook, if the model has it.
 
         An exception of `@connected` ends the session, as an exception of a step does: without that hook the session has
@@ -244,7 +242,7 @@ class DrivenSession:
         """
         try:
             with self.calls.running(f"@{kind} has run", self.author.thread):
-                await self.author.hook(kind, handler, arguments)
+                await self.author.hook(kind, arguments or {})
         except trio.Cancelled:
             raise
         except BaseException as raised:
@@ -288,3 +286,18 @@ def without_cancellation(error: Exception) -> Exception:
     if isinstance(error.__context__, trio.Cancelled):
         error.__context__ = None
     return error
+
+
+async def wait_for_fences(chunk: Chunk) -> float:
+    """Wait until devices have computed the chunk; returns the seconds that this took. No checkpoint without a wait.
+
+    A step on a device is over when the device has computed it, not when the model's thread has queued it. Otherwise a
+    pipeline whose author never synchronizes would be timed by its launches alone: paced too fast, shown late, and further
+    behind with each step. The model's thread stays free meanwhile: a worker thread waits for the device.
+    """
+    if not (pending_fences := chunk.pending_fences):
+        return 0.0
+    began = trio.current_time()
+    for made in pending_fences:
+        await trio.to_thread.run_sync(made.synchronize)
+    return trio.current_time() - began

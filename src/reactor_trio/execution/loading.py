@@ -32,6 +32,8 @@ log = logging.getLogger("reactor_trio.server")
 class LoadedModel(msgspec.Struct, frozen=True):
     """A model that can be served. `max_sessions`, `max_fps` and `buffer_size` are the manifest's, or the model's own."""
 
+    host: ModelHost
+    settings: Settings
     model: Model
     declaration: Declaration
     session_copies: SessionCopies
@@ -41,9 +43,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
     #: makes the model's side of a session
     runner_type: Callable[..., SessionRunner] = SessionRunner
 
-    def open_model_session(
-        self, session_id: str, client: tuple[int, float], *, host: ModelHost, settings: Settings
-    ) -> LocalModelSession:
+    def open_model_session(self, session_id: str, client: tuple[int, float]) -> LocalModelSession:
         """Make the model's side of a new session, on the I/O loop.
 
         Args:
@@ -52,12 +52,12 @@ class LoadedModel(msgspec.Struct, frozen=True):
         """
         copy = self.session_copies.take()
         make_runner = partial(
-            self.runner_type, session_id=session_id, client=client, host=host, model=copy.model, binding=copy.binding,
+            self.runner_type, session_id=session_id, client=client, host=self.host, model=copy.model, binding=copy.binding,
             declaration=self.declaration, own_model=copy.own, cadence=self._cadence(copy.binding),
-            forecast=PlayoutForecast(self.buffer_size, assume=settings.slow_client != "hold"),
+            forecast=PlayoutForecast(self.buffer_size, assume=self.settings.slow_client != "hold"),
         )  # fmt: skip
         closed = partial(self.session_copies.give_back, copy)
-        return LocalModelSession(host, copy.binding.input_queue, make_runner, settings.stuck_after, closed)
+        return LocalModelSession(self.host, make_runner, self.settings.stuck_after, closed)
 
     def _cadence(self, binding: SessionBinding) -> Cadence:
         if self.declaration.kind != "blocking":
@@ -96,16 +96,20 @@ async def load_model(
     model._reactor_binding = binding = open_binding()
     prepare(model)
     if isinstance(model, ReactorModel):
-        loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
-        if inspect.isawaitable(loaded):
-            await loaded
+        await call_load(model, config)
     if declaration.kind == "pipeline" and not declaration.batched:  # again: `load` may have assigned one
         refuse_no_generator(model_class.__qualname__, model.inference)  # type: ignore[attr-defined]
     buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
     session_copies = SessionCopies(model, declaration, binding, max_sessions, host, open_binding)
-    return LoadedModel(
-        model, declaration, session_copies, max_sessions, checked_fps(settings.max_fps or model.max_fps), buffer_size
-    )
+    loaded_max_fps = checked_fps(settings.max_fps or model.max_fps)
+    return LoadedModel(host, settings, model, declaration, session_copies, max_sessions, loaded_max_fps, buffer_size)
+
+
+async def call_load(model: ReactorModel, config: dict[str, Any]) -> None:
+    """Call the model's `load`, plain or async."""
+    loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
+    if inspect.isawaitable(loaded):
+        await loaded
 
 
 async def _instantiate(model_class: type[Model], config: dict[str, Any], host: ModelHost) -> Model:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import msgspec
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.errors import DeclarationError
-from reactor_trio.execution.ranks.rank_count import ranks_of
+from reactor_trio.errors import DeclarationError, ManifestError
 from reactor_trio.interface.declaration import Declaration, declaration_of, is_generator_function
+from reactor_trio.interface.distributed import DistributedPipeline
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.state import InputState
 from reactor_trio.interface.video_model import VideoModel
 from reactor_trio.pacing.cadence import checked_fps
+
+#: ranks of one model; more than a machine has GPUs
+MOST_RANKS = 64
 
 
 class Doubt(msgspec.Struct, frozen=True):
@@ -42,7 +46,7 @@ class CheckedModel(msgspec.Struct, frozen=True):
 def check_model(model_class: type[Model], settings: Settings) -> CheckedModel:
     """Check the class without an instance. Raises DeclarationError for the class, ManifestError for the settings."""
     declaration = declaration_of(model_class)
-    ranks = ranks_of(model_class, settings)
+    ranks = _ranks_of(declaration, settings)
     _check_numbers(model_class, settings)
     name, cls = model_class.__qualname__, declaration.model
     if declaration.kind == "pipeline" and not declaration.batched:
@@ -76,6 +80,36 @@ def sessions_of(model: Model | type[Model], settings: Settings) -> int:
 def buffer_size_of(model: Model | type[Model], settings: Settings) -> int:
     """How many frames its buffer holds. Raises DeclarationError."""
     return _number(model, "buffer_size", settings.buffer_size)[0]
+
+
+def _ranks_of(declaration: Declaration, settings: Settings) -> int:
+    """Return the number of ranks that the manifest or the class gives. Raises DeclarationError or ManifestError."""
+    model_class, name = declaration.model, declaration.model.__qualname__
+    if not issubclass(model_class, DistributedPipeline):
+        if (settings.ranks or 1) > 1:
+            raise ManifestError(
+                f"runtime.ranks: {name} runs in one process; make it a DistributedPipeline, or leave the key out"
+            )
+        return 1
+    number: Any = settings.ranks or model_class.ranks
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MOST_RANKS:
+        raise DeclarationError(f"{name}.ranks must be a whole number from 1 to {MOST_RANKS}, not {number!r}")
+    if number > 1:
+        if declaration.batched:
+            raise DeclarationError(f"{name}: ranks step one session at a time; leave batch_inference() out, or ranks at 1")
+        refuse_several_sessions(name, settings.max_sessions or model_class.max_sessions)
+        if find_spec("torch") is None:
+            raise ManifestError(f"{name} has {number} ranks, which need torch: pip install torch")
+    return number
+
+
+def refuse_several_sessions(name: str, sessions: int) -> None:
+    """Raise DeclarationError if `sessions` is above 1: ranks make the calls of one session, one after the other."""
+    if sessions > 1:
+        raise DeclarationError(
+            f"{name}: a model on several ranks serves one session at a time, max_sessions asks for {sessions}; "
+            "start a server for each"
+        )
 
 
 def _number(model: Model | type[Model], name: str, given: int | None) -> tuple[int, type[Model]]:

@@ -5,19 +5,29 @@ from __future__ import annotations
 import inspect
 import logging
 import math
+from collections.abc import Awaitable, Callable
 from functools import partial
 
+import msgspec
 import trio
 
-from reactor_trio.concurrency import ModelHost, SessionOver, with_twin
+from reactor_trio.concurrency import SessionOver, with_twin
 from reactor_trio.execution.drivers.call_watch import WatchesPieces
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
-from reactor_trio.execution.drivers.turns import SharedTurn, Turns
+from reactor_trio.execution.drivers.turns import SharedTurn
+from reactor_trio.execution.loading import LoadedModel
 from reactor_trio.execution.session_binding import SessionBinding
-from reactor_trio.execution.session_copies import SessionCopies, SessionCopy
-from reactor_trio.interface.model import ReactorModel
+from reactor_trio.interface.model import Model, ReactorModel
 
 log = logging.getLogger("reactor_trio.server")
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """Why a model has ended, in words; the exception that ended it; whether it can be loaded again."""
+
+    what: str
+    cause: BaseException | None = None
+    restarts: bool = False
 
 
 class ModelLoop:
@@ -27,77 +37,58 @@ class ModelLoop:
         running: calls of the model loop that go on for the server's life: each `run()`, and the granting of turns.
     """
 
-    def __init__(self, host: ModelHost) -> None:
+    def __init__(self, loaded: LoadedModel) -> None:
         self.running = 0
-        self._host = host
-        self._killed = trio.Event()
-        self._killer: BaseException | None = None
+        self._host = loaded.host
+        self._session_copies = loaded.session_copies
+        self._life = trio.CancelScope()
+        self._ending: Ending | None = None
 
     def killed(self, error: BaseException) -> None:
         """End the model: code of a session raised an exception that no program survives, such as SystemExit."""
-        self._killer = error
-        self._killed.set()
+        self._ending = Ending(f"model code raised {type(error).__name__}: {error}", error)
+        self._life.cancel()
 
-    def is_interrupt(self, error: BaseException) -> bool:
-        """Whether it is Ctrl-C in a test, where model code runs in the main thread."""
-        return isinstance(error, KeyboardInterrupt) and self._host.thread is None
+    async def until_ended(self) -> Ending:
+        """Run the model's own `run()`; returns when that, or the model, has ended."""
+        with self._life:
+            async with trio.open_nursery() as nursery:
+                if self._session_copies.turns is not None:
+                    nursery.start_soon(self._go_on, self._session_copies.turns.run)
+                for session_copy in self._session_copies.run_loops:
+                    nursery.start_soon(self._run, session_copy.model, session_copy.binding)
+                await trio.sleep_forever()
+        assert self._ending is not None
+        return self._ending
 
-    async def until_ended(self, session_copies: SessionCopies) -> tuple[str, BaseException | None]:
-        """Run the model until it ends; returns why it ended, in words, and its exception."""
-        what: str = ""
-        cause: BaseException | None = None
-
-        async def run(session_copy: SessionCopy) -> None:
-            nonlocal what, cause
-            ended = await self._run(session_copy)
-            if not what:
-                what, cause = ended
-            nursery.cancel_scope.cancel()
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._until_killed, nursery.cancel_scope)
-            if session_copies.turns is not None:
-                nursery.start_soon(self._grant, session_copies.turns)
-            for session_copy in session_copies.run_loops:
-                nursery.start_soon(run, session_copy)
-        if self._killer is not None:
-            return f"model code raised {type(self._killer).__name__}: {self._killer}", self._killer
-        return what, cause
-
-    async def _until_killed(self, running: trio.CancelScope) -> None:
-        await self._killed.wait()
-        running.cancel()
-
-    async def _grant(self, turns: Turns) -> None:
+    async def _go_on(self, function: Callable[[], Awaitable[None]]) -> None:
         self.running += 1
         try:
-            await self._host.run(turns.run)
+            await self._host.run(function)
         finally:
             self.running -= 1
 
-    async def _run(self, session_copy: SessionCopy) -> tuple[str, BaseException | None]:
-        assert isinstance(session_copy.model, ReactorModel)
-        self.running += 1
+    async def _run(self, model: Model, binding: SessionBinding) -> None:
+        ending = Ending("run() returned; it must go on for the model's life")
         try:
-            await self._host.run(partial(_run, session_copy.model, session_copy.binding))
+            await self._go_on(partial(_run, model, binding))
         except trio.Cancelled:
             raise
         except SessionOver as error:
-            return "check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()", error
+            ending = Ending("check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()", error)
         except BaseException as error:
-            if self.is_interrupt(error):
+            if self._host.is_interrupt(error):
                 raise
             cause = with_twin(error) if isinstance(error, Exception) else error
-            what = f"run() raised {type(cause).__name__}: {cause}"
+            ending = Ending(f"run() raised {type(cause).__name__}: {cause}", cause)
             if trio.current_effective_deadline() == -math.inf:  # the server ends already, and does not read the result
-                log.error("%s while the server ended", what, exc_info=cause)
-            return what, cause
-        finally:
-            self.running -= 1
-        return "run() returned; it must go on for the model's life", None
+                log.error("%s while the server ended", ending.what, exc_info=cause)
+        self._ending = self._ending or ending
+        self._life.cancel()
 
 
-async def _run(model: ReactorModel, binding: SessionBinding) -> None:
+async def _run(model: Model, binding: SessionBinding) -> None:
+    assert isinstance(model, ReactorModel)
     running: object = model.run()
     if not inspect.isawaitable(running):
         raise TypeError(f"run() must be async, it returned {type(running).__name__}")

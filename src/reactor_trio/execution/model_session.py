@@ -1,20 +1,72 @@
 """The model's side of a session as the I/O loop sees it, wherever the model runs.
 
 `LocalModelSession` implements it in this process, `RemoteModelSession` (`isolation`) for a model in another process. The
-session and its playout call a `ModelSession`; it answers by `SessionEvents` and `PlayoutSide`.
+session and its playout call a `ModelSession`; it answers by calls of `SessionEvents` and `PlayoutSide`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Final, Protocol
+
+import msgspec
 
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.mailbox import Mailbox
-from reactor_trio.execution.output_pacer import PlayoutSide
-from reactor_trio.execution.session_events import SessionEvents
 from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
+
+#: Name of the command that the runtime itself makes when an upload is complete. No event can have this name.
+FILE_UPLOADED: Final = "file_uploaded"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The answer to commands that share a place.
+
+    Attributes:
+        numbers: the numbers of the commands.
+        step: the first step that sees them, if they were applied.
+        reply: of the handler, as plain JSON data.
+        code, message: why they were refused; `code` is None if they were applied.
+        values: the settings that have changed since, as JSON; see `StateWatch`.
+    """
+
+    numbers: tuple[int, ...]
+    step: int
+    reply: Any = None
+    code: str | None = None
+    message: str = ""
+    values: dict[str, bytes] = msgspec.field(default_factory=dict)
+
+
+class SessionEvents(Protocol):
+    """The session as its model's side sees it. The mailbox calls these methods on the I/O loop; they must not raise."""
+
+    def answered(self, answer: Answer) -> None:
+        """Answer commands that were applied or refused."""
+
+    def tell(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's words
+        """Send a message of the model to every client, or to one."""
+
+    def state_changed(self, values: dict[str, bytes]) -> None:
+        """Take over changed settings, as JSON; see `StateWatch`."""
+
+
+class PlayoutSide(Protocol):
+    """The playout as the pacer sees it. The mailbox calls these methods on the I/O loop; they must not raise."""
+
+    def put(self, bundle: Bundle) -> None:
+        """Queue a bundle to be shown."""
+
+    def flush(self, epoch: int) -> None:
+        """Drop the bundles of epochs before `epoch`."""
+
+    def retime(self, interval: float) -> None:
+        """Show each frame whose duration is not fixed for `interval` seconds."""
+
+    def count_drop(self, place: str, reason: str, frames: int) -> None:
+        """Count frames that the model side dropped."""
 
 
 class ModelSession(Protocol):

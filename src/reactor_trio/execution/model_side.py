@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError
-from reactor_trio.execution.placement import Check, LocalPlacement, Placement
-from reactor_trio.execution.ranks.implied_placement import ImpliedPlacement
+from reactor_trio.execution.placement import Check, Place, Placement, SeveralRanks, place_here
 from reactor_trio.interface.model import Model
+from reactor_trio.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from reactor_trio.execution.isolation.model_process import OpenProcess
@@ -71,30 +72,34 @@ def place_model(
     *,
     open_process: OpenProcess | None = None,
     in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = trio.to_thread.run_sync,
-) -> Placement:
-    """The place that the settings choose, or that the model implies; its `load` imports, checks and loads the model.
+) -> Place:
+    """The function that loads the model at the place that the settings choose, or that the model implies.
+
+    A model is imported where it runs, so the number of its ranks is known only while it is loaded.
 
     Args:
         nursery: runs the tasks that watch a model's process.
         host: the model loop of this process; None is enough for `isolation: process`.
         make_check: turns the moderation hook and its time limit in seconds into what a session calls.
-        open_process, in_thread: see `ProcessPlacement`.
+        open_process: starts a model's process, or as many as it has ranks.
+        in_thread: calls a function in a worker thread.
     """
 
-    def find_check() -> Check | None:
-        hook = source.find_hook()
-        return None if hook is None else make_check(hook, source.settings.moderate_timeout)
+    def find() -> tuple[type[Model], Check | None]:
+        model_class, hook = source.find_model(), source.find_hook()
+        return model_class, None if hook is None else make_check(hook, source.settings.moderate_timeout)
 
-    def processes() -> Placement:
-        from reactor_trio.execution.isolation.process_placement import ProcessPlacement
+    async def place(config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placement:
+        if source.settings.isolation != "process":
+            assert host is not None
+            with suppress(SeveralRanks):
+                return await place_here(host, source.name, find, config, settings, telemetry)
+        from reactor_trio.execution.isolation.process_supervision import place_in_process
         from reactor_trio.execution.ranks.rank_group import open_ranks
 
-        return ProcessPlacement(
-            nursery, open_process or open_ranks, source.name, source.find_model, find_check, source.path, source.weights,
-            in_thread,
+        return await place_in_process(
+            nursery, open_process or open_ranks, source.name, await in_thread(find), source.path, source.weights,
+            config, settings, telemetry,
         )  # fmt: skip
 
-    if source.settings.isolation == "process":
-        return processes()
-    assert host is not None
-    return ImpliedPlacement(LocalPlacement(host, source.name, source.find_model, find_check), processes)
+    return place

@@ -10,32 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal
 
 import trio
 from msgspec.structs import replace
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.mailbox import Mailbox
+from reactor_trio.execution.model_session import PlayoutSide
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.media import Bundle, Chunk, FrameHandle, Origin, black_chunk
 from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast, PlayoutSmoother, StepMargin
-
-
-class PlayoutSide(Protocol):
-    """The playout as the pacer sees it. The mailbox calls these methods on the I/O loop; they must not raise."""
-
-    def put(self, bundle: Bundle) -> None:
-        """Queue a bundle to be shown."""
-
-    def flush(self, epoch: int) -> None:
-        """Drop the bundles of epochs before `epoch`."""
-
-    def retime(self, interval: float) -> None:
-        """Show each frame whose duration is not fixed for `interval` seconds."""
-
-    def count_drop(self, place: str, reason: str, frames: int) -> None:
-        """Count frames that the model side dropped."""
 
 
 class OutputPacer:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, Protocol
 
-import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost, with_twin
@@ -14,55 +12,36 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
 from reactor_trio.execution.loading import LoadedModel, load_model
 from reactor_trio.execution.model_checks import check_model
-from reactor_trio.execution.model_loop import ModelLoop
+from reactor_trio.execution.model_loop import Ending, ModelLoop
 from reactor_trio.execution.model_session import ModelSession
-from reactor_trio.execution.session_copies import SessionCopies
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.telemetry import Telemetry
 
 #: `check(text, command, field)` gives the reason for which the text is refused, None if it is fine. It does not raise.
 Check = Callable[[str, str, str], Awaitable[str | None]]
-#: makes the model's side of a session with this id, for the client of this number and joining time
-OpenModelSession = Callable[[str, tuple[int, float]], ModelSession]
 
 
-class Placed(msgspec.Struct, frozen=True):
-    """A loaded model.
+class Placement(Protocol):
+    """A loaded model at the place where it runs.
 
     Attributes:
         max_sessions: how many sessions it serves at the same time.
         model: the instance; None if it is in another process.
+        process: that process; None without one.
         moderate: checks the text in commands, in this process wherever the model is; None: nothing does.
+        running: how many calls of the model loop go on for the server's life: each `run()`, and the granting of turns.
     """
 
     declaration: Declaration
-    open_model_session: OpenModelSession
     max_sessions: int
     model: Model | None
+    process: Any
     moderate: Check | None
+    running: int
 
-
-class Ending(msgspec.Struct, frozen=True):
-    """Why a model has ended, in words; the exception that ended it; whether it can be loaded again."""
-
-    what: str
-    cause: BaseException | None = None
-    restarts: bool = False
-
-
-class Placement(Protocol):
-    """A place for one model."""
-
-    @property
-    def running(self) -> int:
-        """How many calls of the model loop go on for the server's life: each `run()`, and the granting of turns."""
-
-    async def load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
-        """Import, make and load the model; again, after an end that `restarts`.
-
-        Raises ManifestError if it cannot be imported, ModelFailed with the author's exception as cause.
-        """
+    def open_model_session(self, session_id: str, client: tuple[int, float]) -> ModelSession:
+        """Make the model's side of a session with this id, for the client of this number and joining time."""
 
     async def begin(self) -> None:
         """Return when the model's `run()`, which `until_ended` has started, has had its first turn of the loop."""
@@ -72,6 +51,11 @@ class Placement(Protocol):
 
     def killed(self, error: BaseException) -> None:
         """End the model: code of a session raised an exception that no program survives, such as SystemExit."""
+
+
+#: Imports, makes and loads the model where it runs, given config, settings and telemetry; again, after an end that
+#: `restarts`. Raises ManifestError if the model cannot be imported, ModelFailed with the author's exception as cause.
+Place = Callable[[dict[str, Any], Settings, Telemetry], Awaitable[Placement]]
 
 
 def not_loaded(name: str, kind: str, text: str) -> ModelFailed:
@@ -105,74 +89,56 @@ async def load_on(
     except (trio.Cancelled, ManifestError, SeveralRanks):
         raise
     except BaseException as raised:
-        if isinstance(raised, KeyboardInterrupt) and host.thread is None:  # Ctrl-C in a test, on the main thread
+        if host.is_interrupt(raised):
             raise
         error = with_twin(raised) if isinstance(raised, Exception) else raised
         raise not_loaded(name, type(error).__name__, str(error)) from error
 
 
-class LocalPlacement:
-    """Runs the model on the model loop of this process.
+class LocalPlacement(ModelLoop):
+    """See `Placement`; the model runs on the model loop of this process."""
 
-    Args:
-        find_model: gives the model class; called on the model thread, so that an import of its module happens there.
-        find_moderation: gives the function that checks the text in commands, or None; called after `find_model`.
-    """
+    process = None
 
-    def __init__(
-        self,
-        host: ModelHost,
-        name: str,
-        find_model: Callable[[], type[Model]],
-        find_moderation: Callable[[], Check | None] = lambda: None,
-    ) -> None:
-        self._host = host
-        self._name = name
-        self._find_model = find_model
-        self._find_moderation = find_moderation
-        self._loop = ModelLoop(host)
-        self._session_copies: SessionCopies | None = None
-
-    @property
-    def running(self) -> int:
-        """See `Placement`."""
-        return self._loop.running
-
-    async def load(self, config: dict[str, Any], settings: Settings, telemetry: Telemetry) -> Placed:
-        """See `Placement`."""
-        moderate: Check | None = None
-
-        def find() -> type[Model]:
-            nonlocal moderate
-            model_class, moderate = self._find_model(), self._find_moderation()  # a mistake in either is found before load
-            if check_model(model_class, settings).ranks > 1:
-                raise SeveralRanks
-            return model_class
-
-        loaded = await load_on(self._host, self._name, find, config, settings, telemetry)
-        open_model_session = partial(loaded.open_model_session, host=self._host, settings=settings)
-        self._session_copies = loaded.session_copies
-        return Placed(loaded.declaration, open_model_session, loaded.max_sessions, loaded.model, moderate)
+    def __init__(self, loaded: LoadedModel, moderate: Check | None) -> None:
+        super().__init__(loaded)
+        self.declaration = loaded.declaration
+        self.max_sessions = loaded.max_sessions
+        self.model: Model | None = loaded.model
+        self.moderate = moderate
+        self.open_model_session = loaded.open_model_session
 
     async def begin(self) -> None:
         """See `Placement`."""
         await self._host.run(self._two_turns)
         await trio.lowlevel.checkpoint()
 
-    async def until_ended(self) -> Ending:
-        """See `Placement`."""
-        return Ending(*await self._loop.until_ended(self.session_copies))
-
-    @property
-    def session_copies(self) -> SessionCopies:
-        """The instances of the loaded model."""
-        assert self._session_copies is not None, "the model is not loaded"
-        return self._session_copies
-
-    def killed(self, error: BaseException) -> None:
-        """See `Placement`."""
-        self._loop.killed(error)
-
     async def _two_turns(self) -> None:
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
+
+
+async def place_here(
+    host: ModelHost,
+    name: str,
+    find: Callable[[], tuple[type[Model], Check | None]],
+    config: dict[str, Any],
+    settings: Settings,
+    telemetry: Telemetry,
+) -> LocalPlacement:
+    """Load the model on the model loop of this process; see `Place`. Raises SeveralRanks if that is no place for it.
+
+    `find` gives the model class, and what checks the text in commands; called on the model thread, so that an import happens
+    there.
+    """
+    moderate: Check | None = None
+
+    def find_model() -> type[Model]:
+        nonlocal moderate
+        model_class, moderate = find()
+        if check_model(model_class, settings).ranks > 1:
+            raise SeveralRanks
+        return model_class
+
+    loaded = await load_on(host, name, find_model, config, settings, telemetry)
+    return LocalPlacement(loaded, moderate)

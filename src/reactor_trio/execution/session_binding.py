@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextvars
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import trio
@@ -24,12 +23,12 @@ from reactor_trio.interface.author_code import NamesPlace
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import INPUT_BYTES, InputFrame
 from reactor_trio.interface.messages import ModelMessage, message_data
-from reactor_trio.interface.tracks import Input
 from reactor_trio.media import chunk_from_output
 from reactor_trio.pacing.cadence import DEFAULT_FPS, checked_fps
 from reactor_trio.telemetry import Telemetry
 
-_SEEN: contextvars.ContextVar[DrivenSession | None] = contextvars.ContextVar("reactor_session", default=None)
+#: the session that this code works for, since it has seen it; None if it has seen none
+SEEN_SESSION: contextvars.ContextVar[DrivenSession | None] = contextvars.ContextVar("reactor_session", default=None)
 
 
 class ConnectedSignal:
@@ -46,7 +45,7 @@ class ConnectedSignal:
 
     def is_set(self) -> bool:
         """Whether a client is connected; False as soon as it has left, also in the middle of a step."""
-        _SEEN.set(self._runner)
+        SEEN_SESSION.set(self._runner)
         return self._runner is not None and not self._runner.over
 
     async def wait(self) -> None:
@@ -83,18 +82,16 @@ class SessionBinding:
         self._host = host
         self._declaration = declaration
         self._class_fps = fps
-        self._declared_fps = fps
+        #: the rate that caps this session: declared by the class, or set since
+        self.declared_fps = fps
         self._max_fps = max_fps
         self._telemetry = telemetry
         self.input_queue = InputQueue(
             host, declaration, telemetry, self._input_read, self._input_arrived, self._input_ended, input_bytes,
             self._input_awaited,
         )  # fmt: skip
-
-    @property
-    def output_buffer(self) -> SessionBinding:
-        """The queue between the model and its viewers: this object."""
-        return self
+        self.inputs = self.input_queue.inputs
+        self.output_buffer = self
 
     @property
     def state(self) -> Any:
@@ -106,34 +103,24 @@ class SessionBinding:
         assert self.runner is not None, "there is no session"
         self.runner.state = state
 
-    @property
-    def inputs(self) -> Mapping[str, Input]:
-        """By attribute: the model's `Input` classes with a buffer in each field."""
-        return self.input_queue.inputs
-
     # ---- the output buffer --------------------------------------------------------------------------------------------
-
-    @property
-    def declared_fps(self) -> float | None:
-        """The rate that caps this session: declared by the class, or set since."""
-        return self._declared_fps
 
     @property
     def fps(self) -> float:
         """Frames per second at which frames are played now."""
         if self.runner is not None:
             return self.runner.output_pacer.fps
-        return min(self._declared_fps or DEFAULT_FPS, self._max_fps)
+        return min(self.declared_fps or DEFAULT_FPS, self._max_fps)
 
     def set_fps(self, fps: float) -> None:
         """Replace the declared rate at once. Raises ValueError unless it is a finite number above 0."""
-        self._declared_fps = checked_fps(fps)
+        self.declared_fps = checked_fps(fps)
         if self.runner is not None:
             self.runner.output_pacer.set_fps(fps)
 
     def forget_fps(self) -> None:
         """Return to the rate that the class declares, when a pipeline's session is over."""
-        self._declared_fps = self._class_fps
+        self.declared_fps = self._class_fps
 
     def flush(self) -> None:
         """Drop what is queued and show one black frame."""
@@ -162,7 +149,7 @@ class SessionBinding:
             if self.runner is None or self.runner.over:  # also while a session ends: a loop must not spin
                 await trio.sleep(1 / self.fps)
         finally:
-            _SEEN.set(self.runner)
+            SEEN_SESSION.set(self.runner)
 
     async def send(self, message: ModelMessage) -> None:
         """See `ReactorModel.send`."""
@@ -184,12 +171,12 @@ class SessionBinding:
 
     def _seen(self) -> DrivenSession | None:
         """The session that this code has seen; the current one if it saw one of another binding, of several sessions."""
-        runner = _SEEN.get()
+        runner = SEEN_SESSION.get()
         return runner if runner is None or runner.binding is self else self.runner
 
     def _input_read(self, frame: InputFrame) -> None:
         """Code that reads a frame works for the session in which the frame came."""
-        _SEEN.set(self.runner)
+        SEEN_SESSION.set(self.runner)
         if self.runner is not None:
             self.runner.output_pacer.input_pts_us = round(frame.pts * 1e6)
 
@@ -216,7 +203,7 @@ class SharedBinding:
         self._unserved = unserved
 
     def __getattr__(self, name: str) -> Any:
-        runner = _SEEN.get()
+        runner = SEEN_SESSION.get()
         return getattr(self._unserved if runner is None else runner.binding, name)
 
 
@@ -231,13 +218,3 @@ def _checked_compute_time(seconds: Any) -> float | None:
     if not good:
         raise OutputError(f"compute_time: expected seconds, a finite number of 0 or more, got {given}")
     return float(seconds)
-
-
-def serve_session(runner: DrivenSession | None) -> None:
-    """Note that the code of this context works for `runner` from now on."""
-    _SEEN.set(runner)
-
-
-def observed_runner() -> DrivenSession | None:
-    """The session that author code works for; None if it has seen none."""
-    return _SEEN.get()

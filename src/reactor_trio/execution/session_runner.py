@@ -26,10 +26,14 @@ from reactor_trio.concurrency import SessionOver, current_call, strip, with_twin
 from reactor_trio.execution.driven_session import DrivenSession, Phase, without_cancellation
 from reactor_trio.execution.drivers.blocking_driver import BlockingDriver
 from reactor_trio.execution.drivers.step_drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
-from reactor_trio.execution.session_binding import SessionBinding, serve_session
+from reactor_trio.execution.session_binding import SEEN_SESSION, SessionBinding
 from reactor_trio.interface.model import Model
 
 log = logging.getLogger("reactor_trio.model")
+
+
+#: seconds in which `@disconnected` and the closing of an async generator must end
+CLOSE_TIMEOUT = 5.0
 
 
 class SessionRunner(DrivenSession):
@@ -38,32 +42,24 @@ class SessionRunner(DrivenSession):
     Args:
         binding: of the model that serves the session.
         own_model: makes a copy of `model` for this session; None: `model` itself serves it.
-        close_timeout: seconds in which `@disconnected` and the closing of an async generator must end.
         options: see `DrivenSession`.
     """
 
     binding: SessionBinding
 
     def __init__(
-        self,
-        *,
-        model: Model,
-        binding: SessionBinding,
-        own_model: Callable[[Model], Model] | None = None,
-        close_timeout: float = 5.0,
-        **options: Any,
+        self, *, model: Model, binding: SessionBinding, own_model: Callable[[Model], Model] | None = None, **options: Any
     ) -> None:
         super().__init__(model=model, binding=binding, turn=binding.turn, **options)
         self._shared_model = model
         self._own_model = own_model
-        self._close_timeout = close_timeout
 
     async def run(self) -> BaseException | None:
         """Run the session from its first to its last line of author code; returns the author's exception if one ended it.
 
         An exception that is no Exception (SystemExit, and KeyboardInterrupt off the main thread) means the end of the model.
         """
-        serve_session(self)
+        SEEN_SESSION.set(self)
         self.host.observer.begun(self.session_id, self)
         self._call = current_call()
         self._stop, self._guard = trio.CancelScope(shield=True), trio.CancelScope()
@@ -86,7 +82,7 @@ class SessionRunner(DrivenSession):
                 try:
                     self.binding.connected.change(self)
                     self.tell_values()
-                    await self.call_hook("connected", self.declaration.connected)
+                    await self.call_hook("connected")
                     if self.error is None:
                         nursery.start_soon(self._drive, nursery.cancel_scope)
                         await trio.sleep(math.inf)  # until the disconnect, or until the driver ends the session
@@ -94,8 +90,8 @@ class SessionRunner(DrivenSession):
                     self.phase = Phase.ENDING
                     self.binding.connected.change(None)
                     self.output_pacer.close()
-                    with trio.move_on_after(self._close_timeout, shield=True) as limit:
-                        await self.call_hook("disconnected", self.declaration.disconnected)
+                    with trio.move_on_after(CLOSE_TIMEOUT, shield=True) as limit:
+                        await self.call_hook("disconnected")
                     if limit.cancelled_caught:
                         self._took_too_long("@disconnected")
                     self.binding.input_queue.close()  # first: a generator in `read` ends by BufferClosed, not by Cancelled
@@ -133,8 +129,8 @@ class SessionRunner(DrivenSession):
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     def _outcome(self) -> BaseException | None:
-        if isinstance(self.error, KeyboardInterrupt) and self.host.thread is None:
-            raise self.error  # Ctrl-C in a test, where model code runs in the main thread
+        if self.error is not None and self.host.is_interrupt(self.error):
+            raise self.error
         return self.error
 
     def _open_driver(self) -> Driver:
@@ -179,7 +175,7 @@ class SessionRunner(DrivenSession):
 
     def _protect_closing(self) -> None:
         if not self._guard.shield:
-            self._guard.shield, self._guard.deadline = True, trio.current_time() + self._close_timeout
+            self._guard.shield, self._guard.deadline = True, trio.current_time() + CLOSE_TIMEOUT
 
     def _closing_failed(self, error: BaseException | None) -> None:
         if error is None:
@@ -190,6 +186,6 @@ class SessionRunner(DrivenSession):
             self.unheard(error, "session %s: closing inference() raised", self.session_id)
 
     def _took_too_long(self, what: str) -> None:
-        text = f"{what} took over {self._close_timeout:g} s and was cancelled"
+        text = f"{what} took over {CLOSE_TIMEOUT:g} s and was cancelled"
         log.error("session %s: %s", self.session_id, text)
         self.host.observer.unheard(self.session_id, trio.TooSlowError(text))

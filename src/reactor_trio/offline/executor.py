@@ -12,10 +12,9 @@ executor keeps no cancel scope open around a step.
 
 from __future__ import annotations
 
-import inspect
 import json
 import weakref
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -28,12 +27,13 @@ import trio
 from reactor_trio.concurrency import SessionOver, strip
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
+from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.dynamic_batcher import call_batch
 from reactor_trio.execution.drivers.step_drivers import DONE, Steps
+from reactor_trio.execution.loading import call_load
 from reactor_trio.execution.model_checks import check_model
 from reactor_trio.interface.author_code import NamesPlace, defining_line, yielding_line
 from reactor_trio.interface.declaration import CommandSpec, declaration_of
-from reactor_trio.interface.events import Handler
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Idle, ReactorPipeline
@@ -80,7 +80,7 @@ class PipelineExecutor:
         check_model(cls, Settings(ranks=1))  # it steps a model of several ranks as one
         self._loop = ExecutorLoop()
         self._finish = weakref.finalize(self, self._loop.stop)
-        self._steps = Steps(_unwatched)
+        self._steps = Steps()
         self._client: ClientInfo | None = None
         self._clients = 0
         #: the result of the last event's handler
@@ -197,17 +197,16 @@ class PipelineExecutor:
     async def _load(self, cls: type[ReactorPipeline], config: dict[str, Any]) -> ReactorPipeline:
         model = cls()
         self._binding = model._reactor_binding = ExecutorBinding(self._declaration, checked_fps(model.fps))
-        loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
-        if inspect.isawaitable(loaded):
-            await loaded
+        await call_load(model, config)
         return model
 
     async def _connect(self) -> list[ModelMessage]:
         self._clients += 1
         self._client = ClientInfo(self._clients, trio.current_time(), self._send_to)
+        self._author = AuthorCalls(self.model, self._declaration, self._client)
         state = self._declaration.state
         self._binding.begin(state() if state is not None else None)
-        await self._call_author(self._declaration.connected, {})
+        await self._author.hook("connected", {})
         return self._taken()
 
     async def _push(self, track: str, data: npt.NDArray[Any], pts: float | None) -> None:
@@ -218,7 +217,7 @@ class PipelineExecutor:
 
     async def _apply(self, spec: CommandSpec, arguments: dict[str, Any]) -> list[ModelMessage]:
         if spec.handler is not None:
-            self.reply = await self._call_author(spec.handler, arguments)
+            self.reply = await self._author.call(spec.handler, arguments)
         elif spec.field is not None:
             self.reply = None
             setattr(self._binding.state, spec.field, arguments[spec.field])
@@ -229,7 +228,7 @@ class PipelineExecutor:
         try:
             value = await self._resume()
         except BaseException:
-            self._steps = Steps(_unwatched)
+            self._steps = Steps()
             raise
         seconds = trio.current_time() - began
         if value is DONE or value is None or value is Idle:
@@ -258,7 +257,7 @@ class PipelineExecutor:
         self._binding.leave()
         try:
             try:
-                await self._call_author(self._declaration.disconnected, {})
+                await self._author.hook("disconnected", {})
             finally:
                 self._binding.close_inputs()
                 try:
@@ -272,24 +271,12 @@ class PipelineExecutor:
             self._client = None
         return self._taken()
 
-    async def _call_author(self, handler: Handler | None, arguments: dict[str, Any]) -> Any:
-        if handler is None:
-            return None
-        if handler.client_parameter is not None:
-            arguments = {**arguments, handler.client_parameter: self._client}
-        result = getattr(self.model, handler.attribute)(**arguments)
-        return await result if inspect.isawaitable(result) else result
-
     async def _send_to(self, client: int, message: ModelMessage) -> None:
         await self._binding.send(message)
 
     def _taken(self) -> list[ModelMessage]:
         taken, self._binding.sent = self._binding.sent, []
         return taken
-
-
-async def _unwatched(code: Awaitable[Any]) -> Any:
-    return await code
 
 
 def _media(spec: TrackSpec, frame: object) -> npt.NDArray[Any]:

@@ -19,7 +19,6 @@ from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import CommandError, ReactorError
-from reactor_trio.execution.model_loop import ModelLoop
 from reactor_trio.execution.placement import load_on
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
@@ -89,10 +88,9 @@ async def render(
                     raise ReactorError(f"{name}: {endless} of this model never ends: say how many frames or seconds to make")
                 commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
                 rendering = Rendering(host, time, loaded, name, commands, frames, seconds, on_message)
-                loop = ModelLoop(host)
                 async with trio.open_nursery() as nursery:
                     if _endless(loaded.declaration):
-                        nursery.start_soon(rendering.watch, loop)
+                        nursery.start_soon(rendering.watch)
                     nursery.start_soon(rendering.run)
                     try:
                         yield rendering

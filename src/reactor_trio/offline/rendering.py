@@ -27,7 +27,7 @@ from reactor_trio.errors import BufferClosed, ModelFailed, ReactorError
 from reactor_trio.execution.loading import LoadedModel
 from reactor_trio.execution.mailbox import Mailbox
 from reactor_trio.execution.model_loop import ModelLoop
-from reactor_trio.execution.session_events import Answer
+from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.media import Bundle, to_host
 from reactor_trio.offline.film_clock import EPSILON, FilmBlockCadence, FilmCadence, FilmClock
@@ -84,7 +84,7 @@ class Rendering:
     ) -> None:
         #: the model instance; its code may run on another thread
         self.model = loaded.model
-        self._session_copies = loaded.session_copies
+        self._loaded = loaded
         self.declaration = loaded.declaration
         self.name = name
         #: reason -> number of frames that the model dropped itself
@@ -253,10 +253,10 @@ class Rendering:
         failure.__cause__ = cause
         return failure
 
-    async def watch(self, loop: ModelLoop) -> None:
+    async def watch(self) -> None:
         """Task: run the model's own loop. Its end ends the rendering."""
-        what, cause = await loop.until_ended(self._session_copies)
-        self._error = self._error or self._model_failed(what, cause)
+        ending = await ModelLoop(self._loaded).until_ended()
+        self._error = self._error or self._model_failed(ending.what, ending.cause)
         self._end()
 
 

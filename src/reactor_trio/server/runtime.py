@@ -20,7 +20,8 @@ from reactor_trio.concurrency import FailureLog
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
-from reactor_trio.execution.placement import Ending, Placed, Placement
+from reactor_trio.execution.model_loop import Ending
+from reactor_trio.execution.placement import Place, Placement
 from reactor_trio.execution.restarts import Restarts
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
@@ -64,7 +65,7 @@ class Runtime:
     """Serves one model: owns its placement, its sessions, its metrics and its phases.
 
     Args:
-        placement: where the model runs.
+        place: loads the model where it runs.
         name: for welcome, health and log.
         debug: whether clients get the text of an author's exception.
         worker: runs encoders and decoders away from the loop.
@@ -73,11 +74,16 @@ class Runtime:
         tracing: traces commands; None: the server traces nothing.
         after_session: awaited after the model has released a session, before the next one begins.
         on_session: called with each session that begins.
+
+    Attributes:
+        placement: the newest load's model, at its place; not there before the first load.
     """
+
+    placement: Placement
 
     def __init__(
         self,
-        placement: Placement,
+        place: Place,
         *,
         name: str,
         settings: Settings,
@@ -89,7 +95,7 @@ class Runtime:
         after_session: Callable[[], Awaitable[None]] | None = None,
         on_session: Callable[[Session], object] = lambda _session: None,
     ) -> None:
-        self.placement = placement
+        self._place = place
         self.name = name
         self.settings = settings
         #: checks the credentials of clients
@@ -121,7 +127,6 @@ class Runtime:
         self._drained = trio.Event()
         #: the argument of the model's `load`
         self.config: dict[str, Any] = {}
-        self._placed: Placed | None = None
         self._debug = debug
         self._worker = worker
         self._disk = disk
@@ -289,9 +294,8 @@ class Runtime:
     @property
     def model(self) -> Model:
         """The loaded model."""
-        assert self._placed is not None, "the model is not loaded"
-        assert self._placed.model is not None, "the model is in another process"
-        return self._placed.model
+        assert self.placement.model is not None, "the model is in another process"
+        return self.placement.model
 
     @property
     def services(self) -> SessionServices:
@@ -323,12 +327,12 @@ class Runtime:
 
     async def _load(self) -> None:
         self._load_began = trio.current_time()
-        self._placed = placed = await self.placement.load(self.config, self.settings, self.metrics)
+        self.placement = placed = await self._place(self.config, self.settings, self.metrics)
         self.room.admission.slots = placed.max_sessions
         self._services = self._session_services(placed)
         self.schema = {"name": self.name, "protocol": PROTOCOL, **placed.declaration.schema()}
 
-    def _session_services(self, placed: Placed) -> SessionServices:
+    def _session_services(self, placed: Placement) -> SessionServices:
         settings, limits, uploads = self.settings, self.settings.limits, self.settings.uploads
         return SessionServices(
             model_name=placed.declaration.model.__name__, declaration=placed.declaration,

@@ -17,7 +17,7 @@ from reactor_trio.edge.acceptor import Acceptor, bound_addresses, warn_if_open
 from reactor_trio.edge.address_limits import page_urls, reachable_hosts
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.execution.model_side import Hook, ModelSource, model_source, place_model
-from reactor_trio.execution.placement import Placement
+from reactor_trio.execution.placement import Place
 from reactor_trio.execution.processors import usable_processors
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
@@ -95,9 +95,9 @@ async def serve(
 
     try:
         with weights_of_manifest(source.weights), one_failure():
-            async with open_tracing(settings.tracing, source.name) as tracing, _open_placement(source) as placement:
+            async with open_tracing(settings.tracing, source.name) as tracing, _open_place(source) as place:
                 runtime = Runtime(
-                    placement, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=tell,
+                    place, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=tell,
                     tracing=tracing, after_session=FreeMemory(trim=trimmer()).after_session,
                 )  # fmt: skip
                 bound = open_listeners[0].socket.getsockname()
@@ -119,7 +119,7 @@ async def serve(
 
 
 @asynccontextmanager
-async def _open_placement(source: ModelSource) -> AsyncGenerator[Placement, None]:
+async def _open_place(source: ModelSource) -> AsyncGenerator[Place, None]:
     async with AsyncExitStack() as stack:
         local = source.settings.isolation != "process"
         host = await stack.enter_async_context(open_model_host()) if local else None

@@ -16,7 +16,7 @@ import trio
 
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.command_queue import Command
-from reactor_trio.execution.session_events import Answer
+from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.declaration import Sharing
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.session.attachment import Flood

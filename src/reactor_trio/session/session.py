@@ -19,7 +19,7 @@ import trio
 
 from reactor_trio.errors import CommandError, UploadRefused
 from reactor_trio.execution.command_queue import Command
-from reactor_trio.execution.session_events import FILE_UPLOADED, Answer
+from reactor_trio.execution.model_session import FILE_UPLOADED, Answer
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.json_values import argument

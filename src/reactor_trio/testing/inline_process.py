@@ -119,13 +119,9 @@ async def inline_ranks(
     if ranks == 1:
         return InlineProcess(host, nursery, model)
     pairs = [memory_links(RankCallDone, FromLeader, LeaderLink) for _ in range(1, ranks)]
-    first = partial(lead, others=[mine for mine, _ in pairs], join=_nothing, leave=_nothing)
+    first = partial(lead, others=[mine for mine, _ in pairs])
     started = [InlineProcess(host, nursery, model, first)]
     for rank, (_, theirs) in enumerate(pairs, start=1):
-        serve = partial(follow, rank=rank, world_size=ranks, first=theirs, join=_nothing, leave=_nothing)
+        serve = partial(follow, rank=rank, world_size=ranks, first=theirs)
         started.append(InlineProcess(host, nursery, model, serve))
     return InlineRanks(started)
-
-
-def _nothing() -> None:
-    """Do nothing: there is no process group to join or leave."""

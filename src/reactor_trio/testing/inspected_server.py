@@ -44,7 +44,7 @@ class InspectedServer:
     @property
     def model(self) -> Any:
         """The served model instance."""
-        process = getattr(self.runtime.placement, "process", None)
+        process = self.runtime.placement.process
         return self.runtime.model if process is None else process.loaded
 
     def http(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Any:

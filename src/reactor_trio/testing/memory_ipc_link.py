@@ -6,11 +6,10 @@ import os
 from collections import deque
 from typing import Any
 
-import msgspec
 import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.execution.isolation.process_link import Handle
+from reactor_trio.execution.isolation.process_link import Handle, decoder_of, encoder
 from reactor_trio.execution.ranks.rank_messages import LeaderFinished
 
 
@@ -20,7 +19,7 @@ class MemoryIpcLink:
     other: MemoryIpcLink
 
     def __init__(self, message_types: Any) -> None:
-        self._decoder = msgspec.msgpack.Decoder(message_types)
+        self._decoder = decoder_of(message_types)
         self._came: deque[tuple[Any, int | None]] = deque()
         self._wakeup = RepeatedEvent()
         self._gone = False
@@ -31,7 +30,7 @@ class MemoryIpcLink:
         if other._gone:
             _close(descriptor)
             return
-        other._came.append((other._decoder.decode(msgspec.msgpack.encode(message)), descriptor))
+        other._came.append((other._decoder.decode(encoder.encode(message)), descriptor))
         other._wakeup.set()
 
     async def run(self) -> None:

@@ -221,10 +221,10 @@ async def open_server(
             if issubclass(model, VideoModel):
                 virtual.enter_context(virtual_sleep(host))
             open_process = partial(inline_ranks, host, nursery, model)
-            placement = place_model(source, nursery, host, check_on_loop, open_process=open_process, in_thread=_call_here)
+            place = place_model(source, nursery, host, check_on_loop, open_process=open_process, in_thread=_call_here)
             sessions: list[Session] = []
             served = Runtime(
-                placement, name=source.name, settings=settings, debug=debug, worker=_here, disk=_call_here,
+                place, name=source.name, settings=settings, debug=debug, worker=_here, disk=_call_here,
                 on_session=sessions.append,
             )  # fmt: skip
             server = TestServer(served, sessions, host, nursery, websocket)

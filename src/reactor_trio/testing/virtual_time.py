@@ -99,7 +99,7 @@ class _ReportingClock(LinkedClock):
     """Reports that the model loop is idle: Trio asks for the sleep time exactly when no task is runnable."""
 
     def __init__(self, io_clock: trio.abc.Clock, report: Callable[[float], None]) -> None:
-        super().__init__(io_clock)
+        super().__init__(io_clock.current_time)
         self._report = report
 
     def deadline_to_sleep_time(self, deadline: float) -> float:

@@ -8,6 +8,7 @@ import socket
 import pytest
 import trio
 
+from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.process_link import SocketLink
 
@@ -23,7 +24,7 @@ async def ends():
 
 
 def said(data, number=1):
-    return ipc_messages.CommandArrived("s", number, 1, "set_x", data, {}, None, 0.0, number)
+    return ipc_messages.CommandArrived("s", Command(number, 1, "set_x", {}, None, data=data))
 
 
 async def test_messages_of_all_sizes_arrive_whole_and_in_order(ends):
@@ -34,7 +35,7 @@ async def test_messages_of_all_sizes_arrive_whole_and_in_order(ends):
 
         def take(message, descriptor):
             assert descriptor is None
-            heard.append((message.number, len(message.data)))
+            heard.append((message.command.number, len(message.command.data)))
             if len(heard) == len(sizes):
                 nursery.cancel_scope.cancel()
 

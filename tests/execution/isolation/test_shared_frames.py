@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.shared_frames import WORTH_SHARING, SeenFrames, SharedFrames
+from reactor_trio.execution.isolation.shared_frames import WORTH_SHARING, FrameExchange, SharedFrames
 
 SIDE = 200
 
@@ -21,15 +20,12 @@ class Pair:
     def __init__(self):
         self.said, self.returned = [], []
         self.shared = SharedFrames(lambda message, descriptor=None: self.said.append((message, descriptor)))
-        self.seen = SeenFrames(lambda message: self.returned.append(message))
+        self.seen = FrameExchange(lambda message: self.returned.append(message))
 
     def see(self, frame):
         plane = self.shared.show(frame)
         for message, descriptor in self.said:
-            if isinstance(message, ipc_messages.FrameSegment):
-                self.seen.add(message, descriptor)
-            else:
-                self.seen.gone(message.number)
+            self.seen.receive(message, descriptor)
         self.said.clear()
         return self.seen.see(plane)
 

@@ -32,7 +32,7 @@ class AuthorCalls:
     def __init__(self, model: Model, declaration: Declaration, client: ClientInfo) -> None:
         self.model = model
         self._declaration = declaration
-        self._client = client
+        self.client = client
         #: calls a blocking model's handlers on their thread
         self.call_handler: CallHandler | None = None
         #: that thread; None: handlers run in the calling task
@@ -40,14 +40,11 @@ class AuthorCalls:
         #: sees where a handler or hook waits
         self.observer: Observer | None = None
 
-    async def hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
-        """Call a hook, if the model has it. Raises what the hook raises."""
+    async def hook(self, kind: str, arguments: dict[str, Any]) -> None:
+        """Call the hook `connected`, `disconnected` or `file_uploaded`, if the model has it. Raises what the hook raises."""
+        handler: Handler | None = getattr(self._declaration, kind)
         if handler is not None:
-            await self.call_hook(kind, handler, arguments or {})
-
-    async def call_hook(self, _kind: str, handler: Handler, arguments: dict[str, Any]) -> None:
-        """Call a hook that the model has. Raises what the hook raises."""
-        await self._call(handler, arguments)
+            await self.call(handler, arguments)
 
     async def carry_out(self, command: Command, state: Any) -> Any:
         """Call the command's handler, or set its field of `state`; returns the reply as plain JSON data.
@@ -56,16 +53,17 @@ class AuthorCalls:
         """
         spec = self._declaration.commands[command.name]
         if spec.handler is not None:
-            result = await self._call(spec.handler, command.arguments)
+            result = await self.call(spec.handler, command.arguments)
             return message_data(result) if isinstance(result, ModelMessage) else plain(result, command.name)
         if spec.field is not None:
             setattr(state, spec.field, command.arguments[spec.field])
         return None
 
-    async def _call(self, handler: Handler, arguments: dict[str, Any]) -> Any:
+    async def call(self, handler: Handler, arguments: dict[str, Any]) -> Any:
+        """Call a method of the author; returns or raises what it does."""
         function: Callable[..., Any] = getattr(self.model, handler.attribute)
         if handler.client_parameter is not None:
-            arguments = {**arguments, handler.client_parameter: self._client}
+            arguments = {**arguments, handler.client_parameter: self.client}
         if self.call_handler is not None:
             return await self.call_handler(function, arguments)
         result = function(**arguments)

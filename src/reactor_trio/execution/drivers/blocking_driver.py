@@ -140,12 +140,7 @@ class BlockingDriver(Driver):
             return await self.handler_thread.run(lambda: function(**arguments), context=variables())
 
         session.author.call_handler, session.author.thread = call, self.handler_thread.thread
-        while True:
-            await trio.lowlevel.checkpoint()
-            if session.over:
-                await trio.sleep_forever()  # pending commands are discarded
-            if not await session.apply_next():
-                await session.wakeup.wait()
+        await self.apply_commands(lambda _rested: trio.lowlevel.checkpoint())  # noqa: ASYNC105 - it is awaited there
 
     async def _take_frames(self, spec: TrackSpec, context: SessionContext, variables: Callable[[], Any]) -> None:
         buffer: InputBuffer = getattr(getattr(self._model, BLOCKING_INPUT), spec.name)

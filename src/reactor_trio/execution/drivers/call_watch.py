@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import trio
 
@@ -22,6 +23,7 @@ from reactor_trio.concurrency import ModelHost
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 
 
+@dataclass(eq=False, slots=True)
 class RunningCall:
     """A call of author code.
 
@@ -31,16 +33,11 @@ class RunningCall:
         task: the task of the model loop that makes the call, None if it runs on `thread`, one of the author's threads.
     """
 
-    __slots__ = ("reported", "since", "task", "thread", "what")
-
-    def __init__(
-        self, what: str, since: float, task: trio.lowlevel.Task | None, thread: threading.Thread | None = None
-    ) -> None:
-        self.what = what
-        self.since = since
-        self.task = task
-        self.thread = thread
-        self.reported = False
+    what: str
+    since: float
+    task: trio.lowlevel.Task | None
+    thread: threading.Thread | None = None
+    reported: bool = False
 
 
 class CallWatch:
@@ -137,7 +134,7 @@ class CallWatch:
         return min(tuple(self._running), key=lambda call: call.since, default=None)
 
     def _unreported(self) -> RunningCall | None:
-        calls = [call for call in tuple(self._running) if not call.reported]
+        calls = (call for call in tuple(self._running) if not call.reported)
         return min(calls, key=lambda call: call.since, default=None)
 
     def _ended(self, call: RunningCall) -> None:

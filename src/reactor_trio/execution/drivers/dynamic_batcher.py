@@ -19,7 +19,7 @@ import trio
 from reactor_trio.concurrency import ClockHooks, SessionOver
 from reactor_trio.errors import BufferClosed, OutputError
 from reactor_trio.execution.drivers.turns import SharedTurn, Turns
-from reactor_trio.execution.session_binding import serve_session
+from reactor_trio.execution.session_binding import SEEN_SESSION
 from reactor_trio.interface.author_code import defining_line, plain_step
 from reactor_trio.interface.model import Model
 
@@ -34,13 +34,9 @@ class BatchTurn(SharedTurn):
         self._result: Any = None
         #: when the newest batch began, in `trio.current_time()` seconds
         self.began = 0.0
+        #: what is stepped, while the session waits for a batch, its commands applied; else None
         self.model: Model | None = None
         self.over: Callable[[], bool] = lambda: False
-
-    @property
-    def joined(self) -> bool:
-        """Whether the session waits for a batch, its commands applied."""
-        return self._done is not None
 
     async def join(self, model: Model, over: Callable[[], bool]) -> Any:
         """Be stepped with the other members as `model`; returns its output, and raises what ends the session.
@@ -53,9 +49,8 @@ class BatchTurn(SharedTurn):
             try:
                 await done.wait()
             except trio.Cancelled:
-                self._batches.left(self)
-                with trio.CancelScope(shield=True):
-                    if self._batches.steps(self):
+                if self._batches.left(self):
+                    with trio.CancelScope(shield=True):
                         await done.wait()
                 raise
         finally:
@@ -64,10 +59,6 @@ class BatchTurn(SharedTurn):
         if isinstance(result, BaseException):
             raise result
         return result
-
-    def revoke(self) -> None:
-        """Take the turn back as the batch begins: a session that is not ready asks again."""
-        self.held = False
 
     def finish(self, result: Any, began: float) -> None:
         """End the batch for this session."""
@@ -107,22 +98,20 @@ class DynamicBatcher(Turns):
                 await self.time.settle(False)
             for turn in called:
                 assert isinstance(turn, BatchTurn)
-                turn.revoke()
-                if turn.joined:
+                turn.held = False  # a session that is not ready asks again
+                if turn.model is not None:
                     self._members.append(turn)
             if self._members:
                 await self._step()
 
-    def steps(self, turn: BatchTurn) -> bool:
-        """Whether the session is in the batch that runs."""
-        return turn in self._members
-
-    def left(self, turn: BatchTurn) -> None:
-        """Note that the session is over; it may be in the batch that runs."""
-        if self.steps(turn):
-            self._present -= 1
-            if not self._present:
-                self._scope.cancel()
+    def left(self, turn: BatchTurn) -> bool:
+        """Note that the session is over; returns whether it is in the batch that runs."""
+        if turn not in self._members:
+            return False
+        self._present -= 1
+        if not self._present:
+            self._scope.cancel()
+        return True
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
@@ -130,7 +119,7 @@ class DynamicBatcher(Turns):
         members, began = self._members, trio.current_time()
         results: list[Any] = [None] * len(members)
         self._present, self._scope = len(members), trio.CancelScope()
-        serve_session(None)
+        SEEN_SESSION.set(None)
         try:
             with self._scope:
                 results = await call_batch(self._model, [turn.model for turn in members])

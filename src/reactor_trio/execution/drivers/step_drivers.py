@@ -13,8 +13,7 @@ from typing import Any, Final, Literal
 
 import trio
 
-from reactor_trio.execution.driven_session import DrivenSession
-from reactor_trio.execution.drivers.device_fence import wait_for_fences
+from reactor_trio.execution.driven_session import DrivenSession, wait_for_fences
 from reactor_trio.execution.drivers.dynamic_batcher import BatchTurn
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.interface.author_code import NamesPlace, defining_line, plain_step, yielding_line
@@ -46,6 +45,20 @@ class Driver(ABC):
     async def drive(self) -> None:
         """Run until cancelled. Returns or raises only if author code ended the session."""
 
+    async def apply_commands(self, settle: Callable[[bool], Awaitable[None]]) -> None:
+        """Apply commands one at a time and in order, as they come, until cancelled.
+
+        Before each, `settle` lets others run; it gets whether the task has rested since.
+        """
+        session, rested = self._session, False
+        while True:
+            await settle(rested)
+            if session.over:
+                await trio.sleep_forever()  # pending commands are discarded
+            rested = not await session.apply_next()
+            if rested:
+                await session.wakeup.wait()
+
     async def close(self) -> None:  # noqa: B027 - a driver that holds nothing has nothing to end
         """End what is left of author code. The caller shields it and sets a deadline."""
 
@@ -59,15 +72,7 @@ class RunLoopDriver(Driver):
 
     async def drive(self) -> None:
         """Apply commands as they come."""
-        session, rested = self._session, False
-        while True:
-            await session.host.time.settle(rested)
-            if session.over:
-                await trio.sleep_forever()  # pending commands are discarded
-            rested = False
-            if not await session.apply_next():
-                await session.wakeup.wait()
-                rested = True
+        await self.apply_commands(self._session.host.time.settle)
 
 
 class StepDriver(Driver):
@@ -181,7 +186,7 @@ class Steps:
         generator: the generator, None before its first step and after it has returned.
     """
 
-    def __init__(self, watch: Callable[[Awaitable[Any]], Awaitable[Any]]) -> None:
+    def __init__(self, watch: Callable[[Awaitable[Any]], Awaitable[Any]] = lambda code: code) -> None:
         self._watch = watch
         self.generator: AuthorGenerator | None = None
 

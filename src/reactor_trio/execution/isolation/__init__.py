@@ -4,7 +4,7 @@
 
     Session -> RemoteModelSession (`remote_session`)  -- messages -->  LocalModelSession -> SessionRunner, on the model loop
     Playout <- frames (`shared_frames`)               <- messages ---  stand-in for `Session` and `Playout`
-    `process_placement`: start, load, watch          `process_link`    log records, load, run()
+    `process_supervision`: start, load, watch        `process_link`    log records, load, run()
 
 The I/O side and the model side of a session exchange the same calls in either placement (`execution.model_session`). Here
 these calls are IPC messages (`ipc_messages`) over a socket pair (`process_link`). Frames lie in memory that both processes

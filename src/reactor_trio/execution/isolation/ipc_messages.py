@@ -6,17 +6,15 @@ on to the client as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import traceback
 from typing import Any, TypeAlias
 
 import msgspec
 
-from reactor_trio.execution.session_events import Answer
-from reactor_trio.interface.files import UploadedFile
+from reactor_trio.errors import ReactorError
+from reactor_trio.execution.command_queue import Command
+from reactor_trio.execution.model_session import Answer
 from reactor_trio.media import Origin
-
-#: an uploaded file: name, MIME type, size, bytes
-PackedFile: TypeAlias = tuple[str, str, int, bytes]
 
 
 class IpcMessage(msgspec.Struct, frozen=True, array_like=True, tag_field="tag"):
@@ -39,22 +37,49 @@ class Plane(msgspec.Struct, frozen=True, array_like=True):
     inline: bytes = b""
 
 
+# ---- exceptions of author code ------------------------------------------------------------------------------------------
+
+
+class ModelCodeError(ReactorError):
+    """Model code in another process raised an exception. An instance's class has the name of that exception's type."""
+
+
+class _Traceback(Exception):
+    """The cause of a `ModelCodeError`: with it, a log shows the traceback of the other process."""
+
+    def __str__(self) -> str:
+        return "\n" + str(self.args[0])
+
+
+#: types of torch: an error of a CUDA context is permanent, and a process that ran out of memory may still hold most of it
+_FATAL = ("AcceleratorError", "OutOfMemoryError")
+
+
 class Failure(msgspec.Struct, frozen=True, array_like=True):
-    """An exception of author code: the name of its type, its text and its traceback."""
+    """An exception of author code, as a part of a message."""
 
     kind: str
     text: str
     traceback: str
 
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """Describe an exception for another process."""
+        return cls(type(error).__name__, str(error), "".join(traceback.format_exception(error)))
 
-def pack_files(files: Mapping[str, UploadedFile]) -> dict[str, PackedFile]:
-    """Make uploaded files fit for a message."""
-    return {key: (file.name, file.mime_type, file.size, file.data) for key, file in files.items()}
+    def error(self) -> ModelCodeError:
+        """Make an exception of another process's description."""
+        kind = type(self.kind, (ModelCodeError,), {"__module__": ModelCodeError.__module__})
+        error: ModelCodeError = kind(self.text)
+        error.__cause__ = _Traceback(self.traceback)
+        return error
 
 
-def unpack_files(files: Mapping[str, PackedFile]) -> dict[str, UploadedFile]:
-    """Make uploaded files of what `pack_files` made."""
-    return {key: UploadedFile(*file) for key, file in files.items()}
+def ends_process(error: BaseException) -> bool:
+    """Whether the model cannot go on after this exception: it ends any program, or its device is lost."""
+    if not isinstance(error, Exception):
+        return True
+    return type(error).__name__ in _FATAL or isinstance(error, MemoryError) or "CUDA error" in str(error)
 
 
 # ---- either way ----------------------------------------------------------------------------------------------------------
@@ -111,16 +136,9 @@ class EndSession(_SessionMessage, frozen=True, tag=12):
 
 
 class CommandArrived(_SessionMessage, frozen=True, tag=13):
-    """A command has arrived, or a file (its only item in `files`). `data` holds the arguments as the client sent them."""
+    """A command has arrived, or a file (its only item in `files`). It has no `arguments`: its `data` holds them."""
 
-    number: int
-    client: int
-    name: str
-    data: bytes
-    files: dict[str, PackedFile]
-    id: int | None
-    at: float
-    place: int
+    command: Command
 
 
 class InputFrameArrived(_SessionMessage, frozen=True, tag=14):
@@ -220,7 +238,7 @@ class FramesDropped(IpcMessage, frozen=True, tag=35):
     frames: int
 
 
-class CommandAnswered(_SessionMessage, frozen=True, tag=36):
+class ModelAnswered(_SessionMessage, frozen=True, tag=36):
     """See `SessionEvents.answered`. The answer's reply is JSON."""
 
     answer: Answer
@@ -296,6 +314,6 @@ ToModel: TypeAlias = (
 )
 FromModel: TypeAlias = (
     FrameMemoryMessage | ModelLoaded | LoadFailed | PutBundle | FlushPlayout | RetimePlayout | FramesDropped
-    | CommandAnswered | StateValuesChanged | ModelMessageSent | SessionUnwound | LateCall | RunLoopEnded | ModelBroken
+    | ModelAnswered | StateValuesChanged | ModelMessageSent | SessionUnwound | LateCall | RunLoopEnded | ModelBroken
     | Pong | LogLine | RanksOutOfStep
 )

@@ -23,12 +23,12 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.process_link import IpcLink
-from reactor_trio.execution.isolation.remote_failure import ends_process, failure_of
 from reactor_trio.execution.isolation.shared_frames import FrameExchange, SharedFrames
 from reactor_trio.execution.loading import LoadedModel, load_model
 from reactor_trio.execution.local_model_session import LocalModelSession
 from reactor_trio.execution.model_loop import ModelLoop
-from reactor_trio.execution.session_events import FILE_UPLOADED, Answer
+from reactor_trio.execution.model_session import FILE_UPLOADED, Answer
+from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
@@ -105,7 +105,7 @@ class ProcessWorker:
             except trio.Cancelled:
                 raise
             except BaseException as error:
-                self.link.send(ipc_messages.LoadFailed(failure_of(error)))
+                self.link.send(ipc_messages.LoadFailed(ipc_messages.Failure.of(error)))
                 return
             self.link.send(ipc_messages.ModelLoaded(max_sessions))
             await self.serve()
@@ -161,47 +161,45 @@ class _Worker(ProcessWorker):
             case ipc_messages.FrameSegment() | ipc_messages.SegmentFreed() | ipc_messages.FramesReturned():
                 self.frames.receive(message, descriptor)
             case ipc_messages.BeginSession(session, client, joined_at):
-                model_session = self._loaded.open_model_session(
-                    session, (client, joined_at), host=self.host, settings=self._settings
-                )
-                stand_in = self.sessions[session] = _SessionStandIn(session, self, model_session, self._loaded)
+                model_session = self._loaded.open_model_session(session, (client, joined_at))
+                stand_in = self.sessions[session] = _SessionStandIn(session, self, model_session, self._loaded.declaration)
                 self.nursery.start_soon(self._run, stand_in)
             case _:
                 if message.session in self.sessions:
                     self.sessions[message.session].receive(message)
 
     async def load(self, path: str, config: dict[str, Any], settings: Settings) -> int:
-        self._settings = settings
         self._loaded = await self.load_model(self.source.find(path), config, self.host, settings, _ToServer(self.link))
         self.source.model_loaded(self._loaded.model)
         return self._loaded.max_sessions
 
     async def serve(self) -> None:
-        what, cause = await ModelLoop(self.host).until_ended(self._loaded.session_copies)
-        self.link.send(ipc_messages.RunLoopEnded(what, None if cause is None else failure_of(cause)))
+        ending = await ModelLoop(self._loaded).until_ended()
+        failure = None if ending.cause is None else ipc_messages.Failure.of(ending.cause)
+        self.link.send(ipc_messages.RunLoopEnded(ending.what, failure))
 
     async def _run(self, stand_in: _SessionStandIn) -> None:
         try:
             error = await stand_in.run()
         finally:
             del self.sessions[stand_in.id]
-        if error is not None and ends_process(error):
-            self.link.send(ipc_messages.ModelBroken(failure_of(error)))
+        if error is not None and ipc_messages.ends_process(error):
+            self.link.send(ipc_messages.ModelBroken(ipc_messages.Failure.of(error)))
             self.nursery.cancel_scope.cancel()  # the end of this process ends all its sessions
             return
-        failure = None if error is None else failure_of(error)
+        failure = None if error is None else ipc_messages.Failure.of(error)
         self.link.send(ipc_messages.SessionUnwound(stand_in.id, failure, stand_in.model_session.what_is_left()))
 
 
 class _SessionStandIn:
     """Stands in for a session and its playout, which are in the server's process: it makes each call an IPC message."""
 
-    def __init__(self, session: str, worker: _Worker, model_session: LocalModelSession, loaded: LoadedModel) -> None:
+    def __init__(self, session: str, worker: _Worker, model_session: LocalModelSession, declaration: Declaration) -> None:
         self.id = session
         self.model_session = model_session
         self._frames = worker.frames
         self._send = worker.link.send
-        self._declaration = loaded.declaration
+        self._declaration = declaration
         self._over = trio.CancelScope()
         model_session.connect(self, self)
 
@@ -228,8 +226,8 @@ class _SessionStandIn:
                 self._over.cancel()
             case ipc_messages.LogStack():
                 log.error("session %s: it is here:\n%s", self.id, self.model_session.stack())
-            case ipc_messages.CommandArrived():
-                self.model_session.command(self._command(message))
+            case ipc_messages.CommandArrived(_, command):
+                self.model_session.command(self._decoded(command))
             case ipc_messages.InputFrameArrived(_, track, plane, pts):
                 frame = self._frames.see(plane).copy()  # the author may change it
                 self.model_session.take_input(track, InputFrame(frame, pts))
@@ -242,26 +240,22 @@ class _SessionStandIn:
             case ipc_messages.ShownUntil(_, until):
                 self.model_session.shown(until)
 
-    def _command(self, message: ipc_messages.CommandArrived) -> Command:
-        files = ipc_messages.unpack_files(message.files)
-        if message.name == FILE_UPLOADED:
+    def _decoded(self, command: Command) -> Command:
+        if command.name == FILE_UPLOADED:
             hook = self._declaration.file_uploaded
             assert hook is not None
             assert hook.file_parameter is not None
-            arguments: dict[str, Any] = {hook.file_parameter: next(iter(files.values()))}
+            arguments: dict[str, Any] = {hook.file_parameter: next(iter(command.files.values()))}
         else:
-            arguments = self._declaration.decode(message.name, message.data, files.__getitem__)[1]
-        return Command(
-            message.number, message.client, message.name, arguments, message.id, message.at, message.data, files,
-            message.place,
-        )  # fmt: skip
+            arguments = self._declaration.decode(command.name, command.data, command.files.__getitem__)[1]
+        return msgspec.structs.replace(command, arguments=arguments)
 
     # ---- as the session -----------------------------------------------------------------------------------------------
 
     def answered(self, answer: Answer) -> None:
         """See `SessionEvents`."""
         packed = msgspec.structs.replace(answer, reply=msgspec.json.encode(answer.reply))
-        self._send(ipc_messages.CommandAnswered(self.id, packed))
+        self._send(ipc_messages.ModelAnswered(self.id, packed))
 
     def state_changed(self, values: dict[str, bytes]) -> None:
         """See `SessionEvents`."""

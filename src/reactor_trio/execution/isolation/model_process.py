@@ -19,7 +19,6 @@ from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import Given
 from reactor_trio.execution.isolation.process_link import IpcLink, SocketLink
-from reactor_trio.execution.isolation.remote_failure import error_of
 from reactor_trio.execution.isolation.shared_clock import ahead
 
 MAIN = "reactor_trio.execution.isolation.process_main"
@@ -121,7 +120,7 @@ def forward_log(line: ipc_messages.LogLine) -> None:
 
     def handle() -> None:
         serve_connection().session_id = line.session
-        error = None if line.failure is None else error_of(line.failure)
+        error = None if line.failure is None else line.failure.error()
         exc_info = None if error is None else (type(error), error, None)
         record = logger.makeRecord(line.logger, line.level, "", 0, line.message, (), exc_info)
         record.__dict__ |= {key: value for key, value in line.extra.items() if key not in record.__dict__}

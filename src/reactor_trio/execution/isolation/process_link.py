@@ -7,9 +7,11 @@ take at once, and a task writes it. The limits on clients and frames bound that 
 from __future__ import annotations
 
 import os
+import select
 import socket
+import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -17,11 +19,21 @@ import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.isolation.ipc_messages import FrameSegment
+from reactor_trio.interface.files import UploadedFile
 
-_encoder = msgspec.msgpack.Encoder()
 _CHUNK = 256 * 1024
 #: descriptors in one message; Linux takes no more (SCM_MAX_FD)
 _MOST_DESCRIPTORS = 253
+#: slices of the time that the other process has to answer
+SLICES = 4
+
+def _pack(value: object) -> object:
+    if isinstance(value, UploadedFile):
+        return value.name, value.mime_type, value.size, value.data
+    raise NotImplementedError
+
+
+encoder = msgspec.msgpack.Encoder(enc_hook=_pack)
 
 #: handles a message and its file descriptor, which the handler must close
 Handle = Callable[[Any, int | None], object]
@@ -54,7 +66,7 @@ class SocketLink:
     def __init__(self, sock: socket.socket, message_types: Any) -> None:
         self._socket = sock
         self._socket.setblocking(False)
-        self._decoder = msgspec.msgpack.Decoder(message_types)
+        self._decoder = decoder_of(message_types)
         self._unsent: deque[tuple[memoryview, int | None]] = deque()
         self._wakeup = RepeatedEvent()
         self._gone = False
@@ -131,9 +143,61 @@ class SocketLink:
         return sent == len(data)
 
 
+def decoder_of(message_types: Any) -> msgspec.msgpack.Decoder[Any]:
+    """A decoder of messages of this union, the counterpart of `encoder`."""
+    return msgspec.msgpack.Decoder(message_types, dec_hook=lambda _uploaded_file, packed: UploadedFile(*packed))
+
+
+async def answered_within(seconds: float, answered: Callable[[], Awaitable[object]]) -> bool:
+    """Wait for an answer of the other process, and return whether it came within `seconds` in which this process ran.
+
+    If this process is stopped, or its machine is suspended, the time may be over when it continues, although the answer is
+    there and only unread. So the time consists of slices, and a standstill of any length costs one slice.
+
+    `answered` may be called and cancelled several times, so it must only wait.
+    """
+    for _ in range(SLICES):
+        with trio.move_on_after(seconds / SLICES):
+            await answered()
+            return True
+    return False
+
+
+class RankLink(SocketLink):
+    """A link between two ranks: any thread may send on it. Sending waits for room in the socket.
+
+    Model code sends in the middle of a step, on the model thread or a thread that it has started. If the message went
+    through another loop first, it would be late by the time that Python's threads need to take turns. A rank link carries no
+    file descriptors.
+    """
+
+    def __init__(self, sock: socket.socket, message_types: Any) -> None:
+        super().__init__(sock, message_types)
+        self._lock = threading.Lock()
+        self._room = select.poll()
+        self._room.register(sock, select.POLLOUT)
+
+    def send(self, message: object, descriptor: int | None = None) -> None:
+        """Send a message from any thread; return when the kernel has taken it, or the other end is gone."""
+        assert descriptor is None
+        data = on_wire(message)
+        with self._lock:
+            while data and not self._gone:
+                try:
+                    data = data[self._socket.send(data) :]
+                except (BlockingIOError, InterruptedError):
+                    self._room.poll()
+                except OSError:  # `receive` notices it, too, and returns
+                    self._gone = True
+
+    async def run(self) -> None:
+        """See `IpcLink`. There is nothing left to write."""
+        await trio.sleep_forever()
+
+
 def on_wire(message: object) -> memoryview:
     """Encode a message, with its length in front."""
-    body = _encoder.encode(message)
+    body = encoder.encode(message)
     return memoryview(len(body).to_bytes(4, "little") + body)
 
 

@@ -20,13 +20,12 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency import ModelHost, open_model_host
+from reactor_trio.execution.current_session import current_session
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import work
 from reactor_trio.execution.isolation.process_link import IpcLink, SocketLink
-from reactor_trio.execution.isolation.remote_failure import failure_of
-from reactor_trio.execution.isolation.shared_clock import SharedClock
+from reactor_trio.execution.isolation.shared_clock import shared_clock
 from reactor_trio.execution.isolation.shared_frames import SharedFrames
-from reactor_trio.execution.session_log_filter import current_session
 from reactor_trio.media import keep_frames_in
 
 #: seconds after which Python asks a thread to release the interpreter; the same as in the server
@@ -45,7 +44,7 @@ def main(descriptor: int, ahead: float, serve: Callable[[IpcLink, ModelHost, Sha
     with suppress(RuntimeError, OSError, ValueError):  # without a standard error
         faulthandler.enable()  # a crash of model code writes its stack there
     sys.setswitchinterval(SWITCH_INTERVAL)
-    trio.run(_main, socket.socket(fileno=descriptor), serve, clock=SharedClock(ahead))
+    trio.run(_main, socket.socket(fileno=descriptor), serve, clock=shared_clock(ahead))
 
 
 async def _main(sock: socket.socket, serve: Callable[[IpcLink, ModelHost, SharedFrames], Awaitable[None]]) -> None:
@@ -73,10 +72,9 @@ class _LinkHandler(logging.Handler):
             given = {**vars(record), **{key: value for key, value in event.items() if key != "event"}}
             extra = {key: _plain(value) for key, value in given.items() if key not in _STANDARD}
             error = record.exc_info[1] if record.exc_info else None
-            line = ipc_messages.LogLine(
-                record.name, record.levelno, str(event.get("event", "")), None if error is None else failure_of(error),
-                current_session(), extra,
-            )  # fmt: skip
+            failure = None if error is None else ipc_messages.Failure.of(error)
+            text = str(event.get("event", ""))
+            line = ipc_messages.LogLine(record.name, record.levelno, text, failure, current_session(), extra)
             self._token.run_sync_soon(self._link.send, line)
         except trio.RunFinishedError:
             pass

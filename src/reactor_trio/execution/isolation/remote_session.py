@@ -11,11 +11,9 @@ import trio
 
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.remote_failure import error_of
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.mailbox import Mailbox
-from reactor_trio.execution.output_pacer import PlayoutSide
-from reactor_trio.execution.session_events import SessionEvents
+from reactor_trio.execution.model_session import PlayoutSide, SessionEvents
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
@@ -93,10 +91,7 @@ class RemoteModelSession:
 
     def command(self, command: Command) -> None:
         """See `ModelSession`."""
-        self._send(ipc_messages.CommandArrived(
-            self.session_id, command.number, command.client, command.name, command.data,
-            ipc_messages.pack_files(command.files), command.id, command.at, command.place,
-        ))  # fmt: skip
+        self._send(ipc_messages.CommandArrived(self.session_id, msgspec.structs.replace(command, arguments={})))
 
     def pause(self, paused: bool) -> None:
         """See `ModelSession`."""
@@ -133,7 +128,7 @@ class RemoteModelSession:
                 self.mailbox.post(self._playout.retime, interval)
             case ipc_messages.FramesDropped(_, place, reason, frames):
                 self.mailbox.post(self._playout.count_drop, place, reason, frames)
-            case ipc_messages.CommandAnswered(_, answer):
+            case ipc_messages.ModelAnswered(_, answer):
                 answer = msgspec.structs.replace(answer, reply=msgspec.Raw(answer.reply))
                 self.mailbox.post(self._session.answered, answer)
             case ipc_messages.StateValuesChanged(_, values):
@@ -144,7 +139,7 @@ class RemoteModelSession:
                 self._late(what, since)
             case ipc_messages.SessionUnwound(_, failure, left):
                 self._left = left
-                self._end(None if failure is None else error_of(failure))
+                self._end(None if failure is None else failure.error())
             case _:
                 raise AssertionError(f"{message!r} is not about a session")
 

@@ -9,25 +9,14 @@ import time
 
 import trio
 
+from reactor_trio.concurrency.clock_hooks import LinkedClock
+
 
 def ahead() -> float:
     """Return how far `trio.current_time()` is ahead of the system's clock in this process, in seconds."""
     return trio.current_time() - time.perf_counter()
 
 
-class SharedClock(trio.abc.Clock):
+def shared_clock(ahead: float) -> LinkedClock:
     """A clock that is `ahead` seconds ahead of the system's."""
-
-    def __init__(self, ahead: float) -> None:
-        self._ahead = ahead
-
-    def start_clock(self) -> None:
-        """See `trio.abc.Clock`."""
-
-    def current_time(self) -> float:
-        """See `trio.abc.Clock`."""
-        return time.perf_counter() + self._ahead
-
-    def deadline_to_sleep_time(self, deadline: float) -> float:
-        """See `trio.abc.Clock`."""
-        return deadline - self.current_time()
+    return LinkedClock(lambda: time.perf_counter() + ahead)

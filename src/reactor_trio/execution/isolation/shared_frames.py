@@ -2,9 +2,9 @@
 
 `SharedFrames` belongs to the process that makes frames. It gives out memory before a frame is filled, so the one copy of
 each accepted yield goes right into shared memory. The memory lies in *segments*, one for each accepted array. A segment has
-no name (`memfd_create`), so it is gone with its last process. `SeenFrames` belongs to the other process. It maps each
+no name (`memfd_create`), so it is gone with its last process. The `FrameExchange` of the other process maps each
 segment once, and makes arrays that lie in it. When the last view of an array is gone, it sends `FramesReturned`. Each
-process makes frames and sees frames of the other: `FrameExchange` does both.
+process makes frames and sees frames of the other: its `FrameExchange` does both.
 
 A segment is free when this process has let go of the array, and the other has returned it as often as it was shown.
 """
@@ -154,29 +154,36 @@ class SharedFrames:
                 self._gone.append(memory.number)
 
 
-class SeenFrames:
-    """The other process's segments. Make it on the loop of the link to that process.
+class FrameExchange:
+    """Both directions of frames between two processes. Make it on the loop of the link to the other process.
 
     Args:
-        send: sends an IPC message.
+        send: sends an IPC message, with its file descriptor.
+        mine: the memory for this process's frames, if it exists already.
     """
 
-    def __init__(self, send: Callable[[object], None]) -> None:
+    def __init__(self, send: Callable[..., None], mine: SharedFrames | None = None) -> None:
         self._send = send
+        self._mine = mine or SharedFrames(send)
+        self.show = self._mine.show
         self._token = trio.lowlevel.current_trio_token()
+        #: the other process's segments
         self._maps: dict[int, mmap.mmap] = {}
         self._unseen: deque[int] = deque()
 
-    def add(self, segment: ipc_messages.FrameSegment, descriptor: int) -> None:
-        """Map a segment; closes the descriptor."""
-        try:
-            self._maps[segment.number] = mmap.mmap(descriptor, segment.size)
-        finally:
-            os.close(descriptor)
-
-    def gone(self, number: int) -> None:
-        """Forget a segment that gets no further frames. Arrays in it stay valid."""
-        self._maps.pop(number, None)
+    def receive(self, message: ipc_messages.FrameMemoryMessage, descriptor: int | None) -> None:
+        """Process a message about memory; closes the descriptor."""
+        match message:
+            case ipc_messages.FrameSegment(number, size):
+                assert descriptor is not None
+                try:
+                    self._maps[number] = mmap.mmap(descriptor, size)
+                finally:
+                    os.close(descriptor)
+            case ipc_messages.SegmentFreed(number):  # arrays in it stay valid
+                self._maps.pop(number, None)
+            case ipc_messages.FramesReturned(numbers):
+                self._mine.returned(numbers)
 
     def see(self, plane: Plane) -> npt.NDArray[Any]:
         """Return the frame, read-only. Raises KeyError or ValueError if there is no such frame."""
@@ -191,8 +198,9 @@ class SeenFrames:
         return frame
 
     def close(self) -> None:
-        """Forget all segments. Arrays that are still in use stay valid."""
+        """Close both directions. Arrays that are still in use stay valid."""
         self._maps.clear()
+        self._mine.close()
 
     def _let_go(self, number: int) -> None:
         """A frame is no longer in use. Called on any thread."""
@@ -203,36 +211,6 @@ class SeenFrames:
     def _return_unused(self) -> None:
         numbers, self._unseen = list(self._unseen), deque()
         self._send(ipc_messages.FramesReturned(numbers))
-
-
-class FrameExchange:
-    """Both directions of frames between two processes. Make it on the loop of the link to the other process.
-
-    Args:
-        send: sends an IPC message, with its file descriptor.
-        mine: the memory for this process's frames, if it exists already.
-    """
-
-    def __init__(self, send: Callable[..., None], mine: SharedFrames | None = None) -> None:
-        self._mine = mine or SharedFrames(send)
-        self._seen = SeenFrames(send)
-        self.show, self.see = self._mine.show, self._seen.see
-
-    def receive(self, message: ipc_messages.FrameMemoryMessage, descriptor: int | None) -> None:
-        """Process a message about memory; closes the descriptor."""
-        match message:
-            case ipc_messages.FrameSegment():
-                assert descriptor is not None
-                self._seen.add(message, descriptor)
-            case ipc_messages.SegmentFreed(number):
-                self._seen.gone(number)
-            case ipc_messages.FramesReturned(numbers):
-                self._mine.returned(numbers)
-
-    def close(self) -> None:
-        """Close both directions. Arrays that are still in use stay valid."""
-        self._seen.close()
-        self._mine.close()
 
 
 def _array(owner: ctypes.Array[ctypes.c_char], shape: tuple[int, ...], kind: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -13,7 +13,6 @@ of an isolated model; only rank 0 has sessions, pacing and frames.
 
 Rank 0 *leads*: before it makes a call of author code, it sends the call to the other ranks (`leader`), which make the same
 call (`follower`). Within a call, author code may ask the runtime only for what is the same on all ranks: rank 0 looks it up
-(`leader_binding`) and sends its answer, and the other ranks give that answer at the same place (`follower_binding`). So
-neither a client nor a clock of the runtime can bring the ranks out of step. Author code can, and then the model is loaded
-again.
+and sends its answer, and the other ranks give that answer at the same place (`rank_binding`). So neither a client nor a
+clock of the runtime can bring the ranks out of step. Author code can, and then the model is loaded again.
 """

@@ -15,13 +15,12 @@ import trio
 
 from reactor_trio.concurrency import ModelHost, strip
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.execution.bare_binding import BareBinding
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.step_drivers import DONE, Steps
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.process_link import IpcLink
-from reactor_trio.execution.isolation.remote_failure import failure_of
-from reactor_trio.execution.isolation.time_limit import within
+from reactor_trio.execution.isolation.process_link import IpcLink, answered_within
 from reactor_trio.execution.ranks import rank_messages
 from reactor_trio.execution.ranks.leader import GRACE, call_name, is_fatal, outcome_text
 from reactor_trio.execution.ranks.rank_messages import RankCall, RankCallDone
@@ -39,15 +38,9 @@ class Follower:
     Args:
         link: the link to rank 0.
         report: sends an IPC message to the server, on the I/O loop.
-
-    Attributes:
-        state: the session's state; None without a session.
-        connected: whether there is a session.
     """
 
     def __init__(self, rank: int, link: IpcLink, host: ModelHost, report: Callable[[object], object]) -> None:
-        self.state: Any = None
-        self.connected = False
         self._rank = rank
         self._link = link
         self._host = host
@@ -57,7 +50,7 @@ class Follower:
         self._wakeup = RepeatedEvent()
         self._scope = trio.CancelScope()
         self._author: AuthorCalls | None = None
-        self._steps = Steps(_unwatched)
+        self._steps = Steps()
 
     def receive(self, message: Any, _descriptor: int | None) -> None:
         """Process a message of rank 0."""
@@ -72,9 +65,9 @@ class Follower:
             case rank_messages.CancelRankCall():
                 self._host.post(lambda: self._scope.cancel())
 
-    async def run(self, model: Model, declaration: Declaration) -> None:
+    async def run(self, model: Model, declaration: Declaration, binding: BareBinding) -> None:
         """Task: make the calls until cancelled. One scope holds the calls of a session, up to one that is cancelled."""
-        self._model, self._declaration = model, declaration
+        self._model, self._declaration, self._binding = model, declaration, binding
         while True:
             with trio.CancelScope() as self._scope:
                 kind = "begin"
@@ -106,43 +99,39 @@ class Follower:
         finally:
             IN_CALL.reset(token)
         if is_fatal(raised):
-            self._host.post_io(self._report, ipc_messages.ModelBroken(failure_of(raised)))
+            self._host.post_io(self._report, ipc_messages.ModelBroken(ipc_messages.Failure.of(raised)))
             await trio.sleep_forever()
-        done = RankCallDone(call.number, type(raised).__name__, failure_of(raised))
+        done = RankCallDone(call.number, type(raised).__name__, ipc_messages.Failure.of(raised))
         self._link.send(done)
         # Rank 0 compares the exceptions when it has made the call. If it does not end the call, this rank reports that.
-        if not await within(GRACE, answers.wait_finished):
+        if not await answered_within(GRACE, answers.wait_finished):
             log.error("rank %d raised alone", self._rank, exc_info=raised)
             text = f"in {call_name(call)} rank {self._rank} {outcome_text(done)}, and rank 0 goes on"
             self._host.post_io(self._report, ipc_messages.RanksOutOfStep(text))
             await trio.sleep_forever()
 
     async def _make(self, call: RankCall) -> Any:
-        files = ipc_messages.unpack_files(call.files)
         if call.kind == "begin":
-            self.state = self._declaration.state() if self._declaration.state is not None else None
-            self.connected = True
+            self._binding.begin(self._declaration.state() if self._declaration.state is not None else None)
             self._author = AuthorCalls(self._model, self._declaration, ClientInfo(call.client, call.at, _send_nothing))
         assert self._author is not None, "a call outside of a session"
         match call.kind:
             case "hook":
-                self.connected = self.connected and call.name != "disconnected"
-                await self._author.call_hook(call.name, getattr(self._declaration, call.name), files)
+                if call.name == "disconnected":
+                    self._binding.leave()
+                await self._author.hook(call.name, call.files)
             case "command":
-                arguments = self._declaration.decode(call.name, call.data, files.__getitem__)[1]
+                arguments = self._declaration.decode(call.name, call.data, call.files.__getitem__)[1]
                 command = Command(call.number, call.client, call.name, arguments, None, call.at)
-                await self._author.carry_out(command, self.state)
+                await self._author.carry_out(command, self._binding.state)
             case "step":
                 return await self._steps.resume(self._model)
             case "close":
                 await self._steps.close()
             case "end":
-                self.state, self.connected, self._author = None, False, None
+                self._binding.end()
+                self._author = None
         return None
-
-
-async def _unwatched(code: Any) -> Any:
-    return await code
 
 
 async def _send_nothing(_client: int, _message: ModelMessage) -> None:

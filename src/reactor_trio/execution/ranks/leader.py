@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import trio
@@ -28,10 +28,8 @@ from reactor_trio.concurrency import ModelHost, SessionOver, strip
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.execution.drivers.step_drivers import DONE
 from reactor_trio.execution.isolation import ipc_messages
-from reactor_trio.execution.isolation.ipc_messages import Failure
-from reactor_trio.execution.isolation.process_link import IpcLink
-from reactor_trio.execution.isolation.remote_failure import ends_process, error_of, failure_of
-from reactor_trio.execution.isolation.time_limit import within
+from reactor_trio.execution.isolation.ipc_messages import Failure, ends_process
+from reactor_trio.execution.isolation.process_link import IpcLink, answered_within
 from reactor_trio.execution.ranks import rank_messages
 
 log = logging.getLogger("reactor_trio.model")
@@ -67,11 +65,6 @@ class Leader:
         self._asked = 0
         self._stopped = trio.Event()
 
-    @property
-    def ranks(self) -> int:
-        """The number of ranks, including this one."""
-        return 1 + len(self._links)
-
     async def run(self) -> None:
         """Task: receive the results of the other ranks until cancelled; then close the links, which ends those ranks."""
         try:
@@ -88,8 +81,8 @@ class Leader:
         self._stopped.set()
         self._wakeup.set()
 
-    def answer(self, key: str, found: T) -> T:
-        """Send the other ranks what the runtime answers to `key` in this call; return it. For any thread.
+    def answer(self, key: str, found: Any) -> None:
+        """Send the other ranks what the runtime answers to `key` in this call. For any thread.
 
         Raises RuntimeError if one call asks more than `MOST_ANSWERS` times.
         """
@@ -98,11 +91,10 @@ class Leader:
             if self._asked > MOST_ANSWERS:
                 raise RuntimeError(f"{call_name(self._call)} asked the runtime {MOST_ANSWERS} times; ask less often")
             self._send(rank_messages.RuntimeAnswer(key, found))
-        return found
 
     async def level(self) -> None:
         """Return when every rank has made the newest call with the same result. A checkpoint only if it waits."""
-        if not await within(self.patience, self._all_done) and (late := self._late()) is not None:
+        if not await answered_within(self.patience, self._all_done) and (late := self._late()) is not None:
             await self._out_of_step(f"rank {late} has not ended {call_name(self._call)} {self.patience:g} s after rank 0")
         await self._compare()
 
@@ -133,23 +125,22 @@ class Leader:
 
     async def _raised(self, error: BaseException) -> None:
         if strip(error, trio.Cancelled) is None or isinstance(error, GeneratorExit):
-            self._send(rank_messages.CancelRankCall(self._call.number))
+            self._send(rank_messages.CancelRankCall())
             self._finish(None)
             return
         if is_fatal(error):
-            self._host.post_io(self._report, ipc_messages.ModelBroken(failure_of(error)))
+            self._host.post_io(self._report, ipc_messages.ModelBroken(Failure.of(error)))
             await self._stopped.wait()
-        self._finish(type(error).__name__, failure_of(error))
-        if not await within(GRACE, self._all_done) and (late := self._late()) is not None:
+        self._finish(type(error).__name__, Failure.of(error))
+        if not await answered_within(GRACE, self._all_done) and (late := self._late()) is not None:
             log.error("rank 0 raised alone", exc_info=error)
             text = f"raised {type(error).__name__}: {error}"
             await self._out_of_step(f"in {call_name(self._call)} rank 0 {text}, and rank {late} goes on")
         await self._compare()
 
     def _finish(self, outcome: str | None, failure: Failure | None = None) -> None:
-        number = self._call.number
-        self._result = None if outcome is None else rank_messages.RankCallDone(number, outcome, failure)
-        self._send(rank_messages.LeaderFinished(number))
+        self._result = None if outcome is None else rank_messages.RankCallDone(self._call.number, outcome, failure)
+        self._send(rank_messages.LeaderFinished())
 
     async def _compare(self) -> None:
         if self._result is None or self._stopped.is_set():
@@ -158,7 +149,7 @@ class Leader:
             if done.outcome == self._result.outcome:
                 continue
             if done.failure is not None:
-                log.error("rank %d raised alone, or something else", rank, exc_info=error_of(done.failure))
+                log.error("rank %d raised alone, or something else", rank, exc_info=done.failure.error())
             theirs, mine = outcome_text(done), outcome_text(self._result)
             await self._out_of_step(f"in {call_name(self._call)} rank {rank} {theirs}, and rank 0 {mine}")
 

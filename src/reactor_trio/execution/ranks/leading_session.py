@@ -16,12 +16,9 @@ import trio
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.step_drivers import Driver, GeneratorDriver
-from reactor_trio.execution.isolation.ipc_messages import pack_files
 from reactor_trio.execution.ranks.leader import Leader
 from reactor_trio.execution.ranks.rank_messages import CallKind, RankCall
 from reactor_trio.execution.session_runner import SessionRunner
-from reactor_trio.interface.events import Handler
-from reactor_trio.interface.messages import ClientInfo
 
 #: seconds that the running step has to return when the session is over
 PATIENCE = 2.0
@@ -33,10 +30,7 @@ class LeadingSessionRunner(SessionRunner):
     def __init__(self, lead: Leader, **options: Any) -> None:
         super().__init__(**options)
         self.lead = lead
-        declaration = options["declaration"]
-        self._client = options["client"]
-        client = ClientInfo(self._client[0], self._client[1], self._send_to)
-        self.author = _LeadingCalls(self, self.model, declaration, client)
+        self.author = _LeadingCalls(self, self.model, self.declaration, self.author.client)
         self.known = False  # to the other ranks
 
     async def run(self) -> BaseException | None:
@@ -50,8 +44,8 @@ class LeadingSessionRunner(SessionRunner):
 
     async def begin(self) -> None:
         """Begin the session on the other ranks."""
-        number, joined_at = self._client
-        await self.led("begin", self._is_known, name=self.session_id, client=number, at=joined_at)
+        client = self.author.client
+        await self.led("begin", self._is_known, name=self.session_id, client=client.id, at=client.joined_at)
 
     async def end_step(self) -> None:
         """The session is over: return when no call is running, at the latest when `PATIENCE` has cancelled it."""
@@ -95,21 +89,18 @@ class _LeadingCalls(AuthorCalls):
         super().__init__(*what)
         self._runner = runner
 
-    async def hook(self, kind: str, handler: Handler | None, arguments: dict[str, Any] | None = None) -> None:
+    async def hook(self, kind: str, arguments: dict[str, Any]) -> None:
         if kind == "disconnected":
             await self._runner.end_step()
         if not self._runner.known:  # also if the client left before `connected` could run
             await self._runner.begin()
-        await super().hook(kind, handler, arguments)
-
-    async def call_hook(self, kind: str, handler: Handler, arguments: dict[str, Any]) -> None:
-        call = partial(super().call_hook, kind, handler, arguments)
-        await self._runner.led("hook", call, name=kind, files=pack_files(arguments))
+        if getattr(self._declaration, kind) is not None:
+            await self._runner.led("hook", partial(super().hook, kind, arguments), name=kind, files=arguments)
 
     async def carry_out(self, command: Command, state: Any) -> Any:
         return await self._runner.led(
             "command", partial(super().carry_out, command, state), name=command.name, client=command.client,
-            at=command.at, data=command.data, files=pack_files(command.files),
+            at=command.at, data=command.data, files=command.files,
         )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from reactor_trio.execution.isolation.model_process import ModelProcess, Subproc
 from reactor_trio.execution.isolation.process_link import Handle, IpcLink
 from reactor_trio.execution.ranks.torch_group import environment
 
-RANK_MAIN = "reactor_trio.execution.ranks.rank_main"
+RANK_MAIN = "reactor_trio.execution.ranks.rank_worker"
 #: seconds for which the last messages of a process that has ended are received
 LAST_MESSAGES = 0.1
 

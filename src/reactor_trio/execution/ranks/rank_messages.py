@@ -6,7 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from reactor_trio.execution.isolation.ipc_messages import Failure, IpcMessage, PackedFile
+from reactor_trio.execution.isolation.ipc_messages import Failure, IpcMessage
+from reactor_trio.interface.files import UploadedFile
 
 CallKind = Literal["begin", "hook", "command", "step", "close", "end"]
 
@@ -32,7 +33,7 @@ class RankCall(IpcMessage, frozen=True, tag=1):
     client: int = 0
     at: float = 0.0
     data: bytes = b""
-    files: dict[str, PackedFile] = msgspec.field(default_factory=dict)
+    files: dict[str, UploadedFile] = msgspec.field(default_factory=dict)
 
 
 class RuntimeAnswer(IpcMessage, frozen=True, tag=2):
@@ -43,15 +44,11 @@ class RuntimeAnswer(IpcMessage, frozen=True, tag=2):
 
 
 class LeaderFinished(IpcMessage, frozen=True, tag=3):
-    """Rank 0 has made this call. No further `RuntimeAnswer` belongs to it."""
-
-    number: int
+    """Rank 0 has made the newest call. No further `RuntimeAnswer` belongs to it."""
 
 
 class CancelRankCall(IpcMessage, frozen=True, tag=4):
-    """This call was cancelled while it waited."""
-
-    number: int
+    """The newest call was cancelled while it waited."""
 
 
 # ---- to rank 0 -----------------------------------------------------------------------------------------------------------

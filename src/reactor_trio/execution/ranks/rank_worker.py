@@ -1,9 +1,15 @@
-"""The work of a rank's process: rank 0 is an isolated worker that leads, each other rank follows."""
+"""The work of a rank's process: rank 0 is an isolated worker that leads, each other rank follows.
+
+It is also the entry point: `python -m reactor_trio.execution.ranks.rank_worker DESCRIPTOR AHEAD STORE LINK...`. Rank 0 has a
+link to each other rank, and each other rank has one to rank 0. The environment gives the number of this rank.
+"""
 
 from __future__ import annotations
 
-import inspect
 import logging
+import os
+import socket
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,21 +20,23 @@ import trio
 
 from reactor_trio.concurrency import ModelHost
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.execution.bare_binding import BareBinding
 from reactor_trio.execution.isolation import ipc_messages
 from reactor_trio.execution.isolation.isolated_worker import IMPORTED, ProcessWorker, WorkerModel, work
-from reactor_trio.execution.isolation.process_link import Handle, IpcLink
+from reactor_trio.execution.isolation.process_link import Handle, IpcLink, RankLink
+from reactor_trio.execution.isolation.process_main import main
 from reactor_trio.execution.isolation.shared_frames import SharedFrames
-from reactor_trio.execution.loading import load_model
+from reactor_trio.execution.loading import call_load, load_model
+from reactor_trio.execution.model_checks import refuse_several_sessions
+from reactor_trio.execution.ranks import torch_group
 from reactor_trio.execution.ranks.follower import Follower
-from reactor_trio.execution.ranks.follower_binding import FollowerBinding
 from reactor_trio.execution.ranks.leader import Leader
-from reactor_trio.execution.ranks.leader_binding import LeaderBinding
 from reactor_trio.execution.ranks.leading_session import LeadingSessionRunner
-from reactor_trio.execution.ranks.rank_count import refuse_several_sessions
-from reactor_trio.execution.session_binding import SessionBinding
+from reactor_trio.execution.ranks.rank_binding import FollowerAnswers, LeaderAnswers, RankAnswers, RankBinding
+from reactor_trio.execution.ranks.rank_messages import FromLeader, RankCallDone
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.interface.distributed import DistributedPipeline
-from reactor_trio.interface.model import Model, ModelBinding
+from reactor_trio.interface.model import Model
 from reactor_trio.pacing.cadence import DEFAULT_FPS
 
 log = logging.getLogger("reactor_trio.model")
@@ -40,8 +48,7 @@ async def lead(
     frames: SharedFrames | None = None,
     *,
     others: Sequence[IpcLink],
-    join: Callable[[], object],
-    leave: Callable[[], object],
+    join: Callable[[], object] = lambda: None,
     source: WorkerModel = IMPORTED,
 ) -> None:
     """Serve the server at the other end of `link` as rank 0; see `work`.
@@ -49,14 +56,14 @@ async def lead(
     Args:
         others: links to the ranks from 1 on.
         join: makes this process one of the process group; called on the model thread before the load.
-        leave: takes the process out of the group.
     """
     leader = Leader(others, host, link.send)
 
     async def load(cls: type[Model], config: dict[str, Any], host: ModelHost, settings: Settings, telemetry: Any) -> Any:
         join()
         leader.patience = settings.step_timeout or float("inf")
-        loaded = await load_model(cls, config, host, settings, telemetry, partial(_bind_leader, leader))
+        bind = partial(_bind, answers=LeaderAnswers(leader.answer), rank=0, world_size=1 + len(others))
+        loaded = await load_model(cls, config, host, settings, telemetry, bind)
         refuse_several_sessions(cls.__qualname__, loaded.max_sessions)
         return msgspec.structs.replace(loaded, runner_type=partial(LeadingSessionRunner, leader))
 
@@ -73,18 +80,11 @@ async def lead(
             await work(link, host, frames, source=source, load=load)
         finally:
             nursery.cancel_scope.cancel()
-    leave()
 
 
-def _bind_leader(leader: Leader, model: Model) -> None:
-    binding = model._reactor_binding
-    assert isinstance(binding, SessionBinding)
-    _bind(model, LeaderBinding(binding, leader.answer), 0, leader.ranks)
-
-
-def _bind(model: Model, binding: ModelBinding, rank: int, world_size: int) -> None:
+def _bind(model: Model, answers: RankAnswers, rank: int, world_size: int) -> None:
     assert isinstance(model, DistributedPipeline)
-    model._reactor_binding = binding
+    model._reactor_binding = RankBinding(model._port(), answers)
     model.rank, model.world_size = rank, world_size
 
 
@@ -95,8 +95,7 @@ async def follow(
     rank: int,
     world_size: int,
     first: IpcLink,
-    join: Callable[[], object],
-    leave: Callable[[], object],
+    join: Callable[[], object] = lambda: None,
     source: WorkerModel = IMPORTED,
 ) -> None:
     """Follow rank 0, at the other end of `first`, until it or the server is gone. For the rest, see `lead` and `work`."""
@@ -107,19 +106,18 @@ async def follow(
 
     async with trio.open_nursery() as nursery:
         follower = Follower(rank, first, host, link.send)
-        bind = partial(_bind, rank=rank, world_size=world_size)
+        bind = partial(_bind, answers=FollowerAnswers(), rank=rank, world_size=world_size)
         worker = _FollowerWorker(link, host, nursery, source, follower, bind, join)
         nursery.start_soon(link.run)
         nursery.start_soon(until_gone, link, worker.receive)
         nursery.start_soon(until_gone, first, follower.receive)
     first.close()
-    leave()
 
 
 @dataclass(eq=False)
 class _FollowerWorker(ProcessWorker):
     follower: Follower
-    bind: Callable[[Model, ModelBinding], None]
+    bind: Callable[[Model], None]
     join: Callable[[], object]
 
     def receive(self, message: Any, descriptor: int | None) -> None:
@@ -132,13 +130,30 @@ class _FollowerWorker(ProcessWorker):
         cls = self.source.find(path)
         assert issubclass(cls, DistributedPipeline)
         self.model, self.declaration = cls(), declaration_of(cls)
-        fps = settings.fps or self.model.fps or DEFAULT_FPS
-        self.bind(self.model, FollowerBinding(self.declaration, self.follower, fps))
-        waits: Any = self.model.load(config)  # type: ignore[func-returns-value]
-        if inspect.isawaitable(waits):
-            await waits
+        self.binding = BareBinding(self.declaration, settings.fps or self.model.fps or DEFAULT_FPS)
+        self.model._reactor_binding = self.binding
+        self.bind(self.model)
+        await call_load(self.model, config)
         self.source.model_loaded(self.model)
         return 1
 
     async def serve(self) -> None:
-        await self.host.run(self.follower.run, self.model, self.declaration)
+        await self.host.run(self.follower.run, self.model, self.declaration, self.binding)
+
+
+async def _serve(store: int, links: list[int], link: IpcLink, host: ModelHost, frames: SharedFrames) -> None:
+    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    message_types = RankCallDone if rank == 0 else FromLeader
+    others = [RankLink(socket.socket(fileno=descriptor), message_types) for descriptor in links]
+    join = partial(torch_group.join, rank, world_size, store)
+    if rank == 0:
+        await lead(link, host, frames, others=others, join=join)
+    else:
+        await follow(link, host, rank=rank, world_size=world_size, first=others[0], join=join)
+    torch_group.leave()
+
+
+if __name__ == "__main__":
+    descriptor, ahead, *own = sys.argv[1:]
+    store, *links = map(int, own)
+    main(int(descriptor), float(ahead), partial(_serve, store, links))

@@ -1,0 +1,101 @@
+"""`BareBinding`: the session binding of a model whose frames nobody is shown.
+
+It is for a model that is stepped by hand (`offline`), and for the ranks that follow (`ranks`). There is at most one client,
+and nothing is paced. Therefore nothing is queued: the binding only remembers the state and the rate.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from reactor_trio.concurrency import SessionOver
+from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.input_buffer import InputBuffer
+from reactor_trio.interface.messages import ModelMessage, message_data
+from reactor_trio.interface.tracks import with_buffers
+from reactor_trio.pacing.cadence import checked_fps
+
+
+class BareBinding:
+    """Implements `interface.model.ModelBinding`, and is its own `connected` event and `output_buffer`.
+
+    Args:
+        fps: the declared rate.
+
+    Attributes:
+        fps: the rate that the model set in this session, or the declared rate.
+        buffers: track -> its input buffer. The buffers are closed while no client is connected.
+        inputs: attribute -> an instance of the model's `Input` class with a buffer in each field.
+    """
+
+    def __init__(self, declaration: Declaration, fps: float) -> None:
+        self.state: Any = None
+        self.connected = self.output_buffer = self  # with the methods of both
+        self.buffers = {spec.name: InputBuffer() for spec in declaration.tracks if spec.direction == "in"}
+        self.inputs = with_buffers(declaration.inputs, self.buffers)
+        self.fps = self._declared_fps = fps
+        self._client_there = trio.Event()
+        self.close_inputs()
+
+    def close_inputs(self) -> None:
+        """Close the buffers: readers get BufferClosed."""
+        for buffer in self.buffers.values():
+            buffer.close()
+
+    def begin(self, state: Any) -> None:
+        """Begin a session: open the buffers, empty, and set `connected`."""
+        for buffer in self.buffers.values():
+            buffer.reset()
+        self.state = state
+        self._client_there.set()
+
+    def leave(self) -> None:
+        """Clear `connected`."""
+        self._client_there = trio.Event()
+
+    def end(self) -> None:
+        """End the session: drop its state and its rate."""
+        self.leave()
+        self.state = None
+        self.fps = self._declared_fps
+
+    def set_state(self, state: Any) -> None:
+        """See `ModelBinding`."""
+        self.state = state
+
+    def is_set(self) -> bool:
+        """See `Connected`."""
+        return self._client_there.is_set()
+
+    async def wait(self) -> None:
+        """See `Connected`."""
+        await self._client_there.wait()
+
+    def set_fps(self, fps: float) -> None:
+        """See `OutputBuffer`. The rate holds until the session ends."""
+        self.fps = checked_fps(fps)
+
+    def flush(self) -> None:
+        """Do nothing: there is no queue."""
+
+    clear = flush
+
+    async def emit(self, output: object, compute_time: float | None, drop: bool) -> None:
+        """Discard the frames."""
+        await trio.lowlevel.checkpoint()
+
+    async def send(self, message: ModelMessage) -> None:
+        """Discard the message. Raises what it raises under the server."""
+        message_data(message)
+        await trio.lowlevel.checkpoint()
+
+    def cancelled(self) -> bool:
+        """See `ModelBinding`."""
+        return not self.is_set()
+
+    def check_cancelled(self) -> None:
+        """See `ModelBinding`."""
+        if self.cancelled():
+            raise SessionOver

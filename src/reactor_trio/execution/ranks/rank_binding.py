@@ -1,0 +1,187 @@
+"""The session binding and the input buffers of a model on several ranks: author code gets the same answers on all ranks.
+
+They wrap the binding and the buffers that a model without ranks has: on rank 0 those of the session, on the other ranks
+those of a `BareBinding`. Rank 0 looks up each answer and sends it to the other ranks (`LeaderAnswers`); these give at the
+same place the answer that rank 0 has sent (`FollowerAnswers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import outcome
+import trio
+
+from reactor_trio.concurrency import SessionOver
+from reactor_trio.errors import BufferClosed
+from reactor_trio.execution.ranks.replicated_answers import IN_CALL
+from reactor_trio.interface.input_buffer import InputBuffer, InputFrame, ReadMode
+from reactor_trio.interface.model import ModelBinding
+from reactor_trio.interface.tracks import with_buffers
+
+T = TypeVar("T")
+F = TypeVar("F", list[InputFrame], list[InputFrame] | None)
+
+#: what a read raises on every rank
+_READ_ERRORS: dict[str, type[Exception]] = {
+    "BufferClosed": BufferClosed, "TimeoutError": TimeoutError, "ValueError": ValueError
+}  # fmt: skip
+
+
+class RankAnswers(Protocol):
+    """Answers author code on one rank as on rank 0, where `look` finds the answer to `key`."""
+
+    def same(self, key: str, look: Callable[[], T]) -> T:
+        """Return what the runtime answers."""
+
+    async def read(self, key: str, look: Callable[[], Awaitable[list[InputFrame]]]) -> list[InputFrame]:
+        """Return the frames of a read that waits, or raise its error."""
+
+    def try_read(self, key: str, look: Callable[[], list[InputFrame] | None]) -> list[InputFrame] | None:
+        """Return the frames of a read that does not wait, or raise its error."""
+
+
+class LeaderAnswers:
+    """See `RankAnswers`; for rank 0. `send` is `Leader.answer`."""
+
+    def __init__(self, send: Callable[[str, Any], object]) -> None:
+        self._send = send
+
+    def same(self, key: str, look: Callable[[], T]) -> T:
+        """See `RankAnswers`."""
+        found = look()
+        self._send(key, found)
+        return found
+
+    async def read(self, key: str, look: Callable[[], Awaitable[list[InputFrame]]]) -> list[InputFrame]:
+        """See `RankAnswers`."""
+        return self._sent(key, await outcome.acapture(look))
+
+    def try_read(self, key: str, look: Callable[[], list[InputFrame] | None]) -> list[InputFrame] | None:
+        """See `RankAnswers`."""
+        return self._sent(key, outcome.capture(look))
+
+    def _sent(self, key: str, result: outcome.Maybe[F]) -> F:
+        match result:
+            case outcome.Error(error):
+                if (kind := type(error).__name__) in _READ_ERRORS:
+                    self._send(key, (kind, str(error)))
+            case outcome.Value(frames):
+                self._send(key, ("", None if frames is None else [_plain(frame) for frame in frames]))
+        return result.unwrap()
+
+
+class FollowerAnswers:
+    """See `RankAnswers`; for the ranks that follow. Outside of a call, `look` answers."""
+
+    def same(self, key: str, look: Callable[[], T]) -> T:
+        """See `RankAnswers`."""
+        answers = IN_CALL.get()
+        return look() if answers is None else answers.take(key)
+
+    async def read(self, key: str, look: Callable[[], Awaitable[list[InputFrame]]]) -> list[InputFrame]:
+        """See `RankAnswers`. Waits for ever outside of a call."""
+        await trio.lowlevel.checkpoint()
+        if (answers := IN_CALL.get()) is None:
+            await trio.sleep_forever()
+            raise AssertionError  # pragma: no cover
+        return _frames(await answers.wait(key)) or []
+
+    def try_read(self, key: str, look: Callable[[], list[InputFrame] | None]) -> list[InputFrame] | None:
+        """See `RankAnswers`. Reads nothing outside of a call."""
+        return _frames(self.same(key, lambda: ("", None)))
+
+
+class RankBinding:
+    """See `ModelBinding`. It wraps the `binding` that a model without ranks has."""
+
+    def __init__(self, binding: ModelBinding, answers: RankAnswers) -> None:
+        self._binding = binding
+        self._answers = answers
+        self.connected = self.output_buffer = self  # with the methods of both
+        classes = {attribute: type(given) for attribute, given in binding.inputs.items()}
+        buffers = {
+            spec.name: RankInputBuffer(spec.name, getattr(given, spec.name), answers)
+            for given in binding.inputs.values() for spec in type(given).__reactor_tracks__
+        }  # fmt: skip
+        self.inputs = with_buffers(classes, buffers)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._binding, name)
+
+    @property
+    def fps(self) -> float:
+        """See `OutputBuffer`."""
+        return self._answers.same("fps", lambda: self._binding.output_buffer.fps)
+
+    def cancelled(self) -> bool:
+        """See `ModelBinding`."""
+        return self._answers.same("cancelled", self._binding.cancelled)
+
+    def check_cancelled(self) -> None:
+        """See `ModelBinding`."""
+        if self.cancelled():
+            raise SessionOver
+
+    def is_set(self) -> bool:
+        """See `Connected`."""
+        return self._answers.same("connected", self._binding.connected.is_set)
+
+    async def wait(self) -> None:
+        """See `Connected`."""
+        await self._binding.connected.wait()
+
+
+class RankInputBuffer(InputBuffer):
+    """An input buffer on any rank; the runtime puts frames into `buffer` on rank 0."""
+
+    def __init__(self, track: str, buffer: InputBuffer, answers: RankAnswers) -> None:
+        self._track = track
+        self._buffer = buffer
+        self._answers = answers
+
+    @property
+    def available(self) -> int:
+        """See `InputBuffer`."""
+        return self._answers.same(f"{self._track}.available", lambda: self._buffer.available)
+
+    @property
+    def total_received(self) -> int:
+        """See `InputBuffer`."""
+        return self._answers.same(f"{self._track}.total_received", lambda: self._buffer.total_received)
+
+    @property
+    def closed(self) -> bool:
+        """See `InputBuffer`."""
+        return self._answers.same(f"{self._track}.closed", lambda: self._buffer.closed)
+
+    async def read(self, n: int = 1, timeout: float | None = None, mode: ReadMode = ReadMode.LATEST) -> list[InputFrame]:
+        """See `InputBuffer`."""
+        return await self._answers.read(f"{self._track}.read", lambda: self._buffer.read(n, timeout, mode))
+
+    def try_read(self, n: int = 1, mode: ReadMode = ReadMode.LATEST) -> list[InputFrame] | None:
+        """See `InputBuffer`."""
+        return self._answers.try_read(f"{self._track}.try_read", lambda: self._buffer.try_read(n, mode))
+
+    def clear(self) -> None:
+        """See `InputBuffer`."""
+        self._buffer.clear()
+
+    def close(self) -> None:
+        """See `InputBuffer`."""
+        self._buffer.close()
+
+
+def _plain(frame: InputFrame) -> tuple[tuple[int, ...], str, bytes, float]:
+    return frame.data.shape, frame.data.dtype.str, frame.data.tobytes(), frame.pts
+
+
+def _frames(found: Any) -> list[InputFrame] | None:
+    raised, value = found
+    if raised:
+        raise _READ_ERRORS[raised](value)
+    if value is None:
+        return None
+    return [InputFrame(np.frombuffer(data, kind).reshape(shape).copy(), pts) for shape, kind, data, pts in value]
