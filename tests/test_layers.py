@@ -40,7 +40,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol telemetry concurrency interface pacing media configuration",
         "msgspec numpy outcome torch trio",
     ),
-    "session": ("errors protocol telemetry concurrency interface pacing media execution", "msgspec trio"),
+    "session": ("errors protocol telemetry concurrency interface pacing media configuration execution", "msgspec trio"),
     "transport": ("protocol", "h11 msgspec trio trio_websocket wsproto"),
     "connection": (
         "errors protocol telemetry concurrency interface pacing admission media execution session transport",

@@ -1,10 +1,10 @@
 import pytest
 
-from reactor_trio.admission import Journal
+from reactor_trio.admission import PhaseJournal
 
 
 def test_phases_are_numbered_and_read_in_parts() -> None:
-    journal = Journal(1.0)
+    journal = PhaseJournal(1.0)
     assert journal.enter("ready", 2.0)
     assert not journal.enter("ready", 3.0)
     assert journal.enter("draining", 4.0, "SIGTERM")
@@ -13,7 +13,7 @@ def test_phases_are_numbered_and_read_in_parts() -> None:
 
 
 def test_a_phase_never_goes_back() -> None:
-    journal = Journal(0.0)
+    journal = PhaseJournal(0.0)
     journal.enter("failed", 1.0, "load() raised")
     with pytest.raises(ValueError, match="cannot go from failed to ready"):
         journal.enter("ready", 2.0)

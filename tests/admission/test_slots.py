@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from reactor_trio.admission import Admission, Change, Refused
+from reactor_trio.admission import Admission, Change, NotAdmitted
 
 
 def opened(slots: int = 1, queue: int = 2) -> Admission:
@@ -21,7 +21,7 @@ def test_first_come_first_served_with_positions() -> None:
     assert admission.reserve("a", 0) == [Change("a", "admitted")]
     assert admission.reserve("b", 0) == [Change("b", "moved", 1, 1)]
     assert admission.reserve("c", 0) == [Change("b", "moved", 1, 2), Change("c", "moved", 2, 2)]
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotAdmitted) as refused:
         admission.reserve("d", 0)
     assert refused.value.reason == "full"
     admission.claim("a", 1)
@@ -49,14 +49,14 @@ def test_an_unclaimed_reservation_runs_out() -> None:
     assert admission.next_deadline == 10
     assert admission.expire(9.9) == []
     assert admission.expire(10) == [Change("a", "unclaimed"), Change("b", "admitted")]
-    with pytest.raises(Refused):
+    with pytest.raises(NotAdmitted):
         admission.claim("a", 10)
 
 
 def test_no_client_is_admitted_before_the_doors_open_or_during_a_drain() -> None:
     admission = Admission(1, 2)
     assert admission.room() == "not_ready"
-    with pytest.raises(Refused):
+    with pytest.raises(NotAdmitted):
         admission.reserve("a", 0)
     admission.open_doors(0.0)
     for sid in "ab":
@@ -86,7 +86,7 @@ def test_a_takeover_comes_next_and_needs_no_room_in_the_queue() -> None:
     assert admission.release("a", 2) == [Change("d", "admitted"), Change("b", "moved", 1, 1)]
     assert admission.take_over("e", "d", 3) == [Change("d", "taken_over"), Change("e", "admitted")]
     admission.drain()
-    with pytest.raises(Refused):
+    with pytest.raises(NotAdmitted):
         admission.take_over("f", "e", 4)
 
 
@@ -113,7 +113,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         full = len(self.inside) == self.slots and len(self.line) >= self.queue
         assert (self.admission.room() is None) != full
         if full:
-            with pytest.raises(Refused):
+            with pytest.raises(NotAdmitted):
                 self.admission.reserve(sid, self.now)
         else:
             self.line.append(sid)
@@ -124,7 +124,7 @@ class AdmissionMachine(RuleBasedStateMachine):
     def claim(self, sid: str) -> None:
         try:
             self.admission.claim(sid, self.now)
-        except Refused:
+        except NotAdmitted:
             return
         assert sid in self.inside
 
@@ -178,7 +178,7 @@ class AdmissionMachine(RuleBasedStateMachine):
     @invariant()
     def never_more_than_the_slots(self) -> None:
         admission = self.admission
-        assert admission.live + admission.reserved == len(self.inside) <= self.slots
+        assert admission.live + len(admission._reserved) == len(self.inside) <= self.slots
         assert admission.waiting == len(self.line) <= self.queue + self.extra
         assert not (self.line and len(self.inside) < self.slots), "nobody waits beside a free slot"
 

@@ -105,7 +105,7 @@ async def test_one_that_is_away_stands_still_and_the_others_go_on(autojump_clock
             await other.take(1)
             await trio.sleep(10)
             assert numbers(await other.take(90))[-1] > 60
-            assert server.runtime.metrics.away == 1
+            assert len(server.runtime.session_manager.away) == 1
             async with server.connect(resume=token) as back:
                 first = (await back.take(4))[-1]
                 assert first.seq - last.seq < 8, "the world stood still meanwhile"
@@ -120,7 +120,7 @@ async def test_the_process_goes_while_a_client_is_away(autojump_clock):
             await lost.vanish()
         server.runtime.placement.process.kill()
         await trio.sleep(1)
-        assert server.runtime.metrics.away == 0
+        assert len(server.runtime.session_manager.away) == 0
         async with server.connect(resume=token) as fresh:
             assert fresh.session_id != session
             assert numbers(await fresh.take(1)) == [0]
@@ -132,7 +132,7 @@ async def test_a_viewer_watches_the_session_of_its_token_and_a_file_belongs_to_i
         async with server.connect() as one, server.connect() as other:
             await one.command("set_level", level=10)
             await other.command("set_level", level=20)
-            share = server.runtime.sessions.running_session(server.sessions[1]).share_token
+            share = server.runtime.session_manager._share_tokens[server.sessions[1]]
             async with server.connect(role="viewer", token=share) as viewer:
                 assert int((await viewer.take(3))[-1].data[1, 1, 0]) == 20
             mine, theirs = await one.upload(b"x" * 10), await other.upload(b"y" * 20)

@@ -105,4 +105,4 @@ async def test_a_link_that_drops_for_five_seconds_a_hundred_times(autojump_clock
             steps = [packet.step for _, packet in peer.frames]
             assert steps == sorted(steps), "one world, which goes on"
             assert [what for _, what in server.model.log].count("begun") == 1
-            assert server.runtime.metrics.away == 0
+            assert len(server.runtime.session_manager.away) == 0

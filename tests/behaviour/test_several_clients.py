@@ -165,7 +165,7 @@ async def test_two_viewers_share_a_session_and_one_leaves(autojump_clock, placem
             assert server.model.connected.is_set()
             assert [entry[0] for entry in server.model.log] == ["connected"], "no hook, and the same generator"
             (session,) = server.sessions
-            assert session.viewers == 2
+            assert len(session._attachments) == 2
             seen = [[frame.seq for frame in await one.take(20)] for one in (client, resumables)]
             assert seen[0] == list(range(20))
             assert np.diff(seen[1]).tolist() == [1] * 19
@@ -309,7 +309,7 @@ async def test_a_viewer_that_cannot_be_shown_frames_leaves_and_the_session_goes_
             break_offers(monkeypatch, session, max(session._attachments))
             with pytest.raises(SessionEnded) as ended:
                 await bad.take(20)
-            assert (ended.value.reason, session.viewers) == ("replica_failed", 2)
+            assert (ended.value.reason, len(session._attachments)) == ("replica_failed", 2)
             assert shown(await good.take(3)) == shown(await client.take(3)) == [1, 1, 1]
     (record,) = [record for record in caplog.records if record.exc_info]
     assert f"session {session.id}: client 3 cannot be shown a frame: please report this" in record.getMessage()

@@ -95,7 +95,7 @@ async def test_a_connection_by_tls_counts_before_its_handshake_and_the_next_one_
     port = int(url.rpartition(":")[2].strip("/"))
     try:
         async with await trio.open_tcp_stream("127.0.0.1", port) as silent:
-            while not host._started().runtime.metrics.connections:  # noqa: ASYNC110 - another thread's number
+            while not host.serving.runtime.metrics.connections:  # noqa: ASYNC110 - another thread's number
                 await trio.sleep(0.01)
             async with await trio.open_ssl_over_tcp_stream("127.0.0.1", port, ssl_context=files.trust) as late:
                 await late.send_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.execution.command_queue import Command, CommandQueue
 from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.declaration import Sharing
@@ -17,7 +18,8 @@ class Way:
     """A ledger and the queue behind it."""
 
     def __init__(self) -> None:
-        self.ledger = CommandLedger("s", 1, per_second=100, pending=100, most=100, over=lambda _record: None)
+        limits = LimitSettings(commands_per_second=100, pending_commands=100)
+        self.ledger = CommandLedger("s", 1, limits, lambda _record: None)
         self.queue = CommandQueue(RepeatedEvent())
 
     def submit(self, *names: str) -> Way:

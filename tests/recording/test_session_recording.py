@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 import trio
@@ -265,7 +266,7 @@ async def test_a_folder_that_disappeared_ends_only_the_recording(tmp_path, autoj
 
 async def test_a_disk_that_hangs_delays_the_next_client_by_at_most_the_bound(tmp_path, autojump_clock, caplog):
     async with open_server(Painter, step_cost=0.25, record=str(tmp_path)) as server:
-        disk, recorders = server.runtime.session_manager._disk, []
+        disk, recorders = server.runtime.services.disk, []
 
         async def hanging(function, *arguments, abandon_on_cancel=False):
             if getattr(function, "__name__", "") == "write":
@@ -273,7 +274,7 @@ async def test_a_disk_that_hangs_delays_the_next_client_by_at_most_the_bound(tmp
                 await trio.sleep_forever()
             return await disk(function, *arguments)
 
-        server.runtime.session_manager._disk = hanging
+        server.runtime.services = msgspec.structs.replace(server.runtime.services, disk=hanging)
         async with server.connect() as client:
             await client.take(2)
         left = trio.current_time()

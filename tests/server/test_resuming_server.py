@@ -151,7 +151,7 @@ async def test_over_sockets_that_are_reset_nothing_is_lost():
             while serving.runtime.sessions:
                 await serving.runtime.session_manager.left.wait()
         assert serving.runtime.model.heard == list(range(10))
-        assert serving.runtime.session_manager.resumables.away == []
+        assert serving.runtime.session_manager.away == []
         drain.set()
 
 

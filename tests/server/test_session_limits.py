@@ -19,6 +19,7 @@ from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.connection import ConnectRequest
 from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.interface import Input, InputState, Output, ReactorPipeline, UploadedFile, Video, disconnected, event
+from reactor_trio.server.waiting_room import RoomPlace
 from reactor_trio.testing import open_server
 
 
@@ -389,10 +390,11 @@ async def test_a_place_that_is_not_claimed_in_time_goes_to_the_next(autojump_clo
     heard = []
     async with open_server(Model) as server:
         room = server.runtime.room
-        sleepy = room.enter(
-            "a", ConnectRequest("control", ()), print, lambda reason: heard.append((reason, trio.current_time()))
-        )
-        waiting = room.enter("b", ConnectRequest("control", ()), lambda *_: None, lambda _: None)
+        request, stays = ConnectRequest("control", ()), lambda: None
+        sleepy = RoomPlace("a", room, request, print, lambda reason: heard.append((reason, trio.current_time())), stays)
+        waiting = RoomPlace("b", room, request, lambda *_: None, lambda _: None, stays)
+        room.enter(sleepy)
+        room.enter(waiting)
         assert sleepy.admitted.is_set()
         with trio.fail_after(11):
             await waiting.admitted.wait()

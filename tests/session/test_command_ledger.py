@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
+from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.declaration import Sharing
@@ -14,7 +15,8 @@ from reactor_trio.telemetry import CommandRecord
 
 
 def few(over: list[CommandRecord]) -> CommandLedger:
-    return CommandLedger("s", 7, per_second=4, pending=2, most=3, over=over.append)
+    limits = LimitSettings(commands_per_second=4, pending_commands=2, unanswered_commands=3)
+    return CommandLedger("s", 7, limits, over.append)
 
 
 def sharing(name: str) -> Sharing:

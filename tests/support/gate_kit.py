@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from reactor_trio import Output, ReactorPipeline, Video
-from reactor_trio.admission import Refused
+from reactor_trio.admission import NotAdmitted
 from reactor_trio.client.client_transport import TransportClosed, WebSocketTransport
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
@@ -106,7 +106,7 @@ class Replicas:
                 if place not in self.dead:
                     server.runtime.leases.open(session_id, told)
                     return place
-            except Refused:
+            except NotAdmitted:
                 continue
         return None
 

@@ -1,4 +1,4 @@
-"""`Journal`: the numbered list of a server's phases. A supervisor can go on reading at the entry where it stopped."""
+"""`PhaseJournal`: the numbered list of a server's phases. A supervisor can go on reading at the entry where it stopped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PhaseEntry:
     reason: str = ""
 
 
-class Journal:
+class PhaseJournal:
     """The latest `limit` phases of one server, the newest last."""
 
     def __init__(self, now: float, limit: int = 256) -> None:

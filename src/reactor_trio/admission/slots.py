@@ -24,7 +24,7 @@ from typing import Literal
 RefusalReason = Literal["full", "address_full", "draining", "not_ready", "unclaimed"]
 
 
-class Refused(Exception):
+class NotAdmitted(Exception):
     """Raised when a client gets no slot and no position in the queue; `reason` says why."""
 
     def __init__(self, reason: RefusalReason) -> None:
@@ -49,14 +49,17 @@ class Admission:
         slots: the most sessions at the same time.
         queue_limit: the most clients that may wait; 0 means none.
         claim_ttl: seconds within which a reservation must be claimed.
+        per_address: the most clients of one address that may wait; 0 means no limit but the queue's.
     """
 
-    def __init__(self, slots: int, queue_limit: int, claim_ttl: float = 10.0) -> None:
+    def __init__(self, slots: int, queue_limit: int, claim_ttl: float = 10.0, per_address: int = 0) -> None:
         self.slots = slots
         self.queue_limit = queue_limit
         self.claim_ttl = claim_ttl
+        self.per_address = per_address
         self.open: Literal["not_ready", "open", "draining"] = "not_ready"
-        self._waiting: dict[str, tuple[int, int]] = {}  # in order, with the last position and total reported to each
+        #: in order, with the last position and total reported to each client, and its address
+        self._waiting: dict[str, tuple[int, int, str | None]] = {}
         self._reserved: dict[str, float] = {}
         self._live: set[str] = set()
 
@@ -66,43 +69,44 @@ class Admission:
         return len(self._waiting)
 
     @property
-    def reserved(self) -> int:
-        """How many slots are reserved and not claimed."""
-        return len(self._reserved)
-
-    @property
     def live(self) -> int:
         """How many sessions run."""
         return len(self._live)
 
-    def room(self) -> RefusalReason | None:
-        """Return why a new client would be refused now, or None if it would get a slot or a position in the queue."""
+    def room(self, address: str | None = None) -> RefusalReason | None:
+        """Return why a new client would be refused now, or None if it would get a slot or a position in the queue.
+
+        Clients without `address` have no limit by address.
+        """
         if self.open != "open":
             return self.open
-        if self.free <= 0 and len(self._waiting) >= self.queue_limit:
-            return "full"
-        return None
+        if self.free > 0:
+            return None
+        neighbours = sum(address is not None and one == address for _, _, one in self._waiting.values())
+        if 0 < self.per_address <= neighbours:
+            return "address_full"
+        return "full" if len(self._waiting) >= self.queue_limit else None
 
-    def reserve(self, sid: str, now: float, *, wait: bool = True) -> list[Change]:
-        """Admit `sid`, or put it into the queue if it may `wait`. Raises Refused."""
+    def reserve(self, sid: str, now: float, address: str | None = None, *, wait: bool = True) -> list[Change]:
+        """Admit `sid`, or put it into the queue if it may `wait`. Raises NotAdmitted."""
         self._check_new(sid)
-        if (reason := self.room()) is not None:
-            raise Refused(reason)
+        if (reason := self.room(address)) is not None:
+            raise NotAdmitted(reason)
         if not wait and (self.free <= 0 or self._waiting):
-            raise Refused("full")
-        self._waiting[sid] = (0, 0)
+            raise NotAdmitted("full")
+        self._waiting[sid] = (0, 0, address)
         return self._advance(now)
 
-    def take_over(self, sid: str, other: str, now: float) -> list[Change]:
-        """Give `sid` what `other` has. If `other` has a session, it goes on until `release`. Raises Refused."""
+    def take_over(self, sid: str, other: str, now: float, address: str | None = None) -> list[Change]:
+        """Give `sid` what `other` has. If `other` has a session, it goes on until `release`. Raises NotAdmitted."""
         self._check_new(sid)
         if self.open != "open":
-            raise Refused(self.open)
+            raise NotAdmitted(self.open)
         if (state := self.has(other)) is None:
             raise ValueError(f"{other} has nothing")
         self._reserved.pop(other, None)
         queue = [sid if one == other else one for one in self._waiting] if state == "waiting" else [sid, *self._waiting]
-        self._waiting = {one: self._waiting.get(one, (0, 0)) for one in queue}
+        self._waiting = {one: self._waiting.get(one, (0, 0, address)) for one in queue}
         return [Change(other, "taken_over"), *self._advance(now)]
 
     def has(self, sid: str) -> Literal["waiting", "reserved", "live"] | None:
@@ -124,10 +128,10 @@ class Admission:
         return min(self._reserved.values(), default=math.inf)
 
     def claim(self, sid: str, now: float) -> None:
-        """Turn a reservation into a live session. Raises Refused if `sid` has no reservation, or it has expired."""
+        """Turn a reservation into a live session. Raises NotAdmitted if `sid` has no reservation, or it has expired."""
         deadline = self._reserved.get(sid)
         if deadline is None or now >= deadline:
-            raise Refused("not_ready" if self.open == "open" else self.open)
+            raise NotAdmitted("not_ready" if self.open == "open" else self.open)
         del self._reserved[sid]
         self._live.add(sid)
 
@@ -184,8 +188,8 @@ class Admission:
             self._reserved[sid] = now + self.claim_ttl
             changes.append(Change(sid, "admitted"))
         total = len(self._waiting)
-        for position, (sid, told) in enumerate(list(self._waiting.items()), 1):
-            if told != (position, total):
-                self._waiting[sid] = (position, total)
+        for position, (sid, (*told, address)) in enumerate(list(self._waiting.items()), 1):
+            if told != [position, total]:
+                self._waiting[sid] = (position, total, address)
                 changes.append(Change(sid, "moved", position, total))
         return changes

@@ -22,7 +22,7 @@ from typing import Annotated, Protocol
 import msgspec
 import trio
 
-from reactor_trio.admission import Refused
+from reactor_trio.admission import NotAdmitted
 from reactor_trio.connection.client_sender import ClientSender
 from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.connection.media_receiver import MediaReceiver
@@ -69,8 +69,8 @@ class SessionProvider(Protocol):
 
     farewell_timeout: float
 
-    def resumable(self, request: ConnectRequest) -> ResumableSession | None:
-        """The session that a client comes back to; None if there is none."""
+    def resumable(self, token: str | None) -> ResumableSession | None:
+        """The session that a client with this resume token comes back to; None if there is none."""
 
     def sender(self, request: ConnectRequest) -> ClientSender:
         """The sender for a new client, or for one that comes back."""
@@ -79,7 +79,7 @@ class SessionProvider(Protocol):
         """The media receiver of that client."""
 
     def enter(self, sender: ClientSender) -> Place:
-        """A place in the waiting room for a controlling client. Raises Refused."""
+        """A place in the waiting room for a controlling client. Raises NotAdmitted."""
 
     def leave(self, sender: ClientSender) -> None:
         """Forget a client whose connection is over."""
@@ -119,7 +119,7 @@ async def serve_client(provider: SessionProvider, request: ConnectRequest, messa
 
 class _ClientConnection:
     def __init__(self, provider: SessionProvider, request: ConnectRequest, messages: MessageStream) -> None:
-        self._resumable = provider.resumable(request)
+        self._resumable = provider.resumable(request.resume)
         self.sender = provider.sender(request)
         self._receiver = provider.receiver(self.sender)
         self._provider = provider
@@ -149,7 +149,7 @@ class _ClientConnection:
     async def _control(self) -> None:
         try:
             place = self._provider.enter(self.sender)
-        except Refused as refused:
+        except NotAdmitted as refused:
             self.sender.end("draining" if refused.reason == "draining" else "no_room")
             await self._exchange()
             return
@@ -177,7 +177,7 @@ class _ClientConnection:
     def _begin(self, start: Callable[[Callable[[], Awaitable[None]]], None], place: Place) -> None:
         try:
             place.claim()
-        except Refused:
+        except NotAdmitted:
             self.sender.end("unclaimed")
             return
         self._served.session_id = place.sid

@@ -40,7 +40,7 @@ class Place(Protocol):
     admitted: trio.Event
 
     def claim(self) -> None:
-        """Take the slot of the model. Raises Refused."""
+        """Take the slot of the model. Raises NotAdmitted."""
 
     def release(self) -> None:
         """Give back the place or the slot; the next client may come."""

@@ -14,7 +14,6 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.address_limits import is_loopback
 from reactor_trio.edge.certificates import Certificates
 from reactor_trio.edge.refusal_log import Refusals
-from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.edge.request_policy import AccessSite
 from reactor_trio.transport import PatientListener, peer_of, secured, serve_http, turn_away
 
@@ -27,22 +26,18 @@ class Acceptor:
 
     Args:
         site: answers the requests.
-        room: connections at a time.
-        metrics: counts connections and refusals.
         ready: returns whether clients are admitted at all.
         closing: set when the server begins to shut down.
         certificates: the certificate for TLS; None for plain HTTP.
     """
 
     site: AccessSite
-    room: int
-    metrics: RequestMetrics
     ready: Callable[[], bool]
     closing: trio.Event
     certificates: Certificates | None
 
     def __post_init__(self) -> None:
-        self._refusals = Refusals(self.metrics, self.ready)
+        self._refusals = Refusals(self.site.metrics, self.ready)
         self._turned_away = 0
 
     async def run(self, listeners: Sequence[trio.SocketListener], connections: trio.Nursery) -> None:
@@ -53,8 +48,8 @@ class Acceptor:
         # The TLS handshake is part of the first read, so that the limit of the first request bounds it.
         stream = tcp if self.certificates is None else secured(tcp, self.certificates.context)
         peer, addresses = peer_of(tcp), self.site.addresses
-        if self.metrics.connections >= self.room:
-            why = addresses.refuse("connections", peer, self.room)
+        if self.site.metrics.connections >= self.site.most_connections:
+            why = addresses.refuse("connections", peer, self.site.most_connections)
             await self._refuse(stream, why, HTTPStatus.SERVICE_UNAVAILABLE)
             return
         with addresses.connection(peer) as why_not:
@@ -64,7 +59,7 @@ class Acceptor:
                 await self._refuse(stream, why_not, HTTPStatus.TOO_MANY_REQUESTS)
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
-        self.metrics.connections += 1
+        self.site.metrics.connections += 1
         try:
             await serve_http(
                 stream, self.site, self.site.limits, closing=self.closing, methods=self.site.methods,
@@ -74,12 +69,12 @@ class Acceptor:
             # An error of the runtime in one connection must not end the others.
             log.error("a connection failed in the runtime: please report this", exc_info=group)
         finally:
-            self.metrics.connections -= 1
+            self.site.metrics.connections -= 1
 
     async def _refuse(self, stream: trio.abc.Stream, why: str, status: HTTPStatus) -> None:
         per_address = "_per_address" if status == HTTPStatus.TOO_MANY_REQUESTS else ""
         self._refusals.note(f"a connection above runtime.limits.connections{per_address}", status)
-        if self._turned_away >= self.room:  # the response needs a file descriptor, too
+        if self._turned_away >= self.site.most_connections:  # the response needs a file descriptor, too
             await trio.aclose_forcefully(stream)
             return
         self._turned_away += 1

@@ -62,15 +62,12 @@ class Addresses:
 
     def of_request(self, request: Request) -> str | None:
         """The address of the client that made a request, None if it has no limits."""
-        address = _parse(request.peer)
-        if address is None or not self._is_proxy(address):
-            return None if address is None else _key(address)
-        for hop in reversed(request.tokens("x-forwarded-for")):
-            behind = _parse(hop)
-            if behind is None:
-                return "unreadable"  # only a trusted proxy can send such a hop; all of them share one limit
-            if not self._is_proxy(behind):
-                return _key(behind)
+        for place, hop in enumerate((request.peer, *reversed(request.tokens("x-forwarded-for")))):
+            address = _parse(hop)
+            if address is None:  # only a trusted proxy can send such a hop, and all of them share one limit; or no network
+                return "unreadable" if place else None
+            if not self._is_proxy(address):
+                return _key(address)
         return None
 
     # ---- limits -------------------------------------------------------------------------------------------------------

@@ -85,10 +85,10 @@ class RequestMetrics:
 
 
 def labelled(name: str, text: str, label: str, counts: Any) -> Iterator[Metric]:
-    """Yield a counter with one sample for each value of `label`."""
+    """Yield a counter with one sample for each value of `label`; or of several labels, whose names have spaces between."""
     from prometheus_client.core import CounterMetricFamily
 
-    family = CounterMetricFamily(name, text, labels=[label])
+    family = CounterMetricFamily(name, text, labels=label.split())
     for value, count in counts.items():
-        family.add_metric([value], count)
+        family.add_metric([value] if isinstance(value, str) else value, count)
     yield family

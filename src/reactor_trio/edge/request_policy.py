@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import trio
 
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.access import Access, Grant
+from reactor_trio.edge.access import Access, Grant, shown_token
 from reactor_trio.edge.address_limits import Addresses, is_everywhere, is_loopback, is_own_address, network_of, own_name
 from reactor_trio.edge.common_responses import busy, json_response, page_response
 from reactor_trio.edge.denial import DenialLog, Denied
@@ -95,6 +95,8 @@ class AccessSite(RequestPolicy):
     """A site with authentication, limits for each address, and the responses that server and gate give alike.
 
     Attributes:
+        most_connections: at a time.
+        metrics: counts connections and refusals.
         addresses: the limits of each client address.
     """
 
@@ -104,7 +106,7 @@ class AccessSite(RequestPolicy):
         super().__init__(settings, *bound)
         self._access = access
         self.addresses = Addresses(settings.limits, settings.proxies, metrics.limited)
-        self._metrics = metrics
+        self.most_connections, self.metrics = settings.limits.connections, metrics
         self._tls = settings.tls is not None
         self._denials = DenialLog()
 
@@ -158,9 +160,9 @@ class AccessSite(RequestPolicy):
         self._access.use(grant)
         return self._end_session(session_id) or Response.plain(404, f"no session {session_id} is here")
 
-    @abstractmethod
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
-        """Return what the client may do. Raises Denied."""
+        """Return what the client may do. At a server share links count if `share_links`; they lead to it. Raises Denied."""
+        return self._access.check(shown_token(request))
 
     def _known(self, request: Request) -> Grant | None:
         """Return what the client may do; None if it may only ask for the server's status."""
@@ -172,7 +174,7 @@ class AccessSite(RequestPolicy):
             return None
 
     def _deny(self, request: Request, denied: Denied) -> Response:
-        self._metrics.denied(denied.reason)
+        self.metrics.denied(denied.reason)
         address = self.addresses.of_request(request) or network_of(request.peer)
         self._denials.note(address, denied, trio.current_time())
         status, headers = _DENIAL_STATUS.get(denied.reason, (401, {"www-authenticate": "Bearer"}))
@@ -182,7 +184,7 @@ class AccessSite(RequestPolicy):
         """Answer `GET /metrics`. Raises Denied."""
         if self._look(request).ticket is not None:
             raise Denied("not_allowed", "/metrics wants the server's token, or its viewers'")
-        return Response(200, _METRICS_TYPE, self._metrics.exposition())
+        return Response(200, _METRICS_TYPE, self.metrics.exposition())
 
     def _described(self, request: Request, schema: dict[str, Any] | None, why_not: str) -> Response:
         """Answer `GET /schema`. Without a schema the response is 503 with `why_not`."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from reactor_trio.admission import Admission, Change, Claims, Refused
+from reactor_trio.admission import Admission, Change, Claims
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.gate_metrics import GateMetrics
@@ -45,7 +45,6 @@ class PlaceRequest:
         sid: the gate's own id of this request.
         claims: what the client may do.
         asked_at: `trio.current_time()` of the request.
-        address: the client's address, or None if limits by address do not apply to it.
         position, total: the client's position in the queue, from 1, and the queue's length; 0 once it has a lease.
         place: where the client's session is, or None.
         refused: why the client gets no place, or None.
@@ -56,7 +55,6 @@ class PlaceRequest:
     sid: str
     claims: Claims
     asked_at: float
-    address: str | None = None
     position: int = 0
     total: int = 0
     place: Admitted | None = None
@@ -77,10 +75,9 @@ class Allocation:
 
     def __init__(self, lessor: Lessor, most: int, metrics: GateMetrics, per_address: int = 0) -> None:
         self._lessor = lessor
-        self._per_address = per_address
         self._metrics = metrics
         metrics.clients = lambda: (self.waiting, self.places)
-        self._queue = Admission(slots=0, queue_limit=most, claim_ttl=math.inf)
+        self._queue = Admission(slots=0, queue_limit=most, claim_ttl=math.inf, per_address=per_address)
         self._requests: dict[str, PlaceRequest] = {}
         self._pending: list[_Lease] = []  # not yet granted, the oldest first
         self._free: list[_Lease] = []  # granted, for the next client
@@ -111,19 +108,14 @@ class Allocation:
 
     def address_full(self, address: str | None) -> bool:
         """Return whether the limit of waiting clients for this address is reached."""
-        if not self._per_address or address is None:
-            return False
-        waiting = sum(one.address == address and not one.decided.is_set() for one in self._requests.values())
-        return waiting >= self._per_address
+        return self._queue.room(address) == "address_full"
 
     def ask(self, claims: Claims, address: str | None = None) -> PlaceRequest:
-        """Join the queue for a place. Raises Refused if the queue or the address's share is full, or the gate drains."""
-        if self.address_full(address):
-            raise Refused("address_full")
-        request = PlaceRequest(secrets.token_hex(8), claims, trio.current_time(), address)
+        """Join the queue for a place. Raises NotAdmitted if the queue or the address's share is full, or the gate drains."""
+        request = PlaceRequest(secrets.token_hex(8), claims, trio.current_time())
         self._requests[request.sid] = request
         try:
-            changes = self._queue.reserve(request.sid, trio.current_time())
+            changes = self._queue.reserve(request.sid, trio.current_time(), address)
         except BaseException:
             del self._requests[request.sid]
             raise

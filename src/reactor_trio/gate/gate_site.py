@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 import trio
 
-from reactor_trio.admission import Refused as NoRoom
+from reactor_trio.admission import NotAdmitted
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.edge.access import Access, Grant, shown_token
+from reactor_trio.edge.access import Access, Grant
 from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.denial import Denied
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
@@ -73,10 +73,6 @@ class GateSite(AccessSite):
                 return Response.plain(405, f"use POST to get a place at {SESSIONS_PATH}", {"allow": "POST"})
         known = f"/, /health, /ready, /schema, /metrics, {SESSIONS_PATH}, {SESSIONS_PATH}/ID"
         return Response.plain(404, f"not found; a gate has {known} and the WebSockets /ws and {QUEUE_PATH}")
-
-    def _look(self, request: Request, *, share_links: bool = False) -> Grant:
-        """Return what the client may do. Share links do not count here: they lead to replicas. Raises Denied."""
-        return self._access.check(shown_token(request))
 
     def _health(self, request: Request) -> Response:
         """Answer 200 or 503. Only authenticated requests see the model and the counts."""
@@ -153,7 +149,7 @@ class GateSite(AccessSite):
                 return
             try:
                 place_request = self._allocation.ask(grant.claims, self.addresses.of_request(request))
-            except NoRoom as refused:
+            except NotAdmitted as refused:
                 reason: EndReason = "draining" if refused.reason == "draining" else "no_room"
                 await messages.aclose(close_code(reason), reason)
                 return
@@ -190,7 +186,7 @@ class GateSite(AccessSite):
                 self._access.use(grant)  # last, so that a client that is refused keeps its ticket
                 keep_lease = True
                 return place_request.place
-        except NoRoom:
+        except NotAdmitted:
             return busy("the queue is full")
         except Denied as denied:
             return self._deny(request, denied)

@@ -57,9 +57,7 @@ async def serve_gate(
         async with trio.open_nursery() as nursery:
             warn_if_open(open_listeners, settings)
             await nursery.start(allocation.run)
-            reception = Acceptor(
-                site, settings.limits.connections, metrics, lambda: not drain.is_set(), drain, certificates
-            )
+            reception = Acceptor(site, lambda: not drain.is_set(), drain, certificates)
             async with trio.open_nursery() as connections:
                 nursery.start_soon(reception.run, open_listeners, connections)
                 bound = open_listeners[0].socket.getsockname()

@@ -23,7 +23,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from reactor_trio.admission import Refused
+from reactor_trio.admission import NotAdmitted
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.gate.lessor import Granted, LeaseMessage
 from reactor_trio.replicas.asyncio_bridge import ThreadsafeQueue
@@ -88,7 +88,7 @@ class Replica:
     def _open(self, session_id: str, put: Any) -> None:
         try:
             self._host.serving.runtime.leases.open(session_id, put)
-        except Refused as refused:
+        except NotAdmitted as refused:
             put(Unavailable(refused.reason))
         else:
             url = self._host.serving.session_url(self._address)

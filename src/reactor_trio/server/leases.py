@@ -60,11 +60,8 @@ class Leases:
         self._reasons: dict[str, EndReason] = {}
         room.given_back = self._given_back
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def open(self, session_id: str, told: Told) -> None:
-        """Reserve a slot for the session with this id. Raises Refused; `told` is not called then."""
+        """Reserve a slot for the session with this id. Raises NotAdmitted; `told` is not called then."""
         self._room.reserve(session_id)
         self._open[session_id] = told
         self._wakeup.set()

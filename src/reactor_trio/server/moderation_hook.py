@@ -71,10 +71,8 @@ def _checked(hook: Hook, timeout: float, call: Callable[[Callable[[], Any]], Awa
 
 def _await_here(function: Callable[[], Any]) -> Any:
     result = function()
-    if not inspect.isawaitable(result):
-        return result
+    return trio.run(_result_of, result) if inspect.isawaitable(result) else result
 
-    async def wait() -> Any:
-        return await result
 
-    return trio.run(wait)
+async def _result_of(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable

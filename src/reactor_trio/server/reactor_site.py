@@ -19,14 +19,7 @@ from reactor_trio.protocol import close_code
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.upload_route import UPLOAD_PATH, take_upload
-from reactor_trio.transport import (
-    BodyTaker,
-    Conversation,
-    MessageStream,
-    Refused,
-    Request,
-    Response,
-)
+from reactor_trio.transport import BodyTaker, Conversation, MessageStream, Refused, Request, Response
 
 
 class ReactorSite(AccessSite):
@@ -81,36 +74,31 @@ class ReactorSite(AccessSite):
         return partial(self._converse, request, connect_request)
 
     def _introduce(self, request: Request) -> tuple[ConnectRequest, Grant]:
-        """Return the client's request and its permissions. Raises Denied, ConnectRequestRefused."""
-        if (returning := self._returning(request)) is not None:
-            return returning
+        """Return the client's request and its permissions. Raises Denied, ConnectRequestRefused.
+
+        For a client that resumes its session the resume token suffices, and its permissions stay.
+        """
+        address = self.addresses.of_request(request)
+        resumable = self._runtime.session_manager.resumable(request.query.get("resume"))
+        if resumable is not None and request.query.get("role", "control") == "control":
+            connect_request = parse_connect_request(request.query, self._runtime.name)
+            return replace(connect_request, claims=resumable.claims, address=address), Grant(resumable.claims)
         grant, shown = self._look(request, share_links=True), shown_token(request)
         connect_request = parse_connect_request(request.query, self._runtime.name)
         if connect_request.role == "control" and grant.claims.role == "viewer":
             raise Denied("not_allowed", "this token can only watch, with role=viewer")
         is_the_servers = self._access.required and not self._is_share_link(shown)
-        return replace(connect_request, token=None if is_the_servers else shown, claims=grant.claims, resume=None,
-                       address=self.addresses.of_request(request)), grant  # fmt: skip
-
-    def _returning(self, request: Request) -> tuple[ConnectRequest, Grant] | None:
-        """As `_introduce`, for a client that resumes its session: the resume token suffices, and its permissions stay."""
-        resumable = self._runtime.session_manager.resumables.of_token(request.query.get("resume"))
-        if resumable is None or request.query.get("role", "control") != "control":
-            return None
-        connect_request = parse_connect_request(request.query, self._runtime.name)
-        return replace(connect_request, claims=resumable.claims, address=self.addresses.of_request(request)), Grant(
-            resumable.claims
-        )
+        token = None if is_the_servers else shown
+        return replace(connect_request, token=token, claims=grant.claims, resume=None, address=address), grant
 
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
         """Return the client's permissions. Raises Denied."""
-        shown = shown_token(request)
-        if share_links and self._is_share_link(shown):
+        if share_links and self._is_share_link(shown_token(request)):
             return Grant(Claims(role="viewer"))
-        return self._access.check(shown)
+        return super()._look(request)
 
     def _is_share_link(self, shown: str | None) -> bool:
-        return shown is not None and self._runtime.sessions.shared(shown) is not None
+        return shown is not None and self._runtime.session_manager.shared_by(shown) is not None
 
     def _no_session(self, request: Request, connect_request: ConnectRequest) -> Response | None:
         """Return the refusal if this client can get neither a session nor a place in the queue now. Raises Denied."""
@@ -165,7 +153,7 @@ class ReactorSite(AccessSite):
             "model": runtime.name,
             "phase": phase,
             "sessions": runtime.room.admission.live,
-            "away": len(runtime.session_manager.resumables.away),
+            "away": len(runtime.session_manager.away),
             "waiting": runtime.room.admission.waiting,
             "clients": len(runtime.session_manager.clients),
             "encoders": runtime.encoders,
@@ -177,9 +165,8 @@ class ReactorSite(AccessSite):
         return json_response(code, body, headers)
 
     def _grace_left(self) -> str | None:
-        ends, now = self._runtime.drains_at, trio.current_time()
-        draining = self._runtime.journal.phase == "draining" and ends is not None and ends > now
-        return f"sessions may go on for {ends - now:.0f} s" if draining and ends is not None else None
+        left = self._runtime.drains_at - trio.current_time()
+        return f"sessions may go on for {left:.0f} s" if left > 0 and self._runtime.journal.phase == "draining" else None
 
     def _why_not(self) -> str:
         phase = self._runtime.journal.phase

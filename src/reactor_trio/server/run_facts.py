@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from reactor_trio.recording import config_digest
@@ -23,13 +24,19 @@ def run_facts(model: type, config: Mapping[str, Any], session_id: str) -> dict[s
 
 def versions() -> dict[str, str]:
     """Return the versions of Python, this package, and the numerical libraries that are loaded."""
+    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for package in ("reactor-trio", "numpy", "torch"):
+        if package.replace("-", "_") in sys.modules and (version := installed_version(package)) is not None:
+            found[package] = version
+    return found
+
+
+@cache
+def installed_version(package: str) -> str | None:
+    """Return the version of a package; None if it is a checkout without an installation."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for package, module in (("reactor-trio", "reactor_trio"), ("numpy", "numpy"), ("torch", "torch")):
-        if module in sys.modules:
-            try:
-                found[package] = version(package)
-            except PackageNotFoundError:  # a checkout without an installation
-                continue
-    return found
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

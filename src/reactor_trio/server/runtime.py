@@ -11,11 +11,13 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
+from importlib import import_module
 from typing import Any
 
 import trio
 
-from reactor_trio.admission import Admission, Journal
+from reactor_trio.admission import Admission, PhaseJournal
 from reactor_trio.concurrency import FailureLog
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
@@ -23,22 +25,17 @@ from reactor_trio.errors import ManifestError, ModelFailed
 from reactor_trio.execution.model_loop import Ending
 from reactor_trio.execution.placement import Place, Placement
 from reactor_trio.execution.restarts import Restarts
-from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
-from reactor_trio.media import Worker, encoders
+from reactor_trio.media import CodecSettings, Worker, encoders, warm_up
 from reactor_trio.protocol import PROTOCOL, EndReason
 from reactor_trio.server.leases import Leases
-from reactor_trio.server.running_sessions import RunningSessions
-from reactor_trio.server.server_metrics import ModelState
-from reactor_trio.server.server_telemetry import ServerTelemetry
+from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.session_manager import SessionManager
 from reactor_trio.server.session_recording import recording_folder
 from reactor_trio.server.tracing import Tracing
 from reactor_trio.server.waiting_room import WaitingRoom
-from reactor_trio.server.warm_up import prepare, prepare_rest
 from reactor_trio.session import Session, SessionServices
-from reactor_trio.session.lifetime import TimeLimits
-from reactor_trio.session.upload_store import Disk, UploadLimits
+from reactor_trio.session.upload_store import Disk
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -61,63 +58,55 @@ def one_failure() -> Generator[None, None, None]:
         raise error from error.__cause__
 
 
+@dataclass(eq=False, repr=False)
 class Runtime:
     """Serves one model: owns its placement, its sessions, its metrics and its phases.
 
     Args:
         place: loads the model where it runs.
         name: for welcome, health and log.
-        debug: whether clients get the text of an author's exception.
         worker: runs encoders and decoders away from the loop.
-        disk: writes and reads uploaded files away from the loop.
+        debug: whether clients get the text of an author's exception.
+        disk: writes and reads files away from the loop: uploads and recordings.
         on_phase: called with each phase that the server enters.
         tracing: traces commands; None: the server traces nothing.
         after_session: awaited after the model has released a session, before the next one begins.
         on_session: called with each session that begins.
-
-    Attributes:
-        placement: the newest load's model, at its place; not there before the first load.
     """
 
-    placement: Placement
+    place: Place
+    _: KW_ONLY
+    name: str
+    settings: Settings
+    worker: Worker
+    debug: bool = False
+    disk: Disk = trio.to_thread.run_sync
+    on_phase: Callable[[str], object] = lambda _phase: None
+    tracing: Tracing | None = None
+    after_session: Callable[[], Awaitable[None]] | None = None
+    on_session: Callable[[Session], object] = lambda _session: None
 
-    def __init__(
-        self,
-        place: Place,
-        *,
-        name: str,
-        settings: Settings,
-        debug: bool = False,
-        worker: Worker,
-        disk: Disk = trio.to_thread.run_sync,
-        on_phase: Callable[[str], object] | None = None,
-        tracing: Tracing | None = None,
-        after_session: Callable[[], Awaitable[None]] | None = None,
-        on_session: Callable[[Session], object] = lambda _session: None,
-    ) -> None:
-        self._place = place
-        self.name = name
-        self.settings = settings
+    def __post_init__(self) -> None:
+        settings = self.settings
         #: checks the credentials of clients
-        self.access = Access(settings.auth, name)
-        self.room = WaitingRoom(
-            Admission(settings.max_sessions or 1, settings.queue, settings.claim_within),
-            settings.takeover, settings.limits.waiting_per_address,
-        )  # fmt: skip
-        #: receives the events of sessions and connections
-        self.metrics = ServerTelemetry(name, self._model_state, tracing, self.room.tell_again)
+        self.access = Access(settings.auth, self.name)
+        per_address = settings.limits.waiting_per_address
+        admission = Admission(settings.max_sessions or 1, settings.queue, settings.claim_within, per_address)
+        self.room = WaitingRoom(admission, settings.takeover)
         #: the answer to `GET /schema`, None until the model is loaded
         self.schema: dict[str, Any] | None = None
         self._load_began = trio.current_time()
-        self.journal = Journal(self._load_began)
+        self.journal = PhaseJournal(self._load_began)
+        #: receives the events of sessions and connections
+        self.metrics = Metrics(self.name, lambda: self.journal.phase, self.tracing, self.room.tell_again)
         #: the exception that ended the most recent failed session, or the model; None if none failed
         self.last_error: BaseException | None = None
         self._failures = FailureLog()
         #: the end reason that clients get when the server goes down
         self.goodbye: EndReason = "draining"
-        #: seconds that sessions may go on when the server drains; and until when, None while it does not drain
+        #: seconds that sessions may go on when the server drains; and until when
         self.drain_notice = settings.drain_notice
-        self.drains_at: float | None = None
+        self.drains_at = -math.inf
         #: the encoders of each codec, best first; empty until `prepared`
         self.encoders: dict[str, str] = {}
         #: set when clients need not wait for `prepare` any more, and when `prepare` has ended
@@ -127,14 +116,10 @@ class Runtime:
         self._drained = trio.Event()
         #: the argument of the model's `load`
         self.config: dict[str, Any] = {}
-        self._debug = debug
-        self._worker = worker
-        self._disk = disk
-        self._on_session = on_session
-        self._on_phase = on_phase or (lambda _phase: None)
-        self._services: SessionServices | None = None
+        #: what new sessions get; there is none until the model is loaded
+        self.services: SessionServices
         #: serves the connections
-        self.session_manager = SessionManager(self, worker, disk, after_session)
+        self.session_manager = SessionManager(self, self.worker, self.after_session)
         #: the slots promised to a gate
         self.leases = Leases(self.room)
 
@@ -161,7 +146,7 @@ class Runtime:
             async with self.session_manager.codec_pool.closing(), trio.open_nursery() as nursery:
                 nursery.start_soon(self.room.run)
                 nursery.start_soon(self.leases.run)
-                await nursery.start(self.session_manager.resumables.run)
+                await nursery.start(self.session_manager.run)
                 for transport in transports:
                     nursery.start_soon(transport, nursery)
                 await self.load(config)
@@ -176,12 +161,12 @@ class Runtime:
         Raises ManifestError if the model cannot be imported, the encoder of the settings cannot be opened, or the folder for
         recordings cannot be made; ModelFailed with the author's exception as cause.
         """
-        self._on_phase("loading")
+        self.on_phase("loading")
         self.config = config
         try:
             self.session_manager.recordings = recording_folder(self.settings.record)
             if self.settings.codec.h264 != "auto":  # the settings name one, so it must exist
-                await self._worker(encoders, self.settings.codec)
+                await self.worker(encoders, self.settings.codec)
             await self._load()
         except (ManifestError, ModelFailed) as error:
             self._failed(str(error).removeprefix(f"{self.name}: "))
@@ -193,9 +178,8 @@ class Runtime:
         if self.journal.phase == "loading":
             self.room.open_doors()
             self.journal.enter("ready", trio.current_time())
-            self.metrics.ready = True
             self.metrics.load_seconds = trio.current_time() - self._load_began
-            self._on_phase("ready")
+            self.on_phase("ready")
 
     async def prepare(self) -> None:
         """Import what only clients need, and find the encoders of each codec. Runs once the server is ready.
@@ -203,9 +187,9 @@ class Runtime:
         Raises ModelFailed if an installed library cannot be imported.
         """
         try:
-            self.encoders = await self._worker(prepare, self.settings.codec)
+            self.encoders = await self.worker(prepare, self.settings.codec)
             self.prepared.set()
-            await self._worker(prepare_rest, self.settings.codec)
+            await self.worker(prepare_rest, self.settings.codec)
         except Exception as error:
             what = f"what is installed cannot be used: {type(error).__name__}: {error}"
             self._failed(what)
@@ -251,11 +235,10 @@ class Runtime:
     async def _drain(self, notice: float) -> None:
         self.journal.enter("draining", trio.current_time())
         self.drains_at = trio.current_time() + notice
-        self._on_phase("draining")
+        self.on_phase("draining")
         self.draining.set()
-        self.metrics.ready = False
         self.room.drain()
-        for resumable in self.session_manager.resumables.away:  # no client is connected that could get a notice
+        for resumable in self.session_manager.away:  # no client is connected that could get a notice
             resumable.session.end(self.goodbye)
         if notice:
             for session in self.sessions:
@@ -272,14 +255,14 @@ class Runtime:
         with trio.move_on_after(self.settings.drain_grace / 2):
             await self.session_manager.all_left()
         self.journal.enter("drained", trio.current_time())
-        self._on_phase("drained")
+        self.on_phase("drained")
 
     def revoke(self, session_id: str) -> bool:
         """End the session with this id for the reason `revoked`, or free the slot that a gate has reserved for it.
 
         Returns False if there is neither. Never raises.
         """
-        if (session := self.sessions.find(session_id)) is None:
+        if (session := self.session_manager.find(session_id)) is None:
             return self.leases.cancel(session_id)
         session.end("revoked")
         return True
@@ -287,9 +270,9 @@ class Runtime:
     # ---- read by others ----------------------------------------------------------------------------------------------
 
     @property
-    def declaration(self) -> Declaration:
-        """The model's declaration."""
-        return self.services.declaration
+    def placement(self) -> Placement:
+        """The newest load's model, at its place; not there before the first load."""
+        return self.services.placement
 
     @property
     def model(self) -> Model:
@@ -298,20 +281,14 @@ class Runtime:
         return self.placement.model
 
     @property
-    def services(self) -> SessionServices:
-        """The services for new sessions."""
-        assert self._services is not None, "the model is not loaded"
-        return self._services
-
-    @property
-    def sessions(self) -> RunningSessions:
+    def sessions(self) -> list[Session]:
         """The sessions that run now."""
         return self.session_manager.sessions
 
     def session_begins(self, session: Session) -> None:
         """A session begins."""
         self.leases.begun(session.id)
-        self._on_session(session)
+        self.on_session(session)
 
     def session_over(self, session: Session) -> None:
         """A session has ended."""
@@ -327,35 +304,22 @@ class Runtime:
 
     async def _load(self) -> None:
         self._load_began = trio.current_time()
-        self.placement = placed = await self._place(self.config, self.settings, self.metrics)
-        self.room.admission.slots = placed.max_sessions
-        self._services = self._session_services(placed)
-        self.schema = {"name": self.name, "protocol": PROTOCOL, **placed.declaration.schema()}
-
-    def _session_services(self, placed: Placement) -> SessionServices:
-        settings, limits, uploads = self.settings, self.settings.limits, self.settings.uploads
-        return SessionServices(
-            model_name=placed.declaration.model.__name__, declaration=placed.declaration,
-            open_model_session=placed.open_model_session, hold=settings.slow_client == "hold", debug=self._debug,
-            stuck_after=settings.stuck_after, commands_per_second=limits.commands_per_second,
-            pending_commands=limits.pending_commands, unanswered_commands=limits.unanswered_commands,
-            uploads=UploadLimits(uploads.file_size, uploads.total_size, uploads.files, uploads.at_once, uploads.folder),
-            disk=self._disk, failures=self._failures, telemetry=self.metrics, moderate=placed.moderate,
-            times=TimeLimits(limits.session_length or math.inf, limits.session_idle or math.inf, limits.end_warning),
-        )  # fmt: skip
+        placement = await self.place(self.config, self.settings, self.metrics)
+        self.room.admission.slots = placement.max_sessions
+        self.services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
+        self.schema = {"name": self.name, "protocol": PROTOCOL, **placement.declaration.schema()}
 
     async def _restart(self, ending: Ending, restarts: Restarts) -> None:
         """End all sessions and load the model again. New clients wait meanwhile."""
         log.error("the model is gone: %s; its sessions end, and it is loaded again", ending.what, exc_info=ending.cause)
         self.metrics.model_restarted()
-        self.metrics.ready = False
         for session in self.sessions:
             session.end("model_restarting")
         if self.journal.phase != "ready":
             raise ModelFailed(f"{self.name}: {ending.what}") from ending.cause
         self.journal.enter("loading", trio.current_time(), ending.what)
-        self.room.close_doors()
-        self._on_phase("loading")
+        self.room.admission.close_doors()
+        self.on_phase("loading")
         restarts.gone()
         failure = ModelFailed(f"{self.name}: {ending.what}, soon after each of its last loads")
         failure.__cause__ = ending.cause
@@ -373,17 +337,19 @@ class Runtime:
         self._failed(str(failure).removeprefix(f"{self.name}: "))
         raise failure
 
-    def _model_state(self) -> ModelState:
-        if self.metrics.stuck is not None:
-            return "stuck"
-        match self.journal.phase:
-            case "loading" | "ready" | "failed" as phase:
-                return phase
-        return "draining"
-
     def _failed(self, reason: str) -> None:
         self.journal.enter("failed", trio.current_time(), reason)
-        self.metrics.ready = False
-        self._on_phase("failed")
+        self.on_phase("failed")
         self.room.drain()
 
+
+def prepare(settings: CodecSettings) -> dict[str, str]:
+    """Import the WebSocket and return the encoders of each codec, best first; the first client waits for this. Blocks."""
+    import_module("reactor_trio.transport.websocket")
+    return encoders(settings)
+
+
+def prepare_rest(settings: CodecSettings) -> None:
+    """Import what the first picture and `/metrics` need. Blocks."""
+    warm_up(settings)
+    import_module("prometheus_client")

@@ -53,12 +53,14 @@ class RuntimeHost:
     @property
     def url(self) -> str:
         """The viewer page. Raises ReactorError before `start`."""
-        return self._started().url
+        return self.serving.url
 
     @property
     def serving(self) -> Serving:
         """The server. Use it on its own loop only (`post`). Raises ReactorError before `start`."""
-        return self._started()
+        if self._serving is None:
+            raise ReactorError("the server has not been started")
+        return self._serving
 
     def start(self, timeout: float | None = None) -> str:
         """Load the model and serve it; returns the URL once it is ready.
@@ -74,13 +76,13 @@ class RuntimeHost:
 
     def post(self, function: Callable[..., object], *args: object) -> None:
         """Call `function(*args)` on the server's I/O loop; returns at once. It must not raise."""
-        self._started()
+        _ = self.serving  # raises before `start`
         assert self._token is not None
         self._token.run_sync_soon(function, *args)
 
     def revoke(self, session_id: str) -> None:
         """End the session with this id for the reason `revoked`. Returns at once; does nothing if no such session runs."""
-        self.post(self._started().runtime.revoke, session_id)
+        self.post(self.serving.runtime.revoke, session_id)
 
     def drain(self) -> None:
         """Refuse newcomers and let sessions end, as `stop` does, without waiting for it."""
@@ -89,7 +91,7 @@ class RuntimeHost:
 
     def watch(self, after: int = 0) -> list[PhaseEntry]:
         """The server's phases with a number above `after`, oldest first."""
-        return self._started().runtime.journal.after(after)
+        return self.serving.runtime.journal.after(after)
 
     def stop(self, timeout: float | None = None) -> None:
         """Drain and stop; returns when the server is gone, after `runtime.drain_notice`. A second call does nothing.
@@ -114,11 +116,6 @@ class RuntimeHost:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-    def _started(self) -> Serving:
-        if self._serving is None:
-            raise ReactorError("the server has not been started")
-        return self._serving
 
     def _finish(self) -> None:
         result, self._result = self._result, None

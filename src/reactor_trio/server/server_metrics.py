@@ -1,5 +1,6 @@
-"""The server's counters in Prometheus' exposition format. Every name starts with `reactor_`; every label is bounded.
+"""The telemetry of one server: its counters, the traces of its commands, and what `/health` says of author code.
 
+Every name of a metric starts with `reactor_`; every label is bounded.
 The I/O loop counts each frame, so counting only adds to plain numbers; they become metrics at a request for `/metrics`. The
 Prometheus library is imported late, because it brings an HTTP server along and readiness must not wait for it.
 """
@@ -9,48 +10,34 @@ from __future__ import annotations
 import platform
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, get_args
 
+import trio
+
+from reactor_trio.admission import Phase
 from reactor_trio.edge.request_metrics import RequestMetrics, labelled
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
-from reactor_trio.session import SESSION_OVER
-from reactor_trio.telemetry import CommandRecord, Telemetry
+from reactor_trio.server.run_facts import installed_version
+from reactor_trio.server.tracing import Tracing
+from reactor_trio.session import SESSION_OVER, Session
+from reactor_trio.telemetry import CommandRecord, SentFrame, Telemetry
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+_REASONS = {
+    "input": ("not_taken", "refused", "overflow", "no_keyframe", "client_left", "evicted", "superseded", "unread"),
+    "model": ("no_client",),
+    "buffer": ("full", "flushed", "session_over"),
+    "session": ("no_viewer",),
+    "lane": ("superseded", "late", "thinned", "gated", "encoder_failed", "audio_overflow", "client_left"),
+    "recording": (
+        "before_keyframe", "before_picture", "no_picture", "changed", "disk_too_slow", "until_keyframe", "failed",
+    ),
+}  # fmt: skip
 #: Where a frame can be dropped, and why.
-DROPS = (
-    ("input", "not_taken"),
-    ("input", "refused"),
-    ("input", "overflow"),
-    ("input", "no_keyframe"),
-    ("input", "client_left"),
-    ("input", "evicted"),
-    ("input", "superseded"),
-    ("input", "unread"),
-    ("model", "no_client"),
-    ("buffer", "full"),
-    ("buffer", "flushed"),
-    ("buffer", "session_over"),
-    ("session", "no_viewer"),
-    ("lane", "superseded"),
-    ("lane", "late"),
-    ("lane", "thinned"),
-    ("lane", "gated"),
-    ("lane", "encoder_failed"),
-    ("lane", "audio_overflow"),
-    ("lane", "client_left"),
-    ("recording", "before_keyframe"),
-    ("recording", "before_picture"),
-    ("recording", "no_picture"),
-    ("recording", "changed"),
-    ("recording", "disk_too_slow"),
-    ("recording", "until_keyframe"),
-    ("recording", "failed"),
-)
+DROPS = tuple((place, reason) for place, reasons in _REASONS.items() for reason in reasons)
 
 #: How an upload ended: stored; refused for its head or a limit; cut short, too slow or of another size; not written;
 #: ended with its session.
@@ -99,31 +86,43 @@ class Buckets:
 
 
 class Metrics(RequestMetrics, Telemetry):
-    """The counters of one server.
+    """Counts what sessions and connections report, traces their commands and watches for author code that does not return.
 
     Args:
         name: the model's.
-        state: returns the state of the model now.
+        phase: returns the server's phase now.
+        tracing: makes spans of commands; None: the server traces nothing.
+        stuck_changed: called after `stuck` has changed.
 
     Attributes:
-        live, waiting: sessions now, and clients in the queue now.
-        away: sessions whose client is disconnected and may come back.
-        ready: whether a model is loaded and alive.
+        sessions: returns how many sessions run, how many clients wait in the queue, and in how many sessions the client is
+            disconnected and may come back.
         load_seconds: duration of import and `load`; 0 until they have ended.
+        stuck: why the model is not free although no session runs, in words; None: it is free.
     """
 
-    def __init__(self, name: str = "", state: Callable[[], ModelState] = lambda: "loading") -> None:
+    def __init__(
+        self,
+        name: str = "",
+        phase: Callable[[], Phase] = lambda: "loading",
+        tracing: Tracing | None = None,
+        stuck_changed: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__()
-        self.live = self.waiting = self.away = 0
-        self.ready = False
+        self.sessions: Callable[[], tuple[int, int, int]] = lambda: (0, 0, 0)
         self.load_seconds = 0.0
+        self.stuck: str | None = None
+        self.tracing = tracing
+        self._stuck_changed = stuck_changed
+        self._stuck_sessions: set[str] = set()
+        self._late_calls: dict[str, tuple[str, float]] = {}
         self._restarts = 0
         self._name = name
-        self._state = state
+        self._phase = phase
         self._resumed = self._missed = 0
         self._handed = self._sent = self._bytes = self._underruns = 0
         self._dropped = dict.fromkeys(DROPS, 0)
-        self._sessions: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
+        self._ended: dict[EndReason, int] = dict.fromkeys(END_REASONS, 0)
         self._uploads: dict[UploadOutcome, int] = dict.fromkeys(get_args(UploadOutcome), 0)
         self._upload_bytes = 0
         self._commands: dict[CommandOutcome, int] = dict.fromkeys(get_args(CommandOutcome), 0)
@@ -160,6 +159,13 @@ class Metrics(RequestMetrics, Telemetry):
         """See `Telemetry`."""
         self._commands[_OUTCOMES.get(command.code, "refused")] += 1
         self._command_waits.add(command.answered - command.at)
+        if self.tracing is not None:
+            self.tracing.commanded(command)
+
+    def pictured(self, client: int, frame: SentFrame) -> None:
+        """See `Telemetry`."""
+        if self.tracing is not None:
+            self.tracing.pictured(client, frame)
 
     def latency(self, part: str, seconds: float) -> None:
         """See `Telemetry`."""
@@ -179,10 +185,34 @@ class Metrics(RequestMetrics, Telemetry):
         self._resumed += 1
         self._missed += missed
 
-    def session_ended(self, reason: EndReason, seconds: float) -> None:
-        """A session is over; it lasted `seconds`."""
-        self._sessions[reason] += 1
-        self._durations.add(seconds)
+    def author_code_late(self, session_id: str, what: str, since: float) -> None:
+        """See `Telemetry`."""
+        self._late_calls.pop(session_id, None)
+        if what:
+            self._late_calls[session_id] = what, since
+
+    @property
+    def late(self) -> str | None:
+        """The author code that runs for long although its client is there, in words. The server serves on meanwhile."""
+        for sid, (what, since) in self._late_calls.items():
+            return f"{what} for {trio.current_time() - since:.0f} s in session {sid} of {self._name}; the log has its stack"
+        return None
+
+    def step_stuck(self, session_id: str, stuck: bool) -> None:
+        """See `Telemetry`."""
+        (self._stuck_sessions.add if stuck else self._stuck_sessions.discard)(session_id)
+        ended = sorted(self._stuck_sessions)
+        of = f"session {ended[0]}, which has ended" if len(ended) == 1 else f"sessions {', '.join(ended)}, which have ended"
+        self.stuck = f"a step of {self._name} still computes for {of}" if ended else None
+        self._stuck_changed()
+
+    def session_over(self, session: Session) -> None:
+        """A session has ended."""
+        assert session.reason is not None
+        self._ended[session.reason] += 1
+        self._durations.add(trio.current_time() - session.began)
+        if self.tracing is not None:
+            self.tracing.session_over(session.controller)
 
     def model_restarted(self) -> None:
         """The model has ended, and the server loads it again."""
@@ -212,13 +242,10 @@ class Metrics(RequestMetrics, Telemetry):
         )
         yield CounterMetricFamily("reactor_underruns", "Times that sound waited for the model", self._underruns)
         yield CounterMetricFamily("reactor_model_restarts", "Times that the model was gone", self._restarts)
-        dropped = CounterMetricFamily("reactor_frames_dropped", "Frames dropped", labels=["place", "reason"])
-        for where, frames in self._dropped.items():
-            dropped.add_metric(where, frames)
-        yield dropped
+        yield from labelled("reactor_frames_dropped", "Frames dropped", "place reason", self._dropped)
         yield CounterMetricFamily("reactor_upload_bytes", "Bytes of uploads that came", self._upload_bytes)
         for name, text, label, counts in (
-            ("reactor_sessions_ended", "Sessions that ended", "reason", self._sessions),
+            ("reactor_sessions_ended", "Sessions that ended", "reason", self._ended),
             ("reactor_commands", "Commands, by what became of them", "outcome", self._commands),
             ("reactor_uploads", "Uploads, by what became of them", "outcome", self._uploads),
         ):
@@ -227,57 +254,48 @@ class Metrics(RequestMetrics, Telemetry):
     def _gauges(self) -> Iterator[Metric]:
         from prometheus_client.core import GaugeMetricFamily
 
-        yield GaugeMetricFamily("reactor_sessions_live", "Sessions that run now", self.live)
-        yield GaugeMetricFamily("reactor_sessions_away", "Sessions whose client was lost and may come back", self.away)
-        yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", self.waiting)
-        yield GaugeMetricFamily("reactor_model_ready", "1 if a model is loaded and alive", int(self.ready))
-        state, now = GaugeMetricFamily("reactor_model_state", "1 at what the model is now", labels=["state"]), self._state()
-        for name in get_args(ModelState):
+        live, waiting, away = self.sessions()
+        yield GaugeMetricFamily("reactor_sessions_live", "Sessions that run now", live)
+        yield GaugeMetricFamily("reactor_sessions_away", "Sessions whose client was lost and may come back", away)
+        yield GaugeMetricFamily("reactor_clients_waiting", "Clients in the queue", waiting)
+        phase, names = self._phase(), get_args(ModelState)
+        yield GaugeMetricFamily("reactor_model_ready", "1 if a model is loaded and alive", int(phase == "ready"))
+        now = "stuck" if self.stuck is not None else phase if phase in names else "draining"
+        state = GaugeMetricFamily("reactor_model_state", "1 at what the model is now", labels=["state"])
+        for name in names:
             state.add_metric([name], int(name == now))
         yield state
         yield GaugeMetricFamily("reactor_model_load_seconds", "How long import and load() took", self.load_seconds)
         build = GaugeMetricFamily(
             "reactor_build_info", "1; the labels say what runs", labels=["version", "python", "model"]
         )
-        build.add_metric([_version(), platform.python_version(), self._name], 1)
+        build.add_metric([installed_version("reactor-trio") or "unknown", platform.python_version(), self._name], 1)
         yield build
 
     def _histograms(self) -> Iterator[Metric]:
         from prometheus_client.core import HistogramMetricFamily
 
-        plain = (
-            ("reactor_emission_lateness_seconds", "How long after its due time a frame was shown", self._lateness),
-            ("reactor_frame_interval_seconds", "From one frame shown to the next", self._intervals),
-            ("reactor_step_seconds", "How long a step of the model took, as far as it says so", self._steps),
-            ("reactor_command_wait_seconds", "From a command's arrival to its answer", self._command_waits),
-            ("reactor_session_seconds", "How long sessions lasted", self._durations),
-        )
-        for name, text, buckets in plain:
-            family = HistogramMetricFamily(name, text)
-            family.add_metric([], buckets.cumulative(), buckets.sum)
+        for name, text, label, parts in (
+            (
+                "reactor_emission_lateness_seconds", "How long after its due time a frame was shown", "",
+                {"": self._lateness},
+            ),
+            ("reactor_frame_interval_seconds", "From one frame shown to the next", "", {"": self._intervals}),
+            ("reactor_step_seconds", "How long a step of the model took, as far as it says so", "", {"": self._steps}),
+            ("reactor_command_wait_seconds", "From a command's arrival to its answer", "", {"": self._command_waits}),
+            ("reactor_session_seconds", "How long sessions lasted", "", {"": self._durations}),
+            (
+                "reactor_encode_seconds", "Encoding one frame, the wait for a worker thread included", "codec",
+                self._encodings,
+            ),
+            (
+                "reactor_command_to_picture_seconds",
+                "From a command's arrival to its first picture decoded at the controlling client, in parts; "
+                "network is both ways, and known of clients that send feedback",
+                "part", self._latencies,
+            ),
+        ):  # fmt: skip
+            family = HistogramMetricFamily(name, text, labels=[label] if label else [])
+            for value, buckets in parts.items():
+                family.add_metric([value] if label else [], buckets.cumulative(), buckets.sum)
             yield family
-        encodings = HistogramMetricFamily(
-            "reactor_encode_seconds", "Encoding one frame, the wait for a worker thread included", labels=["codec"]
-        )
-        for codec, times in self._encodings.items():
-            encodings.add_metric([codec], times.cumulative(), times.sum)
-        yield encodings
-        latencies = HistogramMetricFamily(
-            "reactor_command_to_picture_seconds",
-            "From a command's arrival to its first picture decoded at the controlling client, in parts; "
-            "network is both ways, and known of clients that send feedback",
-            labels=["part"],
-        )
-        for part, times in self._latencies.items():
-            latencies.add_metric([part], times.cumulative(), times.sum)
-        yield latencies
-
-
-@cache
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("reactor-trio")
-    except PackageNotFoundError:
-        return "unknown"

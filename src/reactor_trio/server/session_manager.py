@@ -1,4 +1,8 @@
-"""The `connection.SessionProvider` of a server: gives connections a place, a session, encoders and a welcome."""
+"""The clients and sessions of a server; its connections see it as their `SessionProvider`.
+
+A session may outlive its connection if `runtime.resume_window` gives its client time to come back. Then it runs in the
+nursery of `SessionManager.run`, else in the scope of its connection.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,12 @@ import itertools
 import logging
 import math
 import secrets
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from functools import cached_property
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import trio
 from msgspec.structs import replace
@@ -26,27 +31,28 @@ from reactor_trio.connection import (
     SenderContext,
 )
 from reactor_trio.connection.message_log import MessageLog
-from reactor_trio.connection.resumable_session import Place as AnyPlace
-from reactor_trio.interface.declaration import Declaration
+from reactor_trio.connection.resumable_session import Place
 from reactor_trio.media import Worker, input_codecs
 from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.protocol import PROTOCOL, EndReason, Welcome
-from reactor_trio.server.resumable_sessions import Begin, ResumableSessions
 from reactor_trio.server.run_facts import run_facts
-from reactor_trio.server.running_sessions import RunningSessions
-from reactor_trio.server.server_telemetry import ServerTelemetry
+from reactor_trio.server.server_metrics import Metrics
 from reactor_trio.server.session_recording import SessionRecording, recorder_request
-from reactor_trio.server.waiting_room import Place, WaitingRoom
+from reactor_trio.server.waiting_room import RoomPlace, WaitingRoom
 from reactor_trio.session import Session, SessionServices
-from reactor_trio.session.upload_store import Disk
 
 log = logging.getLogger("reactor_trio.server")
+
+T = TypeVar("T")
+#: starts a session in its scope
+Begin = Callable[[Callable[[], Awaitable[None]]], None]
 
 
 class ServerContext(Protocol):
     """The `Runtime`, as its session manager sees it.
 
     Attributes:
+        services: what new sessions get, once the model is loaded.
         schema: the answer to `GET /schema`, None until the model is loaded.
         goodbye: the end reason that clients get when the server goes down.
         config: the argument of the model's `load`.
@@ -54,19 +60,12 @@ class ServerContext(Protocol):
 
     name: str
     settings: Settings
-    metrics: ServerTelemetry
+    services: SessionServices
+    metrics: Metrics
     room: WaitingRoom
     schema: dict[str, Any] | None
     goodbye: EndReason
     config: dict[str, Any]
-
-    @property
-    def declaration(self) -> Declaration:
-        """The model's declaration."""
-
-    @property
-    def services(self) -> SessionServices:
-        """The services for new sessions."""
 
     def session_begins(self, session: Session) -> None:
         """A session begins."""
@@ -80,51 +79,80 @@ class SessionManager:
 
     Args:
         worker: runs encoders and decoders away from the loop.
-        disk: writes recordings away from the loop.
         after_session: awaited after the model has released a session, before the next one begins.
 
     Attributes:
         left: set when a client has left or a session is over.
         recordings: the folder for recordings, None if nothing is recorded.
-        resumables: the sessions with their controlling clients; its `run` is a task of the server.
         codec_pool: the encoders and decoders at work.
     """
 
     def __init__(
-        self, context: ServerContext, worker: Worker, disk: Disk, after_session: Callable[[], Awaitable[None]] | None = None
+        self, context: ServerContext, worker: Worker, after_session: Callable[[], Awaitable[None]] | None
     ) -> None:
         self.farewell_timeout = max(context.settings.drain_grace / 2, 0.1)
-        self.sessions = RunningSessions()
-        self.resumables = ResumableSessions(context.settings.resume_window)
         self.left = RepeatedEvent()
         self.recordings: Path | None = None
         self._context = context
         self.codec_pool = CodecPool(worker, context.settings.codec.timeout)
-        self._disk = disk
         self._after_session = after_session
         self._clients: set[ClientSender] = set()
         self._numbers = itertools.count(1)
-        #: seconds after which a frame is too old; a client for which the model waits gets each frame
-        self._max_age = math.inf if context.settings.slow_client == "hold" else context.settings.max_age
+        self._window = context.settings.resume_window
+        self._nursery: trio.Nursery | None = None
+        self._resumables: dict[str, ResumableSession] = {}  # by session
+        self._share_tokens: dict[Session, str] = {}  # of the sessions that run, in the order in which they began
+        self._renditions: WeakKeyDictionary[Session, RenditionSet] = WeakKeyDictionary()  # the test kit reads past ones
+        self._recordings: dict[Session, SessionRecording] = {}  # until they run
+        admission = context.room.admission
+        context.metrics.sessions = lambda: (admission.live, admission.waiting, len(self.away))
 
     @property
     def clients(self) -> list[ClientSender]:
         """The clients that are connected now, those that wait for a session included."""
         return list(self._clients)
 
-    def resumable(self, request: ConnectRequest) -> ResumableSession | None:
-        """Return the session that a client resumes."""
-        return self.resumables.of_token(request.resume)
+    @property
+    def sessions(self) -> list[Session]:
+        """The sessions that run now, in the order in which they began."""
+        return list(self._share_tokens)
+
+    @property
+    def away(self) -> list[ResumableSession]:
+        """The sessions whose client is disconnected and may come back."""
+        return [resumable for resumable in self._resumables.values() if resumable.away]
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Task: run the sessions that outlive their connections, until cancelled."""
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            await trio.sleep_forever()
+
+    # ---- sessions by their tokens -------------------------------------------------------------------------------------
+
+    def shared_by(self, token: str) -> Session | None:
+        """Return the session with this share token."""
+        return _of_token(token, self._share_tokens.items())
+
+    def uploaded_to(self, token: str | None) -> Session | None:
+        """Return the session with this upload token."""
+        return _of_token(token, ((one, one.uploads.token) for one in self._share_tokens if one.uploads is not None))
+
+    # ---- `SessionProvider` --------------------------------------------------------------------------------------------
+
+    def resumable(self, token: str | None) -> ResumableSession | None:
+        """Return the session that its client may resume now with `token`."""
+        return _of_token(token, ((one, one.token) for one in self._resumables.values() if one.open))
 
     def sender(self, request: ConnectRequest) -> ClientSender:
         """The sender to a new client, or to one that comes back: that keeps its number and its messages."""
-        if (resumable := self.resumable(request)) is not None:
+        if (resumable := self.resumable(request.resume)) is not None:
             sender = ClientSender(
                 resumable.number, resumable.joined_at, request, self._sender_context, resumable.message_log
             )
         else:
             limits = self._context.settings.limits
-            keeps = request.role == "control" and self.resumables.window > 0
+            keeps = request.role == "control" and self._window > 0
             log = MessageLog(limits.resume_messages, limits.resume_bytes) if keeps else None
             sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_context, log)
         self._clients.add(sender)
@@ -134,26 +162,26 @@ class SessionManager:
         """The receiver of the client of `sender`."""
         return MediaReceiver(self._sender_context, sender.say)
 
-    def enter(self, sender: ClientSender) -> Place:
-        """Give a controlling client a slot or a place in the queue. Raises Refused."""
+    def enter(self, sender: ClientSender) -> RoomPlace:
+        """Give a controlling client a slot or a place in the queue. Raises NotAdmitted."""
         sid = sender.request.claims.session_id or secrets.token_hex(8)
 
         def send_away(reason: EndReason) -> None:
-            if (session := self.sessions.find(sid)) is not None:
+            if (session := self.find(sid)) is not None:
                 session.end(reason)
             else:
                 sender.end(self._context.goodbye if reason == "draining" else reason)
 
         def why() -> EndReason | None:
-            resumable = self.resumables.find(sid)
+            resumable = self._resumables.get(sid)
             return sender.end_reason if resumable is None else resumable.end_reason
 
         def moved(position: int, total: int) -> None:
             stuck = self._context.metrics.stuck
             sender.say("reactor.queued", {"position": position, "total": total} | ({"reason": stuck} if stuck else {}))
 
-        place = self._context.room.enter(sid, sender.request, moved, send_away, why)
-        self._show_queue()
+        place = RoomPlace(sid, self._context.room, sender.request, moved, send_away, why)
+        self._context.room.enter(place)
         return place
 
     def leave(self, sender: ClientSender) -> None:
@@ -161,46 +189,43 @@ class SessionManager:
         self._clients.discard(sender)
         sender.close()
         self.left.set()
-        self._show_queue()
 
-    def home(self) -> AbstractAsyncContextManager[Begin]:
-        """Open the scope in which a session runs; see `ResumableSessions.home`."""
-        return self.resumables.home()
+    @asynccontextmanager
+    async def home(self) -> AsyncIterator[Begin]:
+        """Open the scope of a new session and return the function that starts it there."""
+        if self._window:
+            assert self._nursery is not None, "SessionManager.run has not begun"
+            yield partial(self._nursery.start_soon, _alone)
+        else:
+            async with trio.open_nursery() as nursery:
+                yield nursery.start_soon
 
-    def open_resumable(self, place: AnyPlace, sender: ClientSender) -> ResumableSession:
+    def open_resumable(self, place: Place, sender: ClientSender) -> ResumableSession:
         """Make a session for an admitted client. The caller runs it in the scope of `home`."""
-        session = self.open_session(place.sid, sender)
-        resumable = ResumableSession(
-            session, place, sender, self.resumables.window, self.run_session, self._resumable_changed
-        )
-        self.resumables.add(resumable)
+        length = sender.request.claims.session_length or math.inf
+        session = Session(place.sid, self._context.services, (sender.number, sender.joined_at), self._session_over, length)
+        self._share_tokens[session] = secrets.token_urlsafe(16)
+        self._renditions[session] = RenditionSet(self._sender_context)
+        if self.recordings is not None:
+            self._recordings[session] = self._record(session, self.recordings)
+        self._context.session_begins(session)
+        log.info("session %s begins", session.id)
+        resumable = ResumableSession(session, place, sender, self._window, self.run_session, self._resumable_changed)
+        self._resumables[session.id] = resumable
         return resumable
 
     async def all_left(self) -> None:
         """Return when no client is connected and no session runs."""
-        while self._clients or self.sessions:
+        while self._clients or self._share_tokens:
             await self.left.wait()
 
-    def open_session(self, sid: str, sender: ClientSender) -> Session:
-        """Make a new session. The caller runs it."""
-        length = sender.request.claims.session_length
-        session = Session(sid, self._context.services, (sender.number, sender.joined_at), self._session_over, length)
-        renditions = RenditionSet(self._sender_context)
-        running_session = self.sessions.begin(session, renditions)
-        self._show_queue()
-        if self.recordings is not None:
-            running_session.recording = self._record(session, self.recordings)
-        self._context.session_begins(session)
-        log.info("session %s begins", sid)
-        return session
+    def find(self, session_id: str) -> Session | None:
+        """Return the session with this id if it runs now."""
+        return next((session for session in self._share_tokens if session.id == session_id), None)
 
     async def run_session(self, session: Session) -> None:
         """Run a session; returns when the model has released it and its recording is complete."""
-        running_session = self.sessions.running_session(session)
-        recording, running_session.recording = (
-            running_session.recording,
-            None,
-        )  # it knows the session, whose stages go with it
+        recording = self._recordings.pop(session, None)
         try:
             await (session.run() if recording is None else recording.run_session())
         finally:
@@ -208,12 +233,12 @@ class SessionManager:
                 await self._after_session()
 
     def session_to_view(self, request: ConnectRequest) -> Session | None:
-        """Return the session that a viewer may watch."""
-        return self.sessions.to_view(request.token)
+        """Return the session that a viewer may watch: the one of its token, or without a token the oldest that runs."""
+        return next(iter(self._share_tokens), None) if request.token is None else self.shared_by(request.token)
 
     def renditions(self, session: Session) -> RenditionSet:
         """Return the encoders of a session."""
-        return self.sessions.running_session(session).renditions
+        return self._renditions[session]
 
     def welcome(
         self, session: Session, sender: ClientSender, request: ConnectRequest, resumable: ResumableSession | None = None
@@ -234,8 +259,8 @@ class SessionManager:
                 replace(track, codecs=input_codecs(track.kind)) if track.direction == "in" else track
                 for track in sender.track_infos
             ],
-            share_token=self.sessions.running_session(session).share_token if request.role == "control" else None,
-            resume_window=self.resumables.window if may_return and math.isfinite(self.resumables.window) else None,
+            share_token=self._share_tokens.get(session) if request.role == "control" else None,
+            resume_window=self._window if may_return and math.isfinite(self._window) else None,
             resumed=resumed, received=0 if resumable is None else resumable.received, missed=missed,
             state=session.values.welcome(sender.number),
         )  # fmt: skip
@@ -244,10 +269,12 @@ class SessionManager:
 
     @cached_property
     def _sender_context(self) -> SenderContext:
-        context = self._context
+        settings = self._context.settings
         return SenderContext(
-            tracks=context.declaration.tracks, codec=context.settings.codec, codec_pool=self.codec_pool,
-            max_age=self._max_age, message_limit=context.settings.limits.unanswered_commands, telemetry=context.metrics,
+            tracks=self._context.services.placement.declaration.tracks, codec=settings.codec, codec_pool=self.codec_pool,
+            # a client for which the model waits gets each frame
+            max_age=math.inf if settings.slow_client == "hold" else settings.max_age,
+            message_limit=settings.limits.unanswered_commands, telemetry=self._context.metrics,
         )  # fmt: skip
 
     def _record(self, session: Session, folder: Path) -> SessionRecording:
@@ -255,23 +282,32 @@ class SessionManager:
         sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_context, watches=False)
         sender.join(self.renditions(session))
         welcome = self.welcome(session, sender, request)
-        run = run_facts(self._context.declaration.model, self._context.config, session.id)
-        return SessionRecording(folder, session, sender, welcome, self._disk, run, self._context.metrics)
+        run = run_facts(self._context.services.placement.declaration.model, self._context.config, session.id)
+        return SessionRecording(folder, session, sender, welcome, run)
 
     def _session_over(self, session: Session) -> None:
-        self.sessions.end(session)
+        del self._share_tokens[session]
         self._context.session_over(session)
         log.info("session %s ended: %s", session.id, session.reason)
-        self._show_queue()
         self.left.set()
 
     def _resumable_changed(self, resumable: ResumableSession) -> None:
-        self.resumables.changed(resumable)
+        if resumable.over:
+            self._resumables.pop(resumable.session.id, None)
         if resumable.away and self._context.room.admission.open == "draining":  # no client could get a notice
             resumable.session.end(self._context.goodbye)
-        self._context.metrics.away = len(self.resumables.away)
         self.left.set()
 
-    def _show_queue(self) -> None:
-        metrics, admission = self._context.metrics, self._context.room.admission
-        metrics.live, metrics.waiting = admission.live, admission.waiting
+
+def _of_token(token: str | None, tokens: Iterable[tuple[T, str | None]]) -> T | None:
+    """Return what has this token. The comparison takes the same time for each token."""
+    given = (token or "").encode()
+    return next((one for one, known in tokens if known and secrets.compare_digest(known.encode(), given)), None)
+
+
+async def _alone(run: Callable[[], Awaitable[None]]) -> None:
+    """Run one session. A fault of the runtime in it must not end the others."""
+    try:
+        await run()
+    except* Exception as group:
+        log.error("a session failed in the runtime: please report this", exc_info=group)

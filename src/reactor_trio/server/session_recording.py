@@ -23,13 +23,7 @@ from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ClientSender, ConnectRequest
 from reactor_trio.errors import ManifestError, ReactorError
 from reactor_trio.media import Bundle, choose_codecs, to_host
-from reactor_trio.protocol import (
-    ServerText,
-    TrackInfo,
-    Welcome,
-    decode_packet,
-    decode_server_text,
-)
+from reactor_trio.protocol import TrackInfo, Welcome, decode_packet, decode_server_text
 from reactor_trio.recording import (
     Recorder,
     command_line,
@@ -41,8 +35,7 @@ from reactor_trio.recording import (
     upload_line,
 )
 from reactor_trio.session import Session
-from reactor_trio.session.upload_store import Disk, Upload
-from reactor_trio.telemetry import Telemetry
+from reactor_trio.session.upload_store import Upload
 from reactor_trio.transport import MessageStream
 
 log = logging.getLogger("reactor_trio.server")
@@ -71,33 +64,26 @@ def recorder_request() -> ConnectRequest:
     return ConnectRequest("viewer", choose_codecs(container_of(Path("any.mp4")).video))
 
 
-class SessionRecording:
-    """Records one session.
+class SessionRecording(MessageStream):
+    """Records one session: its journal, and the stream of a connection without a peer.
 
     Args:
         session: not running yet.
         sender: the recorder's sender, which has joined the session's renditions.
         welcome: its first message.
-        disk: runs functions that touch files.
         run: see `run_facts`.
-        telemetry: counts lost frames.
     """
 
+    peer = "recorder"
+
     def __init__(
-        self,
-        folder: Path,
-        session: Session,
-        sender: ClientSender,
-        welcome: Welcome,
-        disk: Disk,
-        run: Mapping[str, Any],
-        telemetry: Telemetry,
+        self, folder: Path, session: Session, sender: ClientSender, welcome: Welcome, run: Mapping[str, Any]
     ) -> None:
+        self._closed = False
         self._path = folder / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{session.id}.mp4"
         self._session = session
         self._sender = sender
-        self._disk = disk
-        self._telemetry = telemetry
+        self._disk = session.services.disk
         self._wakeup = RepeatedEvent()
         self._tracks = {track.index: track for track in welcome.tracks}
         self._recorder: Recorder | None = None
@@ -141,11 +127,10 @@ class SessionRecording:
             log.error("session %s: the disk did not take the end of %s in %g s", self._session.id, self._path, CLOSING)
 
     async def _write(self, recorder: Recorder, scope: trio.CancelScope) -> None:
-        messages = _FileMessages(self)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._bound, scope)
-            nursery.start_soon(self._sender.send, messages)
-            while not messages.closed:
+            nursery.start_soon(self._sender.send, self)
+            while not self._closed:
                 if recorder.waiting:
                     await self._disk(recorder.write, abandon_on_cancel=True)
                     self._count(recorder)
@@ -169,25 +154,44 @@ class SessionRecording:
 
     def _count(self, recorder: Recorder) -> None:
         for reason, number in recorder.left_out().items():
-            self._telemetry.dropped("recording", reason, number)
+            self._session.services.telemetry.dropped("recording", reason, number)
         for index in recorder.keyframes_wanted():
             self._sender.request_keyframe(index)
 
-    # ---- messages to this viewer -------------------------------------------------------------------------------------
+    # ---- MessageStream: messages to this viewer -----------------------------------------------------------------------
 
-    def take_text(self, text: ServerText) -> None:
-        """A text message. The model's messages arrive through the journal instead."""
-        if text.type == "reactor.track":
-            track = msgspec.convert(text.data, TrackInfo)
+    async def receive(self) -> NoReturn:
+        """Never return: a recorder sends nothing."""
+        await trio.sleep_forever()
+
+    async def send_text(self, text: str) -> None:
+        """Take a text message. The model's messages arrive through the journal instead."""
+        await trio.lowlevel.checkpoint()
+        message = decode_server_text(text)
+        if message.type == "reactor.track":
+            track = msgspec.convert(message.data, TrackInfo)
             self._tracks[track.index] = track
             self._note(track_line(self._now(), track))
 
-    def take_packet(self, message: bytes) -> None:
-        """A frame; never waits for the disk."""
-        packet = decode_packet(message)
+    async def send_packet(self, head: bytes, payload: memoryview) -> None:
+        """Take a copy of a frame: the caller may change the payload afterwards. Never waits for the disk."""
+        await trio.lowlevel.checkpoint()
+        packet = decode_packet(b"".join((head, payload)))
         assert self._recorder is not None
         self._recorder.put(self._tracks[packet.track], packet)
         self._wakeup.set()
+
+    async def aclose(self, code: int, reason: str) -> None:
+        """No message follows."""
+        await self.abort()
+
+    async def abort(self) -> None:
+        """No message follows."""
+        self._closed = True
+        self._wakeup.set()
+        await trio.lowlevel.checkpoint()
+
+    # ---- Journal, and the bundles as the model makes them -------------------------------------------------------------
 
     def _made(self, bundle: Bundle) -> None:
         """The model made a bundle, which may never be shown. A worker thread computes its fingerprint."""
@@ -196,8 +200,6 @@ class SessionRecording:
         line = partial(frames_line, self._now(), bundle.origin.step, tracks)
         self._recorder.note_later(line, bundle.nbytes, partial(line, digests=False))
         self._wakeup.set()
-
-    # ---- Journal ------------------------------------------------------------------------------------------------------
 
     def commanded(self, name: str, data: bytes, id: int | None, step: int, superseded: bool) -> None:  # noqa: A002
         """A command was applied."""
@@ -216,10 +218,6 @@ class SessionRecording:
         """A file was uploaded."""
         self._note(upload_line(self._now(), upload.id, upload.name, upload.size, upload.mime_type, upload.digest))
 
-    def wake(self) -> None:
-        """Wake the task that writes."""
-        self._wakeup.set()
-
     def _note(self, line: dict[str, Any]) -> None:
         if self._recorder is None:
             self._early.append(line)
@@ -229,41 +227,6 @@ class SessionRecording:
 
     def _now(self) -> float:
         return trio.current_time() - self._session.began
-
-
-class _FileMessages(MessageStream):
-    """The stream of a connection without a peer: it passes messages to the recorder."""
-
-    peer = "recorder"
-
-    def __init__(self, recording: SessionRecording) -> None:
-        self.closed = False
-        self._recording = recording
-
-    async def receive(self) -> NoReturn:
-        """Never return: a recorder sends nothing."""
-        while True:
-            await trio.sleep_forever()
-
-    async def send_text(self, text: str) -> None:
-        """Take a message."""
-        await trio.lowlevel.checkpoint()
-        self._recording.take_text(decode_server_text(text))
-
-    async def send_packet(self, head: bytes, payload: memoryview) -> None:
-        """Take a copy of a packet: the caller may change the payload afterwards."""
-        await trio.lowlevel.checkpoint()
-        self._recording.take_packet(b"".join((head, payload)))
-
-    async def aclose(self, code: int, reason: str) -> None:
-        """No message follows."""
-        await self.abort()
-
-    async def abort(self) -> None:
-        """No message follows."""
-        self.closed = True
-        self._recording.wake()
-        await trio.lowlevel.checkpoint()
 
 
 def _plain(data: bytes) -> Any:

@@ -14,9 +14,9 @@ import re
 from collections.abc import AsyncIterator
 from functools import partial
 
-import msgspec
 import trio
 
+from reactor_trio.edge.common_responses import json_response
 from reactor_trio.errors import UploadRefused
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.server_metrics import UploadOutcome
@@ -42,9 +42,9 @@ def take_upload(runtime: Runtime, request: Request) -> BodyTaker:
 def _check_head(runtime: Runtime, request: Request) -> tuple[Session, str, str, int]:
     if runtime.schema is None:
         raise Refused.because(503, "the model is not loaded", {"retry-after": "1"})
-    if not runtime.declaration.takes_files:
+    if not runtime.services.placement.declaration.takes_files:
         raise Refused.because(404, f"{runtime.name} takes no files")
-    session = runtime.sessions.of_upload_token(_token(request))
+    session = runtime.session_manager.uploaded_to(_token(request))
     if session is None:
         raise Refused.because(
             401, "show the upload_token of reactor.welcome, of a session that runs", {"www-authenticate": "Bearer"}
@@ -77,7 +77,7 @@ async def _take(
     finally:
         runtime.metrics.uploaded(outcome, counted.size)
     answer = {"upload_id": upload.id, "name": upload.name, "mime_type": upload.mime_type, "size": upload.size}
-    return Response(201, "application/json", msgspec.json.encode(answer))
+    return json_response(201, answer)
 
 
 class _Counted:

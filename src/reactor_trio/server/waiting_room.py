@@ -13,7 +13,7 @@ from typing import Literal
 
 import trio
 
-from reactor_trio.admission import Admission, Change, RefusalReason, Refused
+from reactor_trio.admission import Admission, Change, NotAdmitted, RefusalReason
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection import ConnectRequest
 from reactor_trio.protocol import EndReason
@@ -22,8 +22,14 @@ Takeover = Literal["never", "same_subject", "anyone"]
 
 
 @dataclass(eq=False)
-class Place:
-    """One client's slot or place in the queue. The caller of `enter` releases it in every case."""
+class RoomPlace:
+    """One client's slot or place in the queue. Its maker releases it in every case after `WaitingRoom.enter`.
+
+    Attributes:
+        moved: called with position (from 1) and total, at once if the client has to wait and again at each change.
+        sent_away: called with the reason if the client will not be admitted, or if another client replaces it.
+        why: returns the reason for which the client leaves already, None if it stays.
+    """
 
     sid: str
     room: WaitingRoom
@@ -34,7 +40,7 @@ class Place:
     admitted: trio.Event = field(default_factory=trio.Event)
 
     def claim(self) -> None:
-        """Occupy the reserved slot. Raises Refused."""
+        """Occupy the reserved slot. Raises NotAdmitted."""
         self.room.admission.claim(self.sid, trio.current_time())
 
     def release(self) -> None:
@@ -47,17 +53,15 @@ class WaitingRoom:
 
     Args:
         takeover: which client a new one replaces when no slot is free.
-        per_address: how many clients of one address may wait; 0: no limit but the queue's.
 
     Attributes:
         given_back: called with a session id when its slot is free again, and with the reason if no client claimed the slot.
     """
 
-    def __init__(self, admission: Admission, takeover: Takeover = "never", per_address: int = 0) -> None:
+    def __init__(self, admission: Admission, takeover: Takeover = "never") -> None:
         self.admission = admission
         self._takeover = takeover
-        self._per_address = per_address
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, RoomPlace] = {}
         self._wakeup = RepeatedEvent()
         self.given_back: Callable[[str, EndReason | None], object] = lambda _sid, _reason: None
 
@@ -68,13 +72,13 @@ class WaitingRoom:
             self._tell(self.admission.expire(trio.current_time()))
 
     def reserve(self, sid: str) -> None:
-        """Reserve a slot for a session whose client will come. Raises Refused if none is free now."""
+        """Reserve a slot for a session whose client will come. Raises NotAdmitted if none is free now."""
         self._tell(self.admission.reserve(sid, trio.current_time(), wait=False))
         self._wakeup.set()
 
     def release(self, sid: str) -> bool:
         """Free a slot that was reserved ahead. Returns False if its client has come already."""
-        if sid in self._places or self.admission.has(sid) != "reserved":
+        if not self._is_promised(sid):
             return False
         self._tell(self.admission.release(sid, trio.current_time()))
         return True
@@ -82,46 +86,28 @@ class WaitingRoom:
     def refusal(self, request: ConnectRequest) -> RefusalReason | None:
         """Return why this client would be refused now, None if it would be admitted or queued."""
         if request.claims.session_id is not None:
-            waits = (
-                self.admission.has(request.claims.session_id) == "reserved" and request.claims.session_id not in self._places
-            )
-            return None if waits else "unclaimed"
-        if self.admission.open == "open":
-            if self._given_up_to(request) is not None:
-                return None
-            if self.admission.free <= 0 and self._address_waits(request):
-                return "address_full"
-        return self.admission.room()
+            return None if self._is_promised(request.claims.session_id) else "unclaimed"
+        if self.admission.open == "open" and self._given_up_to(request) is not None:
+            return None
+        return self.admission.room(request.address)
 
-    def enter(
-        self,
-        sid: str,
-        request: ConnectRequest,
-        moved: Callable[[int, int], None],
-        sent_away: Callable[[EndReason], None],
-        why: Callable[[], EndReason | None] = lambda: None,
-    ) -> Place:
-        """Give a client a slot or a place in the queue. Raises Refused.
-
-        Args:
-            moved: called with position (from 1) and total, at once if the client has to wait and again at each change.
-            sent_away: called with the reason if the client will not be admitted, or if another client replaces it.
-            why: returns the reason for which the client leaves already, None if it stays.
-        """
+    def enter(self, place: RoomPlace) -> None:
+        """Give a client a slot or a place in the queue. Raises NotAdmitted."""
+        sid, request, now = place.sid, place.request, trio.current_time()
         if (reason := self.refusal(request)) is not None:
-            raise Refused(reason)
-        place, now = Place(sid, self, request, moved, sent_away, why), trio.current_time()
+            raise NotAdmitted(reason)
         if sid == request.claims.session_id:
             self._places[sid] = place
             place.admitted.set()
-            return place
-        other = self._given_up_to(request)
-        changes = self.admission.reserve(sid, now) if other is None else self.admission.take_over(sid, other.sid, now)
+            return
+        if (other := self._given_up_to(request)) is None:
+            changes = self.admission.reserve(sid, now, request.address)
+        else:
+            changes = self.admission.take_over(sid, other.sid, now, request.address)
         self._places[sid] = place
         self._tell(changes)
-        return place
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: RoomPlace) -> None:
         """Free a place and admit the next client."""
         if self._places.pop(place.sid, None) is not None:
             self._tell(self.admission.release(place.sid, trio.current_time()))
@@ -131,10 +117,6 @@ class WaitingRoom:
         """The model is loaded: admit as many clients as there are slots."""
         self._tell(self.admission.open_doors(trio.current_time()))
 
-    def close_doors(self) -> None:
-        """The model will be loaded again: refuse new clients; those in the queue go on waiting."""
-        self.admission.close_doors()
-
     def drain(self) -> None:
         """Admit no client any more."""
         self._tell(self.admission.drain())
@@ -143,27 +125,23 @@ class WaitingRoom:
         """Send the queue its positions again, because the reason for waiting has changed."""
         self._tell(self.admission.tell_again())
 
-    def _given_up_to(self, request: ConnectRequest) -> Place | None:
+    def _is_promised(self, sid: str) -> bool:
+        """Return whether a slot is reserved for a session whose client has not come yet."""
+        return sid not in self._places and self.admission.has(sid) == "reserved"
+
+    def _given_up_to(self, request: ConnectRequest) -> RoomPlace | None:
         """Return the place that this new client takes over, if any."""
         if self._takeover == "never" or self.admission.free > 0:
             return None
         subject = request.claims.subject
         if self._takeover == "same_subject" and subject is None:
             return None
-        given_up: dict[str | None, Place] = {}
+        given_up: dict[str | None, RoomPlace] = {}
         for place in self._places.values():
             meant = self._takeover == "anyone" or place.request.claims.subject == subject
             if meant and place.why() in (None, "taken_over"):
                 given_up.setdefault(self.admission.has(place.sid), place)
         return next((given_up[what] for what in ("waiting", "reserved", "live") if what in given_up), None)
-
-    def _address_waits(self, request: ConnectRequest) -> bool:
-        """Return whether the limit of waiting clients for its address is reached."""
-        if not self._per_address or request.address is None:
-            return False
-        waiting = (self.admission.has(place.sid) == "waiting" for place in self._places.values()
-                   if place.request.address == request.address)  # fmt: skip
-        return sum(waiting) >= self._per_address
 
     def _tell(self, changes: Iterable[Change]) -> None:
         for change in changes:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import trio
 
+from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.errors import CommandError
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.model_session import Answer
@@ -31,38 +32,28 @@ class CommandLedger:
 
     Args:
         session_id, client: whose they are, for the record.
-        per_second: commands that may come in a second, and at once after a pause.
-        pending: places in the order that may be taken; commands that share a place count once.
-        most: commands that may be unanswered.
+        limits: commands that may come in a second, and at once after a pause; places in the order that may be taken
+            (commands that share a place count once); commands that may be unanswered.
         over: called with each command that is over.
     """
 
     def __init__(
-        self,
-        session_id: str,
-        client: int,
-        *,
-        per_second: float,
-        pending: int,
-        most: int,
-        over: Callable[[CommandRecord], None],
+        self, session_id: str, client: int, limits: LimitSettings, over: Callable[[CommandRecord], None]
     ) -> None:
         self._session_id = session_id
         self._client = client
-        self._per_second = per_second
-        self._pending = pending
-        self._most = most
+        self._limits = limits
         self._over = over
         self._commands: deque[Command] = deque()
         self._numbers = 0
-        self._allowance = per_second
+        self._allowance: float = limits.commands_per_second
         self._allowance_at = trio.current_time()
 
     def admit(self) -> None:
         """Count a command that comes. Raises Flood if too many are unanswered, CommandError if too many come in a second."""
-        if len(self._commands) >= self._most:
+        if len(self._commands) >= self._limits.unanswered_commands:
             raise Flood
-        rate, now = self._per_second, trio.current_time()
+        rate, now = self._limits.commands_per_second, trio.current_time()
         self._allowance = min(rate, self._allowance + (now - self._allowance_at) * rate)
         self._allowance_at = now
         if self._allowance < 1:
@@ -84,7 +75,8 @@ class CommandLedger:
         `sharing`: which commands of its name may share a place.
         """
         place = self._shared_place(name, sharing)
-        if place is None and (taken := len({command.place for command in self._commands})) >= self._pending:
+        most = self._limits.pending_commands
+        if place is None and (taken := len({command.place for command in self._commands})) >= most:
             raise CommandError("busy", f"{taken} commands are pending; wait for their answers")
         number = self.next_number()
         command = Command(

@@ -18,23 +18,11 @@ import msgspec
 import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.configuration.settings import LimitSettings
 from reactor_trio.protocol import EndReason
 
-
-class TimeLimits(msgspec.Struct, frozen=True):
-    """Times of one session, in seconds; infinity: no limit.
-
-    Attributes:
-        length: how long it may last.
-        idle: how long its controlling client may do nothing.
-        warning: how long before such an end the clients are warned, but at most half of the limit itself.
-        farewell: how long a session that still computes after its end keeps its clients before it dismisses them.
-    """
-
-    length: float = math.inf
-    idle: float = math.inf
-    warning: float = 10.0
-    farewell: float = 1.0
+#: Seconds for which a session that still computes after its end keeps its clients before it dismisses them.
+FAREWELL = 1.0
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -49,7 +37,9 @@ class Lifetime:
     """The end of one session by the clock, on the I/O loop; `run` is a task of it.
 
     Args:
-        limits: the length counts from now.
+        limits: how long the session may last, from now on, how long its client may do nothing, and how long before such an
+            end the clients are warned, which is at most half of the limit itself.
+        longest: seconds that it may last, if that is less.
         tell: sends the data of `reactor.ending` to the clients.
         end: ends the session for a reason.
         dismiss: says goodbye to the clients although the session has not unwound.
@@ -57,7 +47,8 @@ class Lifetime:
 
     def __init__(
         self,
-        limits: TimeLimits,
+        limits: LimitSettings,
+        longest: float,
         tell: Callable[[dict[str, Any]], None],
         end: Callable[[EndReason], None],
         dismiss: Callable[[], None],
@@ -67,7 +58,7 @@ class Lifetime:
         self._wakeup = RepeatedEvent()
         self._acted = trio.current_time()
         self._busy = 0
-        self._ends = [self._in(limits.length, "expired", self._acted)]
+        self._ends = [self._in(min(limits.session_length or math.inf, longest), "expired", self._acted)]
         self._warned: _End | None = None
         self._over = False
 
@@ -96,7 +87,7 @@ class Lifetime:
         self._wakeup.set()
 
     def over(self) -> None:
-        """Note that the session has been ended; it keeps its clients no longer than `farewell`."""
+        """Note that the session has been ended; it keeps its clients no longer than `FAREWELL`."""
         self._over = True
         self._wakeup.set()
 
@@ -115,7 +106,7 @@ class Lifetime:
                 break
             self._warn(min((end for end in ends if end.warn_at <= now), key=lambda end: end.at, default=None))
             await self._wakeup.wait(min([nearest.at, *(end.warn_at for end in ends if end.warn_at > now)]))
-        await trio.sleep(self._limits.farewell)
+        await trio.sleep(FAREWELL)
         self._dismiss()
 
     def _warn(self, end: _End | None) -> None:
@@ -129,8 +120,9 @@ class Lifetime:
         return {"reason": end.reason, "seconds": round(end.at - trio.current_time(), 3)}
 
     def _idle(self) -> _End:
-        return self._in(math.inf if self._busy else self._limits.idle, "idle", self._acted)
+        seconds = math.inf if self._busy else self._limits.session_idle or math.inf
+        return self._in(seconds, "idle", self._acted)
 
     def _in(self, seconds: float, reason: EndReason, now: float) -> _End:
         at = now + seconds
-        return _End(at, at if math.isinf(at) else at - min(self._limits.warning, seconds / 2), reason)
+        return _End(at, at if math.isinf(at) else at - min(self._limits.end_warning, seconds / 2), reason)

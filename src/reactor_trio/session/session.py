@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
-import msgspec
 import trio
 
 from reactor_trio.errors import CommandError, UploadRefused
@@ -33,7 +32,6 @@ from reactor_trio.session.lifetime import Lifetime
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.session_services import SessionServices
 from reactor_trio.session.setting_values import KnownValues
-from reactor_trio.session.stuck_report import report_if_stuck
 from reactor_trio.session.upload_store import Upload, UploadStore
 
 log = logging.getLogger("reactor_trio.session")
@@ -47,9 +45,10 @@ class Session:
 
     Args:
         session_id: unique name, for the wire and the log.
+        services: what the server gives it.
         controller: number and joining time of the controlling client.
         over: called when the session has ended.
-        length: seconds that it may last, if that is less than the limit of `services`.
+        length: seconds that it may last, if that is less than the limit of the settings; infinity: that limit.
     """
 
     def __init__(
@@ -57,9 +56,10 @@ class Session:
         session_id: str,
         services: SessionServices,
         controller: tuple[int, float],
-        over: Callable[[Session], None] = lambda _session: None,
-        length: float | None = None,
+        over: Callable[[Session], None],
+        length: float,
     ) -> None:
+        declaration, limits = services.placement.declaration, services.settings.limits
         self.id = session_id
         self.began = trio.current_time()
         self.ended = trio.Event()
@@ -69,31 +69,24 @@ class Session:
         #: records what happens, if the session is recorded
         self.journal: Journal | None = None
         #: the client's files; None if the model takes none
-        self.uploads = UploadStore(services.uploads, services.disk) if services.declaration.takes_files else None
-        self._services = services
+        self.uploads = UploadStore(services.settings.uploads, services.disk) if declaration.takes_files else None
+        self.services = services
         self._over = over
         self._attachments: dict[int, Attachment] = {}
         #: the values of the settings, and what each client knows of them
-        self.values = KnownValues(services.declaration.settings, self._attachments)
+        self.values = KnownValues(declaration.settings, self._attachments)
         #: number of the controlling client
         self.controller = controller[0]
         self._scope = trio.CancelScope()
-        times = services.times
-        if length is not None:
-            times = msgspec.structs.replace(times, length=min(length, times.length))
-        self.lifetime = Lifetime(times, self._tell_ending, self.end, self._dismiss)
+        self.lifetime = Lifetime(limits, length, self._tell_ending, self.end, self._dismiss)
         self._last: tuple[Bundle, float] | None = None
         self._shown_at: float | None = None
         self._shown_step = -1
-        self._ledger = CommandLedger(
-            session_id, self.controller, per_second=services.commands_per_second, pending=services.pending_commands,
-            most=services.unanswered_commands, over=services.telemetry.commanded,
-        )  # fmt: skip
+        self._ledger = CommandLedger(session_id, self.controller, limits, services.telemetry.commanded)
         self._frame_rate_cap = FrameRateCap()
-        self._model_session = services.open_model_session(session_id, controller)
-        self.playout = Playout(
-            self._hand, self._wait_free if services.hold else None, services.telemetry, self._model_session
-        )
+        self._model_session = services.placement.open_model_session(session_id, controller)
+        hold = self._wait_free if services.settings.slow_client == "hold" else None
+        self.playout = Playout(self._hand, hold, services.telemetry, self._model_session)
         self._model_session.connect(self, self.playout)
         self._paused = False
         self._failure = ""
@@ -112,7 +105,8 @@ class Session:
                 nursery.cancel_scope.cancel()
         finally:
             if self.error is not None:  # also if the client has left at the same moment
-                self._model_failed(self.error)
+                self.reason = "model_error"
+                self.services.failures.log(log, self.error, "session %s: the model raised", self.id)
             self.playout.close()
             self._model_session.close()
             if self.uploads is not None:
@@ -126,7 +120,7 @@ class Session:
     def end(self, reason: EndReason, failure: str = "") -> None:
         """End the session from this side; `run` returns when the model has unwound.
 
-        Its clients get the goodbye then, or after `TimeLimits.farewell` if a step still computes.
+        Its clients get the goodbye then, or after `lifetime.FAREWELL` seconds if a step still computes.
 
         Args:
             failure: what the model did, in words, if that is the reason; clients see it only with `debug`.
@@ -158,11 +152,6 @@ class Session:
         self._attachments[detached.number] = detached
         self._see_who_watches()
 
-    @property
-    def viewers(self) -> int:
-        """Number of attached clients."""
-        return len(self._attachments)
-
     def leftovers(self) -> list[str]:
         """What is left of this session although it has ended, in words; for leak checks."""
         if not self.ended.is_set():
@@ -182,7 +171,7 @@ class Session:
         files: dict[str, UploadedFile] = {}
         try:
             self._ledger.admit()
-            spec, arguments = self._services.declaration.decode(name, data, partial(self._find_file, files))
+            spec, arguments = self.services.placement.declaration.decode(name, data, partial(self._find_file, files))
             command = self._ledger.add(name, arguments, data, files, id, traceparent, spec.sharing)
         except CommandError as error:
             self._ledger.refused(name, id, traceparent, error.code)
@@ -190,7 +179,7 @@ class Session:
                 self.journal.refused(name, data, id, error.code, error.message)
             raise
         preparations: list[Preparation] = [partial(self._load_file, name, file) for file in files.values()]
-        preparations += moderations(self._services.moderate, spec, arguments)
+        preparations += moderations(self.services.placement.moderate, spec, arguments)
         if preparations or self._preparer:
             self._preparer.add(command, preparations)
         else:
@@ -214,7 +203,7 @@ class Session:
             raise
         if self.journal is not None:
             self.journal.uploaded(upload)
-        hook = self._services.declaration.file_uploaded
+        hook = self.services.placement.declaration.file_uploaded
         if hook is not None and self.uploads.token is not None:
             assert hook.file_parameter is not None
             file, number = self.uploads.find(upload.id), self._ledger.next_number()
@@ -248,7 +237,7 @@ class Session:
             if controller is None:
                 continue
             if answer.code is not None:
-                hidden = answer.code == "internal_error" and not self._services.debug
+                hidden = answer.code == "internal_error" and not self.services.debug
                 message = f"the model's handler raised an exception; the server's log has it{ASK_FOR_DEBUG}"
                 message = message if hidden else answer.message
                 controller.say("reactor.error", {"code": answer.code, "message": message}, command.id)
@@ -276,7 +265,7 @@ class Session:
             superseded = command.number != max(answer.numbers)
             self.journal.commanded(command.name, command.data, command.id, answer.step, superseded)
         field = command.name.removeprefix("set_")  # the client takes a setting to have its value, also if a handler sets it
-        if field != command.name and field in self._services.declaration.settings:
+        if field != command.name and field in self.services.placement.declaration.settings:
             given = argument(command.data, field)
             if given is not None:
                 self.values.set_by(self.controller, field, given)
@@ -300,9 +289,9 @@ class Session:
         interval = None if self._shown_at is None else due + lateness - self._shown_at
         first = origin.step != self._shown_step and origin.seconds > 0
         self._shown_at, self._shown_step = due + lateness, origin.step
-        self._services.telemetry.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
+        self.services.telemetry.handed(len(bundle.tracks), lateness, interval, origin.seconds if first else None)
         if self.journal is None and not self._watched:
-            self._services.telemetry.dropped("session", "no_viewer", len(bundle.tracks))
+            self.services.telemetry.dropped("session", "no_viewer", len(bundle.tracks))
         offered = [self._offer(attachment, bundle, pts) for attachment in list(self._attachments.values())]
         if self._frame_rate_cap.handed(due, outpaced=True in offered and False not in offered):
             self._model_session.limit(self._frame_rate_cap.fps)
@@ -349,25 +338,19 @@ class Session:
             log.error("session %s: a file of %s cannot be read", self.id, command, exc_info=error)
             raise CommandError("unresolved_upload", f"the file cannot be read: {error}") from error
 
-    def _model_failed(self, error: BaseException) -> None:
-        self.reason = "model_error"
-        self._services.failures.log(log, error, "session %s: the model raised", self.id)
-
     def _why(self) -> str:
         """The text about the model's failure for the clients; empty if there was none."""
         if self.reason != "model_error":
             return ""
-        if not self._services.debug:
+        if not self.services.debug:
             return f"the server's log says why{ASK_FOR_DEBUG}"
         return sendable(self._failure if self.error is None else f"{type(self.error).__name__}: {self.error}")
 
     async def _run_model(self) -> None:
         unwound = trio.Event()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(report_if_stuck, self.id, self._services, self._model_session, unwound)
-            nursery.start_soon(self._model_session.watch, partial(self._services.telemetry.author_code_late, self.id))
-            if self.uploads is not None:
-                nursery.start_soon(self._end_uploads, self.uploads)
+            nursery.start_soon(self._see_to_end, unwound)
+            nursery.start_soon(self._model_session.watch, partial(self.services.telemetry.author_code_late, self.id))
             try:
                 self.error = await self._model_session.run()
                 self.reason = self.reason or self._model_session.reason  # the model ended it
@@ -376,9 +359,23 @@ class Session:
                 unwound.set()
             nursery.cancel_scope.cancel()
 
-    async def _end_uploads(self, uploads: UploadStore) -> None:
-        """Task: end the uploads with the session, not only when the running step lets it unwind."""
+    async def _see_to_end(self, unwound: trio.Event) -> None:
+        """Task: wait to be cancelled, which is the session's end; then end its uploads, and report a step that goes on."""
         try:
             await trio.sleep_forever()
         finally:
-            uploads.end()
+            if self.uploads is not None:
+                self.uploads.end()
+            with trio.move_on_after(self.services.settings.stuck_after, shield=True) as limit:
+                await unwound.wait()
+            if limit.cancelled_caught:
+                self.services.telemetry.step_stuck(self.id, True)
+                log.error(
+                    "session %s: %s still computes %g s after the session ended, and the next client waits for it. "
+                    "Poll self.cancelled() in long steps. It is here:\n%s",
+                    self.id, self.services.placement.declaration.model.__name__, self.services.settings.stuck_after,
+                    self._model_session.stack(),
+                )  # fmt: skip
+                with trio.CancelScope(shield=True):
+                    await unwound.wait()
+                self.services.telemetry.step_stuck(self.id, False)

@@ -20,9 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-import msgspec
 import trio
 
+from reactor_trio.configuration.settings import UploadSettings
 from reactor_trio.errors import UploadRefused
 from reactor_trio.interface.files import UploadedFile
 
@@ -33,23 +33,6 @@ Disk = Callable[..., Awaitable[Any]]
 _PIECE = 256 * 1024
 _OVER = "the session has ended; the file was not kept"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-class UploadLimits(msgspec.Struct, frozen=True):
-    """What one session may store.
-
-    Attributes:
-        file_size, total_size: bytes of one file, and of all.
-        files: how many files.
-        at_once: uploads under way at one time.
-        folder: where the files are; None: the system's folder for temporary files.
-    """
-
-    file_size: int = 64 * 1024 * 1024
-    total_size: int = 512 * 1024 * 1024
-    files: int = 64
-    at_once: int = 4
-    folder: str | None = None
 
 
 @dataclass(eq=False)
@@ -74,7 +57,7 @@ class UploadStore:
         token: authorizes an upload; None after the session's end.
     """
 
-    def __init__(self, limits: UploadLimits, disk: Disk) -> None:
+    def __init__(self, limits: UploadSettings, disk: Disk) -> None:
         self.token: str | None = secrets.token_urlsafe()
         self._limits = limits
         self._disk = disk

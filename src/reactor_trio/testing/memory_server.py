@@ -53,7 +53,7 @@ class TestServer(InspectedServer):
         super().__init__(runtime, sessions, host)
         self._nursery = nursery
         self._websocket = websocket
-        self._refusals = Refusals(runtime.metrics, lambda: runtime.metrics.ready)
+        self._refusals = Refusals(runtime.metrics, lambda: runtime.journal.phase == "ready")
         self._peers = 0
 
     @asynccontextmanager

@@ -1,7 +1,7 @@
 """The calls of author code that a session runs now, and the report of a call that takes too long while its client is there.
 
 A step may hang, or only take long: the first one compiles. So it is reported once, with its stack, and `/health` names it
-until it ends; nothing else follows from it. A call that outlives its session is reported elsewhere (`session.stuck_report`),
+until it ends; nothing else follows from it. A call that outlives its session is reported elsewhere (`session.session`),
 since other clients wait for its end.
 
 The model loop begins and ends calls, and the I/O loop looks at them. The loops share only single operations on a set and on
