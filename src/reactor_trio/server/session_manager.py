@@ -12,7 +12,7 @@ import math
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
@@ -194,8 +194,9 @@ class SessionManager:
     async def home(self) -> AsyncIterator[Begin]:
         """Open the scope of a new session and return the function that starts it there."""
         if self._window:
-            assert self._nursery is not None, "SessionManager.run has not begun"
-            yield partial(self._nursery.start_soon, _alone)
+            server = self._nursery
+            assert server is not None, "SessionManager.run has not begun"
+            yield lambda run: server.start_soon(_alone, run)
         else:
             async with trio.open_nursery() as nursery:
                 yield nursery.start_soon
