@@ -523,9 +523,12 @@ def test_a_command_fails_with_answer_lost_if_the_server_forgot_its_answer():
     assert in_session(story).applied == [{"x": 1}, {"x": 2}]
 
 
-def test_commands_beyond_the_limit_wait_for_answers():
+def test_commands_beyond_the_limit_wait_for_answers(monkeypatch):
+    monkeypatch.setattr("reactor_trio.client.outbox.MOST_KEPT", 2)
+    monkeypatch.setattr("reactor_trio.client.outbox.MOST_CHARACTERS", 100)
+
     async def main():
-        outbox = Outbox(most=2, most_characters=100)
+        outbox = Outbox()
         entered = []
 
         async def put(number, text):

@@ -20,7 +20,6 @@ from reactor_trio.client.session_protocol import (
     SessionResumed,
     StateChanged,
     TrackChanged,
-    Welcomed,
 )
 from reactor_trio.errors import CommandError, ProtocolError
 
@@ -31,7 +30,7 @@ def said(type_, data=None, **top):
 
 def begun(*tracks) -> SessionProtocol:
     conversation = SessionProtocol()
-    assert conversation.receive_text(said("reactor.welcome", welcome(*tracks), n=1), 0.0) == Welcomed()
+    assert conversation.receive_text(said("reactor.welcome", welcome(*tracks), n=1), 0.0) is conversation.welcome
     return conversation
 
 

@@ -84,7 +84,7 @@ BAD = {
 
 async def send(client: Client, *messages: bytes) -> None:
     for message in messages:
-        await client._transport.send_bytes(message)
+        await client._connection.transport.send_bytes(message)
 
 
 @pytest.mark.parametrize(("message", "words"), BAD.values(), ids=BAD)

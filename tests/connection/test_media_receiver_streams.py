@@ -68,7 +68,7 @@ def message(data, key, pts_us=0, **meta):
 
 async def send(client, *messages):
     for each in messages:
-        await client._transport.send_bytes(each)
+        await client._connection.transport.send_bytes(each)
     await client.server.settle()
 
 

@@ -120,20 +120,20 @@ def test_the_client_uploads_on_both_loops(backend, server, tmp_path, folder):
 
 
 async def cancel_an_upload(port: int) -> None:
-    async def endless(_self):
+    async def endless(_view):
         await anyio.sleep_forever()
+        yield b""
 
     with anyio.fail_after(PATIENCE):
         async with connect(f"ws://127.0.0.1:{port}/ws", video=[]) as client:
             from reactor_trio.client import uploads
 
-            pieces = uploads._Pieces
-            uploads._Pieces.__anext__, kept = endless, pieces.__anext__  # type: ignore[method-assign]
+            kept, uploads._pieces_of_memory = uploads._pieces_of_memory, endless
             try:
                 with anyio.move_on_after(0.3) as scope:
                     await client.upload(bytes(1000))
             finally:
-                pieces.__anext__ = kept  # type: ignore[method-assign]
+                uploads._pieces_of_memory = kept
             assert scope.cancelled_caught
             await client.command("count")
 

@@ -51,7 +51,7 @@ def answered(text: str) -> list[object]:
 async def test_a_refusal_can_be_sent_and_is_short(autojump_clock, text):
     if "c" * 9 in text or "b" * 9 in text:
         async with open_server(Fuzzed) as server, server.connect(video=["none"]) as client:
-            await client._transport.send(text)
+            await client._connection.transport.send(text)
             await trio.sleep(0.1)
             assert client.ended is None
         return

@@ -45,7 +45,7 @@ class Broadcast(Generic[T]):
         self.is_keyframe = is_keyframe
         self.request_keyframe = request_keyframe
         self._limit = limit
-        self._backlog: Reader[T] | None = Reader(self, limit, False)
+        self._backlog: Reader[T] | None = Reader(self, latest=False)
         self._readers: weakref.WeakSet[Reader[T]] = weakref.WeakSet()
         self._error: Callable[[], Exception] | None = None
         self._mid_stream = False  # whether the newest item depends on items before it
@@ -65,22 +65,20 @@ class Broadcast(Generic[T]):
         if self._error is None:
             self._error = error
             for reader in self._readers:
-                reader._end(error)
+                reader._changed.set()
 
     def subscribe(self, *, latest: bool = False) -> Reader[T]:
         """Return a new reader of all later items. The first reader also gets the backlog.
 
         With `latest` the reader skips each item that a newer keyframe makes unnecessary.
         """
-        reader = Reader(self, self._limit, latest)
+        reader = Reader(self, latest)
         backlog, self._backlog = self._backlog, None
         for item in backlog._items if backlog is not None else ():
             reader._put(item)
         reader._awaiting_keyframe = self._mid_stream if backlog is None else backlog._awaiting_keyframe
         if reader._awaiting_keyframe:
             self.request_keyframe()
-        if self._error is not None:
-            reader._end(self._error)
         self._readers.add(reader)
         return reader
 
@@ -88,21 +86,19 @@ class Broadcast(Generic[T]):
 class Reader(Generic[T]):
     """One consumer's bounded queue of a Broadcast's items."""
 
-    def __init__(self, source: Broadcast[T], limit: int, latest: bool) -> None:
+    def __init__(self, source: Broadcast[T], latest: bool) -> None:
         self.latest = latest
         self.source = source
-        self._limit = limit
         self._items: deque[T] = deque()
         self._awaiting_keyframe = False
-        self._error: Callable[[], Exception] | None = None
         self._changed = anyio.Event()
 
     async def get(self) -> T:
         """Return the oldest item; after the last one, raise the error that ended the Broadcast. Cancellation loses none."""
         await anyio.lowlevel.checkpoint()
         while not self._items:
-            if self._error is not None:
-                raise self._error()
+            if self.source._error is not None:
+                raise self.source._error()
             if self._changed.is_set():
                 self._changed = anyio.Event()
             await self._changed.wait()
@@ -132,7 +128,7 @@ class Reader(Generic[T]):
             self.source.skipped += len(self._items)
             self._items.clear()
         self._items.append(item)
-        if len(self._items) > self._limit:
+        if len(self._items) > self.source._limit:
             self._items.popleft()
             self.source.dropped += 1
             self._awaiting_keyframe = True
@@ -149,7 +145,3 @@ class Reader(Generic[T]):
                 return
             self._items.popleft()
             self.source.dropped += 1
-
-    def _end(self, error: Callable[[], Exception]) -> None:
-        self._error = error
-        self._changed.set()

@@ -3,11 +3,10 @@
 The Client is the public face of two objects:
 
 * The Receiver (`receiver.py`) is the session's state and outlives connections. It takes answers, frames and messages from
-  the server. It owns what waits to be sent: the commands, kept until the server answers them (`outbox.py`), the feedback
-  (`feedback_sender.py`), and the input tracks with their encoders (`push.py`).
-* The PersistentConnection (`persistent_connection.py`) receives and sends. When the link is lost and the server keeps the
-session, it
-  reconnects, so callers that wait simply wait longer.
+  the server. It owns what waits to be sent: the commands, kept until the server answers them, the feedback (both in
+  `outbox.py`), and the input tracks with their encoders (`push.py`).
+* The PersistentConnection (`persistent_connection.py`) receives and sends. When the link is lost and the server keeps
+  the session, it reconnects, so callers that wait simply wait longer.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class Client:
         )
         self._receiver = Receiver(callbacks, self.frames_queued, feedback)
         self._protocol = self._receiver.protocol
-        self._connection = PersistentConnection(transport, self._receiver, callbacks, follow, reopen)
+        self._connection = PersistentConnection(transport, self._receiver, follow, reopen)
 
     @property
     def ended(self) -> str | None:
@@ -253,9 +252,7 @@ class Client:
         """Return rates, jitter, latency and losses of the session until now."""
         lost = {index: (frames.dropped, frames.skipped) for index, frames in self._receiver.frames.items()}
         dropped, connection = self._receiver.messages.dropped, self._connection
-        return self._protocol.statistics(
-            anyio.current_time(), lost, dropped, connection.comebacks, connection.seconds_lost
-        )
+        return self._protocol.statistics(anyio.current_time(), lost, dropped, connection.comebacks, connection.seconds_lost)
 
     async def push_video(
         self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85
@@ -325,10 +322,6 @@ class Client:
         This is for tests of a server.
         """
         await self._connection.aclose(ABNORMAL)
-
-    @property
-    def _transport(self) -> Transport:
-        return self._connection.transport
 
     @property
     def _welcome(self) -> Welcome:

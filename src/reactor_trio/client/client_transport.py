@@ -78,9 +78,7 @@ class WebSocketTransport:
         max_message_size: most bytes of a message (for text: characters); a longer one closes the connection with code 1009.
     """
 
-    def __init__(
-        self, stream: ByteStream, websocket: WSConnection, *, max_message_size: int = MAX_MESSAGE_SIZE
-    ) -> None:
+    def __init__(self, stream: ByteStream, websocket: WSConnection, *, max_message_size: int = MAX_MESSAGE_SIZE) -> None:
         self._stream = stream
         self._websocket = websocket
         self._max_message_size = max_message_size
@@ -206,6 +204,7 @@ class WebSocketTransport:
             await self._write(self._replies.popleft(), patience)
 
     async def _write(self, data: bytes, patience: float) -> None:
+        self._writable = False  # until all of `data` is written
         try:
             for start in range(0, len(data), CHUNK):
                 if start:
@@ -213,13 +212,10 @@ class WebSocketTransport:
                 with anyio.fail_after(patience, shield=True):
                     await self._stream.send(data[start : start + CHUNK])
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self._writable = False
             raise TransportClosed(ABNORMAL, "the connection broke") from None
-        except TimeoutError:
-            self._writable = False
+        except BaseException as error:
             await anyio.aclose_forcefully(self._stream)
-            raise TransportClosed(ABNORMAL, f"the peer took nothing for {patience:g} s") from None
-        except BaseException:
-            self._writable = False
-            await anyio.aclose_forcefully(self._stream)
+            if isinstance(error, TimeoutError):
+                raise TransportClosed(ABNORMAL, f"the peer took nothing for {patience:g} s") from None
             raise
+        self._writable = True

@@ -64,9 +64,7 @@ async def open_websocket(
         raise ValueError("token: it may have visible ASCII characters only, without spaces")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     shown = [] if token is None else [(b"authorization", b"Bearer " + token.encode())]
-    request = Request(
-        host=parts.netloc.rpartition("@")[2], target=target, subprotocols=[SUBPROTOCOL], extra_headers=shown
-    )
+    request = Request(host=parts.netloc.rpartition("@")[2], target=target, subprotocols=[SUBPROTOCOL], extra_headers=shown)
     with answer_within(timeout, parts):
         if stream is None:
             stream = await connect_stream(parts, ssl_context)

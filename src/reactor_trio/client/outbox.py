@@ -1,4 +1,4 @@
-"""A session's commands on their way to the server: numbered in order, and kept until the server answers them.
+"""What waits to be sent to the server: a session's commands in order, kept until the server answers them, and the feedback.
 
 A server counts the commands that it reads in a session, as the client counts the commands that it gives. After a reconnect
 the server says how many it has read; the client sends the later ones again, before any newer one. So no command is lost and
@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from reactor_trio.client.session_protocol import SessionProtocol
 from reactor_trio.errors import ProtocolError
+from reactor_trio.protocol import KEYFRAME_REQUEST_FLOOR, encode_client_text
 
 #: most unanswered commands, and most characters in their texts together; at either limit a new command waits
 MOST_KEPT = 1024
@@ -25,9 +27,7 @@ Send = Callable[[str], Awaitable[None]]
 class Outbox:
     """The unanswered commands of one session. Their numbers count from 1."""
 
-    def __init__(self, most: int = MOST_KEPT, most_characters: int = MOST_CHARACTERS) -> None:
-        self._most = most
-        self._most_characters = most_characters
+    def __init__(self) -> None:
         self._texts: dict[int, str] = {}
         self._characters = 0
         self._newest = 0
@@ -41,7 +41,7 @@ class Outbox:
 
     async def wait_room(self) -> None:
         """Wait until there is room for one more command."""
-        while len(self._texts) >= self._most or self._characters >= self._most_characters:
+        while len(self._texts) >= MOST_KEPT or self._characters >= MOST_CHARACTERS:
             self._answered = anyio.Event() if self._answered.is_set() else self._answered
             await self._answered.wait()
 
@@ -101,3 +101,43 @@ class Outbox:
             await send(text)
         # `answered` or `clear` may run while `send` waits.
         self._sent = max(self._sent, number)
+
+
+class FeedbackSender:
+    """Feedback and keyframe requests from the client to the server.
+
+    For each track and kind only the newest unsent text is kept, so a slow link never holds up the receiving side.
+    """
+
+    def __init__(self) -> None:
+        self._unsent: dict[tuple[str, int], str] = {}
+        self._asked: dict[int, float] = {}
+        self._changed = anyio.Event()
+
+    def acknowledge(self, track: int, seq: int) -> None:
+        """Acknowledge frame `seq` of an output track."""
+        self._put("feedback", track, SessionProtocol.feedback(track, seq))
+
+    def request_keyframe(self, track: int) -> None:
+        """Ask for a keyframe of an output track, at most every `KEYFRAME_REQUEST_FLOOR` seconds."""
+        now = anyio.current_time()
+        if now - self._asked.get(track, -KEYFRAME_REQUEST_FLOOR) >= KEYFRAME_REQUEST_FLOOR:
+            self._asked[track] = now
+            self._put("keyframe", track, encode_client_text("reactor.keyframe", {"track": track}))
+
+    def clear(self) -> None:
+        """Drop the unsent texts, which mean nothing on another connection."""
+        self._unsent.clear()
+
+    async def send_all(self, send: Send) -> None:
+        """Send the texts, now and later, until cancelled. Raises what `send` raises."""
+        while True:
+            await self._changed.wait()
+            self._changed = anyio.Event()
+            while self._unsent:
+                await send(self._unsent.pop(next(iter(self._unsent))))
+
+    def _put(self, kind: str, track: int, text: str) -> None:
+        """Queue `text` in place of an unsent one of the same kind and track."""
+        self._unsent[kind, track] = text
+        self._changed.set()

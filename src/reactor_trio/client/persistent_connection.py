@@ -18,7 +18,7 @@ from contextlib import suppress
 import anyio
 
 from reactor_trio.client.client_transport import Transport, TransportClosed
-from reactor_trio.client.receiver import Callbacks, Receiver
+from reactor_trio.client.receiver import Receiver
 from reactor_trio.client.reconnecting import Reopen, SessionLost, reconnect
 from reactor_trio.errors import ProtocolError
 from reactor_trio.protocol import Admitted
@@ -37,21 +37,12 @@ class PersistentConnection:
     Args:
         transport: the first connection. This object closes it and all later ones.
         receiver: the session's state. It takes the incoming messages and has the outgoing ones.
-        callbacks: the program's functions.
         follow: connects to the replica to which a gate sends this client. Without it a gate is a protocol error.
         reopen: makes another connection. Without it a lost link ends the session.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        receiver: Receiver,
-        callbacks: Callbacks,
-        follow: Follow | None = None,
-        reopen: Reopen | None = None,
-    ) -> None:
+    def __init__(self, transport: Transport, receiver: Receiver, follow: Follow | None, reopen: Reopen | None) -> None:
         self._receiver = receiver
-        self._callbacks = callbacks
         self._follow = follow
         self._reopen = reopen
         self._use(transport)
@@ -137,7 +128,7 @@ class PersistentConnection:
                 raise ProtocolError("reactor.admitted: this client does not follow a gate")
             self._use(await self._follow(admitted))
         except ProtocolError as error:
-            self._finish_broken(error)
+            await self._break_off(error)
 
     # ---- one connection -----------------------------------------------------------------------------------------------
 
@@ -157,7 +148,7 @@ class PersistentConnection:
             if self._reopen is not None and receiver.ended is None and receiver.resumable and _reason(closed) == "lost":
                 self._lost_at = anyio.current_time()
                 self._available = anyio.Event()
-                self._callbacks.on_lost(closed.reason or f"the connection closed (code {closed.code})")
+                self._receiver.callbacks.on_lost(closed.reason or f"the connection closed (code {closed.code})")
                 over.set()
                 await transport.aclose(GOING_AWAY)  # a writer may be stuck in it
             else:
@@ -172,8 +163,7 @@ class PersistentConnection:
         except TransportClosed as closed:
             return closed
         except ProtocolError as error:
-            self._finish_broken(error)
-            await self.transport.aclose(PROTOCOL_ERROR, str(error))
+            await self._break_off(error)
             return TransportClosed(PROTOCOL_ERROR, str(error))
         return None
 
@@ -190,8 +180,9 @@ class PersistentConnection:
     def _finish(self, closed: TransportClosed) -> None:
         self._receiver.finish(_reason(closed), f"{closed.reason or 'the connection closed'} (code {closed.code})")
 
-    def _finish_broken(self, error: ProtocolError) -> None:
+    async def _break_off(self, error: ProtocolError) -> None:
         self._receiver.finish("protocol_error", f"the server broke the protocol: {error}")
+        await self.transport.aclose(PROTOCOL_ERROR, str(error))
 
     # ---- between two connections --------------------------------------------------------------------------------------
 
@@ -204,12 +195,11 @@ class PersistentConnection:
                 self._use(transport)
                 self._receiver.resume(resumed)
                 self.comebacks += 1
-                self._callbacks.on_resumed(self._count_lost())
+                self._receiver.callbacks.on_resumed(self._count_lost())
         except SessionLost as lost:
             self._receiver.finish(lost.reason, str(lost))
         except ProtocolError as error:
-            self._finish_broken(error)
-            await self.transport.aclose(PROTOCOL_ERROR, str(error))
+            await self._break_off(error)
         self._count_lost()
         self._available.set()
         if self._receiver.ended is not None:  # also where this side left just as the link came back

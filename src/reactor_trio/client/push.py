@@ -41,9 +41,9 @@ class PushTrack:
     def __init__(self, info: TrackInfo) -> None:
         self.info = info
         self._seqs = count()
-        # The turn of the picture that is under way, and of the newest picture that waits for it to end.
-        self._turn: anyio.Event | None = None
-        self._next: anyio.Event | None = None
+        # Held for the picture that is under way; the scope is that of the newest picture that waits, or has waited, for it.
+        self._turn = anyio.Lock()
+        self._waiting: anyio.CancelScope | None = None
         self._encoder: PushEncoder | None = None
         #: whether the next picture must be a keyframe
         self.keyframe_wanted = False
@@ -73,7 +73,7 @@ class PushTrack:
         finally:
             if not sent:
                 self.keyframe_wanted = True  # the decoder will miss the encoded picture
-            self._end_turn()
+            self._turn.release()
         return sent
 
     async def push(self, pts: float, payload: Payload, send: Send) -> None:
@@ -82,27 +82,12 @@ class PushTrack:
 
     async def _wait_turn(self) -> bool:
         """Wait until no picture is under way. Returns False at once if a newer picture replaces this one."""
-        turn = anyio.Event()
-        if self._turn is None:
-            self._turn = turn
+        if self._waiting is not None:
+            self._waiting.cancel()
+        with anyio.CancelScope() as self._waiting:
+            await self._turn.acquire()
             return True
-        if self._next is not None:
-            self._next.set()
-        self._next = turn
-        try:
-            await turn.wait()
-        except BaseException:
-            if self._next is turn:
-                self._next = None
-            elif self._turn is turn:
-                self._end_turn()
-            raise
-        return self._turn is turn
-
-    def _end_turn(self) -> None:
-        self._turn, self._next = self._next, None
-        if self._turn is not None:
-            self._turn.set()
+        return False
 
     def _packet(self, seq: int, pts: float, payload: Payload) -> bytes:
         data, meta, keyframe = payload

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import threading
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 #: target bits per second for each pixel of a picture: 3.3 Mbit/s at 1280x720
 BITS_PER_PIXEL = 3.6

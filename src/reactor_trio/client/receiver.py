@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import anyio
 
 from reactor_trio.client.broadcast import Broadcast
-from reactor_trio.client.feedback_sender import FeedbackSender
-from reactor_trio.client.outbox import Outbox
+from reactor_trio.client.outbox import FeedbackSender, Outbox
 from reactor_trio.client.push import PushTracks
 from reactor_trio.client.session_protocol import (
     Bye,
@@ -33,10 +32,9 @@ from reactor_trio.client.session_protocol import (
     SessionResumed,
     TextEvent,
     TrackChanged,
-    Welcomed,
 )
 from reactor_trio.errors import CommandError, ProtocolError, SessionEnded
-from reactor_trio.protocol import Admitted, TrackInfo
+from reactor_trio.protocol import Admitted, TrackInfo, Welcome
 
 MESSAGES_QUEUED = 1024
 
@@ -88,7 +86,7 @@ class Receiver:
     """
 
     def __init__(self, callbacks: Callbacks, frames_queued: int, feedback: bool) -> None:
-        self._callbacks = callbacks
+        self.callbacks = callbacks
         self._frames_queued = frames_queued
         self._feedback = feedback
         self._waits_for: str | None = None
@@ -175,7 +173,7 @@ class Receiver:
                 self._take_place(queued)
             case Admitted() as admitted:
                 self.admitted, self.position = admitted, None
-            case Welcomed():
+            case Welcome():
                 self.position = None
                 for track in self.protocol.tracks.values():
                     self._open_track(track)
@@ -193,7 +191,7 @@ class Receiver:
                 self.messages.put(message)
             case Ending(reason, seconds):
                 self.ending = None if seconds is None else (reason, anyio.current_time() + seconds)
-                self._callbacks.on_ending(reason, seconds)
+                self.callbacks.on_ending(reason, seconds)
             # If only the connection ends, its close frame follows and the client reconnects.
             case Bye(reason, text) if not (self.resumable and reason in _CONNECTIONS):
                 self.finish(reason, text)
@@ -202,8 +200,8 @@ class Receiver:
         self.position = queued.position
         before, self._waits_for = self._waits_for, queued.reason or TAKEN
         if self._waits_for != before:
-            self._callbacks.on_waiting(self._waits_for)
-        self._callbacks.on_queued(queued.position, queued.total)
+            self.callbacks.on_waiting(self._waits_for)
+        self.callbacks.on_queued(queued.position, queued.total)
 
     def _take_packet(self, data: bytes | bytearray | memoryview) -> None:
         received = self.protocol.receive_packet(data, anyio.current_time())

@@ -41,7 +41,7 @@ async def record(client: Client, path: str | os.PathLike[str]) -> AsyncIterator[
             yield recording.recorder
         finally:
             client._receiver.tap = ignore
-            await recording.end()
+            recording.end()
 
 
 class _Recording:
@@ -52,7 +52,6 @@ class _Recording:
         self._commands: dict[int, Commanded] = {}
         self._changed = anyio.Event()
         self._reason: str | None = None
-        self._ended = anyio.Event()
         # Shielded, so that a cancelled block leaves complete files.
         self._scope = anyio.CancelScope(shield=True)
         self.recorder.note(session_line(client._welcome))
@@ -91,12 +90,9 @@ class _Recording:
                     self._client._receiver.feedback_sender.request_keyframe(index)
             t = anyio.current_time() - self._began
             await anyio.to_thread.run_sync(partial(self.recorder.close, t, self._reason), abandon_on_cancel=True)
-        self._ended.set()
 
-    async def end(self) -> None:
-        """Write the rest and complete the files. Give up if that takes longer than `CLOSING` seconds."""
+    def end(self) -> None:
+        """Let `run` write the rest and complete the files. It gives up if that takes longer than `CLOSING` seconds."""
         self._reason = self._client.ended or "client_left"
         self._changed.set()
-        with anyio.move_on_after(CLOSING, shield=True):
-            await self._ended.wait()
-        self._scope.cancel()
+        self._scope.deadline = anyio.current_time() + CLOSING

@@ -19,7 +19,7 @@ import anyio
 
 from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE, WebSocketTransport
 from reactor_trio.client.handshake import open_websocket
-from reactor_trio.client.uploads import HttpPost
+from reactor_trio.client.uploads import http_post
 from reactor_trio.client.urls import replica_url, resuming_url
 from reactor_trio.errors import ConnectionRefused, ProtocolError
 from reactor_trio.protocol import Admitted
@@ -101,8 +101,7 @@ class Route:
 
     async def post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
         """Post to the server that has the session; a `Post`."""
-        post = HttpPost(self.address, ssl_context=self._ssl_context, timeout=self._timeout)
-        return await post(target, headers, body)
+        return await http_post(self.address, target, headers, body, ssl_context=self._ssl_context, timeout=self._timeout)
 
     def expect_heartbeats(self, seconds: float) -> None:
         """From now on, treat a server that is silent for two heartbeats of `seconds` as lost."""

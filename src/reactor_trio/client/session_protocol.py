@@ -49,10 +49,6 @@ class Queued(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class Welcomed(msgspec.Struct, frozen=True):
-    """The session has begun; `SessionProtocol.welcome` and `tracks` are set."""
-
-
 class SessionResumed(msgspec.Struct, frozen=True):
     """The session continues over another connection.
 
@@ -140,7 +136,7 @@ class Received(msgspec.Struct, frozen=True):
 
 
 TextEvent = (
-    Queued | Admitted | Welcomed | CommandAnswered | StateChanged | TrackChanged | KeyframeWanted | Ending | Bye | Message
+    Queued | Admitted | Welcome | CommandAnswered | StateChanged | TrackChanged | KeyframeWanted | Ending | Bye | Message
 )
 
 
@@ -293,7 +289,7 @@ class SessionProtocol:
             case "reactor.welcome" if self.welcome is None:
                 self.welcome = self._welcomed(_data(message, Welcome))
                 self.newest = message.n or 0
-                return Welcomed()
+                return self.welcome
             case "reactor.welcome":
                 raise ProtocolError("a second reactor.welcome")
             case unknown if unknown.startswith("reactor.") and unknown != "reactor.error":

@@ -5,12 +5,10 @@ from __future__ import annotations
 import mimetypes
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from http.client import responses
 from pathlib import PurePath
-from typing import Protocol
 from urllib.parse import urlencode, urlsplit
 
 import anyio
@@ -34,14 +32,9 @@ class Upload(msgspec.Struct, frozen=True):
     size: int
 
 
-class Post(Protocol):
-    """Posts a body to a path of the server."""
-
-    async def __call__(
-        self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
-    ) -> tuple[int, bytes]:
-        """Return status and body of the answer. Raises OSError without an answer, and any exception of `body`."""
-
+#: Posts a body to a path of the server: path, headers, body. Returns status and body of the answer. Raises OSError without
+#: an answer, and any exception of the body.
+Post = Callable[[str, Mapping[str, str], AsyncIterator[bytes]], Awaitable[tuple[int, bytes]]]
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -69,113 +62,91 @@ async def upload(post: Post, token: str, source: Source, name: str | None, mime_
 @asynccontextmanager
 async def _open(source: Source) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
     """Yield the size and the pieces of `source`."""
-    if isinstance(source, bytes | bytearray | memoryview):
-        view = memoryview(source).cast("B")
-        yield len(view), _Pieces(len(view), _from_memory(view))
-        return
-    async with await anyio.open_file(source, "rb") as file:
-        size = os.fstat(file.wrapped.fileno()).st_size
-        yield size, _Pieces(size, file.read)
+    async with AsyncExitStack() as opened:
+        if isinstance(source, bytes | bytearray | memoryview):
+            size, pieces = memoryview(source).nbytes, _pieces_of_memory(memoryview(source).cast("B"))
+        else:
+            file = await opened.enter_async_context(await anyio.open_file(source, "rb"))
+            size = os.fstat(file.wrapped.fileno()).st_size
+            pieces = _pieces_of_file(file, size)
+        yield size, await opened.enter_async_context(aclosing(pieces))
 
 
-def _from_memory(view: memoryview) -> Callable[[int], Awaitable[bytes]]:
-    taken = 0
-
-    async def read(count: int) -> bytes:
-        nonlocal taken
-        taken += count
-        return bytes(view[taken - count : taken])
-
-    return read
+async def _pieces_of_memory(view: memoryview) -> AsyncGenerator[bytes]:
+    for start in range(0, len(view), _PIECE):
+        yield bytes(view[start : start + _PIECE])
 
 
-class _Pieces:
-    """The first `size` bytes of `read`, as an async iterator."""
-
-    def __init__(self, size: int, read: Callable[[int], Awaitable[bytes]]) -> None:
-        self._left = size
-        self._read = read
-
-    def __aiter__(self) -> _Pieces:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self._left:
-            raise StopAsyncIteration
-        piece = await self._read(min(self._left, _PIECE))
+async def _pieces_of_file(file: anyio.AsyncFile[bytes], left: int) -> AsyncGenerator[bytes]:
+    while left:
+        piece = await file.read(min(left, _PIECE))
         if not piece:
             raise OSError("the file became shorter while it was uploaded")
-        self._left -= len(piece)
-        return piece
+        left -= len(piece)
+        yield piece
 
 
-class HttpPost:
-    """Posts to the server of a session's WebSocket, over a connection of its own; a `Post`.
+async def http_post(
+    url: str,
+    target: str,
+    headers: Mapping[str, str],
+    body: AsyncIterator[bytes],
+    *,
+    ssl_context: ssl.SSLContext | None = None,
+    timeout: float = 10.0,
+    connect: Callable[[], Awaitable[ByteStream]] | None = None,
+) -> tuple[int, bytes]:
+    """Post to the server of a session's WebSocket, over a connection of its own; without `url` a `Post`.
 
     Args:
         url: the URL of the WebSocket; a `/ws` at the end of its path is replaced by the target.
         ssl_context, timeout: as for `connect`; `timeout` is for connecting only.
-        stream: makes the connection; by default TCP, and TLS for `wss`.
+        connect: makes the connection; by default TCP, and TLS for `wss`.
+
+    Cancelled, it leaves nothing open.
     """
+    server = urlsplit(url)
+    head = h11.Request(
+        method="POST", target=server.path.removesuffix("/ws").rstrip("/") + target,
+        headers=[("host", server.netloc.rpartition("@")[2]), ("connection", "close"), *headers.items()],
+    )  # fmt: skip
+    with answer_within(timeout, server):
+        stream = await (connect() if connect is not None else connect_stream(server, ssl_context))
+    try:
+        return await _exchange(stream, head, body, address(server))
+    finally:
+        await anyio.aclose_forcefully(stream)
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        ssl_context: ssl.SSLContext | None = None,
-        timeout: float = 10.0,
-        stream: Callable[[], Awaitable[ByteStream]] | None = None,
-    ) -> None:
-        self._url = urlsplit(url)
-        self._timeout = timeout
-        self._connect = stream or partial(connect_stream, self._url, ssl_context)
 
-    async def __call__(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
-        """See `Post`. Cancelled, it leaves nothing open."""
-        with answer_within(self._timeout, self._url):
-            stream = await self._connect()
+async def _exchange(stream: ByteStream, head: h11.Request, body: AsyncIterator[bytes], server: str) -> tuple[int, bytes]:
+    """Send and receive at the same time: a server that refuses does not wait for the whole body."""
+    http = h11.Connection(h11.CLIENT)
+    answer = 0, b""
+    failure: Exception | None = None
+
+    async def send() -> None:
+        nonlocal failure
         try:
-            return await self._exchange(stream, target, headers, body)
-        finally:
-            await anyio.aclose_forcefully(stream)
-
-    async def _exchange(
-        self, stream: ByteStream, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]
-    ) -> tuple[int, bytes]:
-        """Send and receive at the same time: a server that refuses does not wait for the whole body."""
-        http = h11.Connection(h11.CLIENT)
-        head = h11.Request(
-            method="POST", target=self._url.path.removesuffix("/ws").rstrip("/") + target,
-            headers=[("host", self._url.netloc.rpartition("@")[2]), ("connection", "close"), *headers.items()],
-        )  # fmt: skip
-        answer: tuple[int, bytes] | None = None
-        failure: Exception | None = None
-
-        async def send() -> None:
-            nonlocal failure
-            try:
-                await stream.send(http.send(head) or b"")
-                async for piece in body:
-                    await stream.send(http.send(h11.Data(data=piece)) or b"")
-                http.send(h11.EndOfMessage())
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                pass  # reading the answer shows why
-            except Exception as error:
-                failure = error
-                tasks.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(send)
-            try:
-                answer = await _receive_answer(http, stream)
-            except (h11.RemoteProtocolError, anyio.BrokenResourceError, OSError) as error:
-                why = f"{address(self._url)} closed the connection without an answer: {error}"
-                failure = failure or ConnectionError(why)
+            await stream.send(http.send(head) or b"")
+            async for piece in body:
+                await stream.send(http.send(h11.Data(data=piece)) or b"")
+            http.send(h11.EndOfMessage())
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass  # reading the answer shows why
+        except Exception as error:
+            failure = error
             tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
-        assert answer is not None
-        return answer
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(send)
+        try:
+            answer = await _receive_answer(http, stream)
+        except (h11.RemoteProtocolError, anyio.BrokenResourceError, OSError) as error:
+            failure = failure or ConnectionError(f"{server} closed the connection without an answer: {error}")
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return answer
 
 
 async def _receive_answer(http: h11.Connection, stream: ByteStream) -> tuple[int, bytes]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from reactor_trio.decoding.video import FFmpegDecoder
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: the sample rate in Hz to which Opus always decodes
 SAMPLE_RATE = 48_000

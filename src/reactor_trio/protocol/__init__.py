@@ -2,6 +2,7 @@
 
 from reactor_trio.protocol.asyncapi import asyncapi_document as asyncapi_document
 from reactor_trio.protocol.packet import KEYFRAME as KEYFRAME
+from reactor_trio.protocol.packet import KEYFRAME_REQUEST_FLOOR as KEYFRAME_REQUEST_FLOOR
 from reactor_trio.protocol.packet import Packet as Packet
 from reactor_trio.protocol.packet import decode_packet as decode_packet
 from reactor_trio.protocol.packet import encode_packet as encode_packet

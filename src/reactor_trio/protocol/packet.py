@@ -18,6 +18,8 @@ from reactor_trio.protocol.text import readable
 
 #: Bit 0 of `flags`: the payload can be decoded without any packet before it.
 KEYFRAME = 1
+#: Least seconds between two requests for a keyframe of one track (`reactor.keyframe`), in either direction.
+KEYFRAME_REQUEST_FLOOR = 0.5
 
 # MessagePack's formats: an array of 8 items (in place of the encoder's 7), and bytes with a 32-bit length
 _ARRAY_OF_8, _BIN_32 = b"\x98", b"\xc6"

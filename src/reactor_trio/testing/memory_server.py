@@ -18,7 +18,7 @@ import trio.testing
 from reactor_trio.client.client_transport import Transport
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.running import running
-from reactor_trio.client.uploads import HttpPost, Post
+from reactor_trio.client.uploads import Post, http_post
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.concurrency import ModelHost, open_model_host
 from reactor_trio.configuration.settings import Settings
@@ -113,7 +113,7 @@ class TestServer(InspectedServer):
             transport, vanish, stall = await self._open_shaped(url, link, address)
         else:
             transport, vanish = await open_one(url)
-        post: Post = HttpPost(url, stream=self._open_stream) if self._websocket else self._post
+        post: Post = partial(http_post, url, connect=self._open_stream) if self._websocket else self._post
         client = SessionClient(
             transport, self, stall, vanish, on_queued, post, link, feedback, on_ending, reopen if comes_back else None,
             on_waiting,
