@@ -10,8 +10,8 @@ import trio.testing
 from tests.support.rendition_stage import FULL, INTERVAL, Stage, quality
 from trio.testing import MockClock
 
-from reactor_trio.connection import rendition
-from reactor_trio.connection.down_track import DownTrack
+from reactor_trio.connection import rendition, rendition_set
+from reactor_trio.pacing import Quality
 
 # ---- who encodes ----------------------------------------------------------------------------------------------------
 
@@ -382,12 +382,11 @@ async def test_what_a_frame_costs_grows_with_the_viewers_and_not_with_their_squa
     for _ in range(20):
         stage.watch()
     await stage.show()
-    asked: list[DownTrack] = []
-    wanted = DownTrack.wanted.fget
-    assert wanted is not None
-    monkeypatch.setattr(DownTrack, "wanted", property(lambda down_track: (asked.append(down_track), wanted(down_track))[1]))
+    compared: list[Quality] = []
+    rank = rendition_set._rank
+    monkeypatch.setattr(rendition_set, "_rank", lambda quality: (compared.append(quality), rank(quality))[1])
     await stage.show()
-    assert len(asked) == 20
+    assert len(compared) == 2 * 20
 
 
 async def test_a_viewer_may_change_its_codec(stage: Stage, autojump_clock: Any) -> None:

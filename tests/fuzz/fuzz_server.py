@@ -201,19 +201,16 @@ class _Desk:
         return
 
     def sender(self, request: ConnectRequest) -> ClientSender:
-        self.context = SenderContext(
+        context = SenderContext(
             tracks=self.declaration.tracks,
             codec=CodecSettings(),
             codec_pool=CodecPool(_here, 10),
             max_age=0.15,
             message_limit=1024,
         )
-        sender = ClientSender(1, 0.0, request, self.context)
-        sender.join(RenditionSet(self.context))
+        sender = ClientSender(1, 0.0, request, context)
+        sender.join(RenditionSet(context))
         return sender
-
-    def receiver(self, sender: ClientSender) -> MediaReceiver:
-        return MediaReceiver(self.context, sender.say)
 
 
 async def _here(function: Callable[[Any], Any], argument: Any, /, limit: float) -> Any:
@@ -308,7 +305,7 @@ class Packets(Target):
         sender._texts.clear()
 
         async def run(data: bytes) -> str:
-            receiver = session_manager.receiver(sender)
+            receiver = MediaReceiver(sender.context, sender.say)
             frames = []
             receiver.take(data, lambda track, frame: frames.append((track, frame)))
             if receiver._waiting:
@@ -560,7 +557,7 @@ async def exchange(server: TestServer, data: bytes) -> bytes:
                 received.extend(piece)
 
     async def serve() -> None:
-        await serve_http(ours, site, site.limits, closing=server.runtime.draining, methods=site.methods)
+        await serve_http(ours, site, closing=server.runtime.draining)
         await theirs.aclose()
 
     with trio.fail_after(2000):

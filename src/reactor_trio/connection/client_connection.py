@@ -30,7 +30,7 @@ from reactor_trio.connection.rendition_set import RenditionSet
 from reactor_trio.connection.resumable_session import Place, ResumableSession
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.execution.current_session import serve_connection
-from reactor_trio.protocol import ClientText, NotFiniteError, Welcome, decode_client_text, presentable, readable
+from reactor_trio.protocol import ClientText, EndReason, NotFiniteError, Welcome, decode_client_text, presentable, readable
 from reactor_trio.session import Flood, Session
 from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
 
@@ -75,9 +75,6 @@ class SessionProvider(Protocol):
     def sender(self, request: ConnectRequest) -> ClientSender:
         """The sender for a new client, or for one that comes back."""
 
-    def receiver(self, sender: ClientSender) -> MediaReceiver:
-        """The media receiver of that client."""
-
     def enter(self, sender: ClientSender) -> Place:
         """A place in the waiting room for a controlling client. Raises NotAdmitted."""
 
@@ -96,9 +93,7 @@ class SessionProvider(Protocol):
     def renditions(self, session: Session) -> RenditionSet:
         """The renditions of a session."""
 
-    def welcome(
-        self, session: Session, sender: ClientSender, request: ConnectRequest, resumable: ResumableSession | None = None
-    ) -> Welcome:
+    def welcome(self, session: Session, sender: ClientSender, resumable: ResumableSession | None = None) -> Welcome:
         """The first message to a client; `resumable` is that of the controlling one."""
 
 
@@ -121,9 +116,8 @@ class _ClientConnection:
     def __init__(self, provider: SessionProvider, request: ConnectRequest, messages: MessageStream) -> None:
         self._resumable = provider.resumable(request.resume)
         self.sender = provider.sender(request)
-        self._receiver = provider.receiver(self.sender)
+        self._receiver = MediaReceiver(self.sender.context, self.sender.say)
         self._provider = provider
-        self._request = request
         self._messages = messages
         #: the session that the client controls or watches; None while it waits for one
         self._session: Session | None = None
@@ -131,27 +125,19 @@ class _ClientConnection:
         self._gone: PeerGone | None = None
 
     async def serve(self) -> None:
-        if self._request.role == "viewer":
-            self._session = self._provider.session_to_view(self._request)
-            if self._session is None:
-                self.sender.end("done")
-            else:
-                self._served.session_id = self._session.id
-            await self._exchange(None if self._session is None else partial(self._welcome, self._session))
-        elif self._request.resume is None:
+        request = self.sender.request
+        if request.role == "viewer":
+            await self._exchange(self._provider.session_to_view(request), "done")
+        elif request.resume is None:
             await self._control()
-        elif self._resumable is None:  # the session has ended since the client was admitted
-            self.sender.end("client_left")
-            await self._exchange()
-        else:
-            await self._exchange(partial(self._take_over, self._resumable))
+        else:  # the session may have ended since the client was admitted
+            await self._exchange(None if self._resumable is None else self._resumable.session, "client_left")
 
     async def _control(self) -> None:
         try:
             place = self._provider.enter(self.sender)
         except NotAdmitted as refused:
-            self.sender.end("draining" if refused.reason == "draining" else "no_room")
-            await self._exchange()
+            await self._exchange(None, "draining" if refused.reason == "draining" else "no_room")
             return
         async with self._provider.home() as start:
             try:
@@ -164,12 +150,14 @@ class _ClientConnection:
                     place.release()
                 await self._lose()
 
-    async def _exchange(self, begin: Callable[[], None] | None = None) -> None:
-        """Call `begin`, then send and receive until the socket is gone; just the goodbye if the end has been said."""
+    async def _exchange(self, session: Session | None, absent: EndReason) -> None:
+        """Join `session`, then send and receive until the socket is gone; without one just the goodbye, for `absent`."""
         try:
             async with trio.open_nursery() as wire:
-                if begin is not None:
-                    begin()
+                if session is None:
+                    self.sender.end(absent)
+                else:
+                    self._join(session)
                 self._start_wire(wire)
         finally:
             await self._lose()
@@ -182,21 +170,21 @@ class _ClientConnection:
             return
         self._served.session_id = place.sid
         self._resumable = self._provider.open_resumable(place, self.sender)
-        self._session = self._resumable.session
-        self._welcome(self._session)
+        self._join(self._resumable.session)
         start(self._resumable.run)
 
-    def _take_over(self, resumable: ResumableSession) -> None:
-        self._session, self._served.session_id = resumable.session, resumable.session.id
-        resumable.take_over(self.sender)
-        self.sender.join(self._provider.renditions(resumable.session))
-        welcome = self._provider.welcome(resumable.session, self.sender, self._request, resumable)
-        self.sender.say_again(welcome, self._request.after)
-        resumable.session.attach(self.sender)
-
-    def _welcome(self, session: Session) -> None:
+    def _join(self, session: Session) -> None:
+        """Let the client control or watch `session` from now on, and welcome it."""
+        self._session, self._served.session_id = session, session.id
+        comes_back = self.sender.request.resume is not None
+        if self._resumable is not None and comes_back:
+            self._resumable.take_over(self.sender)
         self.sender.join(self._provider.renditions(session))
-        self.sender.say("reactor.welcome", self._provider.welcome(session, self.sender, self._request, self._resumable))
+        welcome = self._provider.welcome(session, self.sender, self._resumable)
+        if comes_back:
+            self.sender.say_again(welcome, self.sender.request.after)
+        else:
+            self.sender.say("reactor.welcome", welcome)
         session.attach(self.sender)
 
     async def _lose(self) -> None:
@@ -261,7 +249,7 @@ class _ClientConnection:
             self._runtime_message(text)
             return
         self._count_command()
-        if self._request.role == "viewer":
+        if self.sender.request.role == "viewer":
             self._refuse("not_allowed", "a viewer watches; only the controlling client may command", text.id)
         elif self._session is None:
             self._refuse("not_admitted", "this client waits in the queue; commands are taken after the welcome", text.id)
@@ -281,7 +269,7 @@ class _ClientConnection:
     def _media(self, message: bytes) -> None:
         if not self._receiver.open:
             self._refuse("protocol_error", "a binary message: this model has no input tracks", None)
-        elif self._request.role == "viewer":
+        elif self.sender.request.role == "viewer":
             self._receiver.not_taken("not_allowed", "a viewer watches; only the controlling client may send media")
         elif self._session is None:
             self._receiver.not_taken("not_admitted", "this client waits in the queue; media is taken after the welcome")

@@ -15,7 +15,6 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-import msgspec
 import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
@@ -30,11 +29,6 @@ from reactor_trio.connection.sound_queue import SoundQueue, SoundTrack
 from reactor_trio.media import Bundle, choose_codecs
 from reactor_trio.protocol import EndReason, TrackInfo, Welcome, close_code
 from reactor_trio.transport import MessageStream
-
-
-class _Close(msgspec.Struct, frozen=True):
-    code: int
-    reason: str
 
 
 class ClientSender:
@@ -65,9 +59,9 @@ class ClientSender:
         self.end_reason: EndReason | None = None
         #: set when the end has been said
         self.ended = trio.Event()
-        self._context = context
+        self.context = context
         #: with values of settings, what to call when they have left
-        self._texts: deque[str | tuple[str, Callable[[], object]] | _Close] = deque()
+        self._texts: deque[str | tuple[str, Callable[[], object]]] = deque()
         self._most_texts = context.message_limit
         self._wakeup = RepeatedEvent()
         self._free = RepeatedEvent()
@@ -179,7 +173,7 @@ class ClientSender:
 
     def _close(self, bye: str, reason: EndReason) -> None:
         self.end_reason = reason
-        self._texts += (bye, _Close(close_code(reason), reason))
+        self._texts.append(bye)
         self.ended.set()
         self._wakeup.set()
 
@@ -188,7 +182,7 @@ class ClientSender:
         for down_track in self._down_tracks.values():
             down_track.drop_queue("client_left")
             if (rendition := self._placed.get(down_track)) is not None and (lost := rendition.frames):
-                self._context.telemetry.dropped("lane", "client_left", lost)
+                self.context.telemetry.dropped("lane", "client_left", lost)
             if self._renditions is not None:
                 self._renditions.leave(down_track)
         self._sound.close()
@@ -302,15 +296,14 @@ class ClientSender:
     async def _send_texts(self, stream: MessageStream) -> bool:
         while self._texts:
             text = self._texts.popleft()
-            if isinstance(text, _Close):
-                await stream.aclose(text.code, text.reason)
-                return False
             if isinstance(text, tuple):
                 await stream.send_text(text[0])
                 text[1]()
             else:
                 await stream.send_text(text)
-        return True
+        if self.end_reason is not None:  # the goodbye was the last text
+            await stream.aclose(close_code(self.end_reason), self.end_reason)
+        return self.end_reason is None
 
     async def _send_video(self, stream: MessageStream, down_track: DownTrack, coded: CodedFrame) -> bool:
         down_track.sending = True
@@ -326,13 +319,13 @@ class ClientSender:
                 return False
             down_track.sent(coded, trio.current_time())
             await stream.send_packet(coded.head, coded.payload)
-            self._context.telemetry.sent(1, coded.size)
+            self.context.telemetry.sent(1, coded.size)
             sent = True
-            self._context.telemetry.pictured(self.number, coded)
+            self.context.telemetry.pictured(self.number, coded)
         finally:
             down_track.sending = False
             if not sent:
-                self._context.telemetry.dropped("lane", "client_left", 1)
+                self.context.telemetry.dropped("lane", "client_left", 1)
         return True
 
     async def _send_sound(self, stream: MessageStream) -> bool:
@@ -346,9 +339,9 @@ class ClientSender:
                 return False
             head, payload = coded
             await stream.send_packet(head, payload)
-            self._context.telemetry.sent(1, len(head) + payload.nbytes)
+            self.context.telemetry.sent(1, len(head) + payload.nbytes)
             sent = True
         finally:
             if not sent:
-                self._context.telemetry.dropped("lane", reason, 1)
+                self.context.telemetry.dropped("lane", reason, 1)
         return True

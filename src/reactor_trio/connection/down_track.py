@@ -16,32 +16,22 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from enum import Enum, auto
 from typing import Literal
 
 from reactor_trio.connection.connect_request import ConnectRequest
 from reactor_trio.connection.outgoing_frames import CodedFrame
 from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.interface.tracks import TrackSpec
-from reactor_trio.pacing import CongestionWindow, Quality
+from reactor_trio.pacing import CongestionWindow
 from reactor_trio.protocol import TrackInfo
 
 #: bits per second at full quality until the first frame says how large the pictures are
 _GUESS = 2_000_000.0
 
 
-class _Chain(Enum):
-    """Which packet the viewer can decode next."""
-
-    #: a keyframe; the down track has not been offered a frame since its rendition or codec was chosen
-    NEW = auto()
-    #: a keyframe
-    GATED = auto()
-    #: a keyframe, because packets were too old; the rendition has not been asked for one yet
-    LATE = auto()
-    #: any packet
-    WHOLE = auto()
-
+#: Which packet the viewer can decode next: "whole" any, the others a keyframe. "new": the down track has not been offered a
+#: frame since its rendition or codec was chosen. "late": packets were too old, and no keyframe has been asked for yet.
+_Chain = Literal["new", "gated", "late", "whole"]
 
 #: what changes it: another codec or rendition follows, a frame is offered, a keyframe comes, a packet is dropped (because it
 #: is too old), the rendition has been asked for a keyframe
@@ -49,12 +39,12 @@ ChainEvent = Literal["renewed", "offered", "keyframe", "dropped", "late", "asked
 
 #: event -> state before -> state after; a state that is not named stays
 _NEXT: dict[ChainEvent, dict[_Chain, _Chain]] = {
-    "renewed": {_Chain.GATED: _Chain.NEW, _Chain.LATE: _Chain.NEW, _Chain.WHOLE: _Chain.NEW},
-    "offered": {_Chain.NEW: _Chain.GATED},
-    "keyframe": {_Chain.NEW: _Chain.WHOLE, _Chain.GATED: _Chain.WHOLE, _Chain.LATE: _Chain.WHOLE},
-    "dropped": {_Chain.WHOLE: _Chain.GATED},
-    "late": {_Chain.WHOLE: _Chain.LATE},
-    "asked": {_Chain.LATE: _Chain.GATED},
+    "renewed": {"gated": "new", "late": "new", "whole": "new"},
+    "offered": {"new": "gated"},
+    "keyframe": {"new": "whole", "gated": "whole", "late": "whole"},
+    "dropped": {"whole": "gated"},
+    "late": {"whole": "late"},
+    "asked": {"late": "gated"},
 }
 
 
@@ -86,6 +76,8 @@ class DownTrack:
         #: the newest `reactor.track` that the viewer has
         self.info = TrackInfo(index, spec.name, "video", "out", self.codec)
         self.link = CongestionWindow(_GUESS, 30.0, expected=request.feedback)
+        #: size and frame rate for which the link knows full quality
+        self.shape: tuple[tuple[int, int], float] | None = None
         #: number of the newest frame that began to be sent
         self.newest_seq = -1
         #: when it last got, or is to get, a picture that it asked for
@@ -93,35 +85,30 @@ class DownTrack:
         #: whether a packet is being written
         self.sending = False
         self._context = context
-        self._chain = _Chain.NEW
+        self._chain: _Chain = "new"
         self._queue: deque[CodedFrame] = deque()
         self._newest_command: int | None = None
         #: the first packet made with the newest command, until the viewer acknowledges it; and when its writing began
         self._unconfirmed: CodedFrame | None = None
         self._unconfirmed_at = 0.0
 
-    @property
-    def wanted(self) -> Quality:
-        """What its link carries."""
-        return self.link.quality
-
     # ---- which packet can follow ---------------------------------------------------------------------------------------
 
     @property
     def gated(self) -> bool:
         """Whether only a keyframe can follow."""
-        return self._chain is not _Chain.WHOLE
+        return self._chain != "whole"
 
     @property
     def late(self) -> bool:
         """Whether packets were too old, and the rendition has not been asked for a keyframe yet."""
-        return self._chain is _Chain.LATE
+        return self._chain == "late"
 
     def enter(self, event: ChainEvent) -> bool:
         """Change the state by an event; whether that changed it."""
         before = self._chain
         self._chain = _NEXT[event].get(before, before)
-        return self._chain is not before
+        return self._chain != before
 
     # ---- the packets that wait -----------------------------------------------------------------------------------------
 

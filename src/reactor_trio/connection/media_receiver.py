@@ -27,7 +27,7 @@ from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import InputDecoder, Overrun, Undecodable
 from reactor_trio.media.input_decoder import STREAMS
-from reactor_trio.protocol import Packet, decode_packet
+from reactor_trio.protocol import KEYFRAME_REQUEST_FLOOR, Packet, decode_packet
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -35,8 +35,6 @@ log = logging.getLogger("reactor_trio.connection")
 WAITING = 8
 #: seconds between two errors for one track
 QUIET = 1.0
-#: seconds between two requests for a keyframe of one track
-KEYFRAME_FLOOR = 0.5
 
 _MAX_PTS_US = 2**53  # what a float holds exactly
 
@@ -131,7 +129,7 @@ class MediaReceiver:
                 self._context.telemetry.dropped("input", "client_left", left)
 
     def _ask_keyframe(self, index: int) -> None:
-        self._say_seldom("reactor.keyframe", index, {"track": index}, KEYFRAME_FLOOR)
+        self._say_seldom("reactor.keyframe", index, {"track": index}, KEYFRAME_REQUEST_FLOOR)
 
     def _not_used(self, index: int | None, message: str) -> None:
         self._context.telemetry.dropped("input", "refused", 1)

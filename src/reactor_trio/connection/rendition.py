@@ -14,8 +14,7 @@ An encoder may fail at any frame, or hang (`media.codec_pool`). Its rendition is
 from __future__ import annotations
 
 import math
-from enum import Enum, auto
-from typing import Protocol
+from typing import Literal, Protocol
 
 import trio
 
@@ -34,26 +33,13 @@ NEWCOMER_FLOOR = 0.05
 _STANDS_AFTER = 0.5
 
 
-class _State(Enum):
-    """What the encoder does: IDLE -> ENCODING or CATCHING_UP -> IDLE ... -> CLOSED."""
+#: what the encoder does: idle -> encoding (a frame for every member) or catching up (it encodes the standing picture for
+#: newcomers only) -> idle ... -> closed (it has been let go)
+_State = Literal["idle", "encoding", "catching up", "closed"]
 
-    IDLE = auto()
-    #: it encodes a frame for every member
-    ENCODING = auto()
-    #: it encodes the standing picture for newcomers only
-    CATCHING_UP = auto()
-    #: it has been let go
-    CLOSED = auto()
-
-
-class _Waiting(Enum):
-    """What waits to be encoded. A new frame replaces everything; what the encoder takes leaves NOTHING."""
-
-    NOTHING = auto()
-    #: the standing picture, once more
-    AGAIN = auto()
-    #: a new frame
-    FRAME = auto()
+#: what waits to be encoded: nothing, the standing picture once more, or a new frame; a new frame replaces everything, and
+#: what the encoder takes leaves nothing
+_Waiting = Literal["nothing", "again", "frame"]
 
 
 class RenditionOwner(Protocol):
@@ -91,8 +77,8 @@ class Rendition:
         self._encoder = encoder
         #: members of other renditions that join with the next keyframe
         self._expected: list[DownTrack] = []
-        self._state = _State.IDLE
-        self._waiting = _Waiting.NOTHING
+        self._state: _State = "idle"
+        self._waiting: _Waiting = "nothing"
         #: the newest new frame, and the last one that was encoded, which is the standing picture
         self._frame: DueFrame | None = None
         self._last: DueFrame | None = None
@@ -135,21 +121,21 @@ class Rendition:
     @property
     def closed(self) -> bool:
         """Whether the encoder has been let go."""
-        return self._state is _State.CLOSED
+        return self._state == "closed"
 
     @property
     def _busy(self) -> bool:
-        return self._state is _State.ENCODING or self._state is _State.CATCHING_UP
+        return self._state in ("encoding", "catching up")
 
     @property
     def waits(self) -> bool:
         """Whether a frame waits to be encoded."""
-        return self._waiting is not _Waiting.NOTHING
+        return self._waiting != "nothing"
 
     @property
     def frames(self) -> int:
         """How many frames wait to be encoded or are being encoded, for every member."""
-        return self.waits + (self._state is _State.ENCODING)
+        return self.waits + (self._state == "encoding")
 
     # ---- what members ask -----------------------------------------------------------------------------------------------
 
@@ -161,11 +147,11 @@ class Rendition:
         """
         newcomer = down_track.enter("offered")
         if frame.seq > self._newest_seq:
-            self._replaced = self._waiting is _Waiting.FRAME
+            self._replaced = self._waiting == "frame"
             self._outpaced = self._replaced and self._busy
             if self._replaced:
                 self._pass_over(now)
-            self._newest_seq, self._frame, self._waiting = frame.seq, frame, _Waiting.FRAME
+            self._newest_seq, self._frame, self._waiting = frame.seq, frame, "frame"
         elif newcomer:
             self.refresh(down_track, now, newcomer=True)
         if not self._replaced:
@@ -196,7 +182,7 @@ class Rendition:
 
     def _show_again(self) -> None:
         if self._last is not None and not self.waits:
-            self._waiting = _Waiting.AGAIN
+            self._waiting = "again"
 
     # ---- encoding -------------------------------------------------------------------------------------------------------
 
@@ -207,7 +193,7 @@ class Rendition:
         frame = self._next
         if frame is None or not self.waits:
             return self._newcomers.get(down_track, math.inf)
-        if self._waiting is _Waiting.AGAIN:  # unless a newer frame comes, or a newcomer waits
+        if self._waiting == "again":  # unless a newer frame comes, or a newcomer waits
             return self._keyframe_at if self._newcomers else max(self._keyframe_at, _stands_at(frame))
         if now > frame.due + self._owner.context.max_age or frame.due < self._rested_at(frame):
             return _stands_at(frame)
@@ -216,7 +202,7 @@ class Rendition:
     @property
     def _next(self) -> DueFrame | None:
         """The frame to encode next; if nothing waits, the standing picture, for newcomers."""
-        return self._frame if self._waiting is _Waiting.FRAME else self._last
+        return self._frame if self._waiting == "frame" else self._last
 
     async def encode(self, sender: DownTrack) -> CodedFrame | None:
         """Encode the next frame and queue the packet for each member but `sender`, whose packet is returned if it takes it.
@@ -227,8 +213,8 @@ class Rendition:
         frame, kept, began = self._next, self._waiting, trio.current_time()
         assert frame is not None
         newcomers = None if self.waits else [down_track for down_track, at in self._newcomers.items() if at <= began]
-        self._state = _State.ENCODING if self.waits else _State.CATCHING_UP
-        self._waiting = _Waiting.NOTHING
+        self._state = "encoding" if self.waits else "catching up"
+        self._waiting = "nothing"
         coded: CodedFrame | None = None
         error: Exception | None = None
         try:
@@ -245,7 +231,7 @@ class Rendition:
             else:
                 coded = self._packet(frame, encoded, self._info, began)
         finally:
-            self._state = _State.IDLE
+            self._state = "idle"
             if coded is None:
                 self._put_back(kept, "superseded" if error is None else "encoder_failed")
             self._close_if_alone()
@@ -264,7 +250,7 @@ class Rendition:
         """Let what was not encoded wait again, unless a newer frame has come."""
         if not self.waits:
             self._waiting = kept
-        elif kept is _Waiting.FRAME:
+        elif kept == "frame":
             for member in self.members:
                 member.lose(reason)
 
@@ -349,7 +335,7 @@ class Rendition:
 
     def _close(self) -> None:
         if not self.closed:
-            self._state = _State.CLOSED
+            self._state = "closed"
             self._owner.context.codec_pool.close(self._encoder)
 
 

@@ -44,8 +44,6 @@ class RenditionSet:
         self._renditions: dict[str, list[Rendition]] = {}
         #: (track, codec) of encoders that have failed
         self._failed: set[tuple[str, str]] = set()
-        #: size and frame rate for which each down track knows full quality
-        self._shapes: dict[DownTrack, tuple[tuple[int, int], float]] = {}
 
     def join(self, down_track: DownTrack) -> None:
         """Find a rendition for a down track, also for one that wants another codec; it is forsaken if there is none."""
@@ -55,7 +53,7 @@ class RenditionSet:
 
     def leave(self, down_track: DownTrack) -> None:
         """Take a down track out of its rendition."""
-        self._shapes.pop(down_track, None)
+        down_track.shape = None
         if (rendition := self.placed.get(down_track)) is not None:
             rendition.leave(down_track)
 
@@ -67,12 +65,12 @@ class RenditionSet:
         if (rendition := self.placed.get(down_track)) is None:
             return None
         now, size, fps = trio.current_time(), frame.size, 1 / frame.duration
-        shape = self._shapes.get(down_track)
+        shape = down_track.shape
         if shape is None or shape[0] != size or not 0.9 < fps / shape[1] < 1.1:
-            self._shapes[down_track] = size, fps
+            down_track.shape = size, fps
             full = full_bitrate(down_track.codec, *size, fps, self.context.codec)
             down_track.link.describe(full, fps, down_track.codec, *size, now)
-        wanted = down_track.wanted
+        wanted = down_track.link.quality
         if len(rendition.members) == 1:
             rendition.quality = wanted
             if (better := self._better(down_track, rendition)) is not None:
@@ -80,7 +78,7 @@ class RenditionSet:
         elif _too_much(rendition.quality, wanted):
             return self._move_down(down_track, rendition, now)
         elif _rank(wanted) > _rank(rendition.quality):  # else there is a member for whom it must not rise: this one
-            least = min((member.wanted for member in rendition.members), key=_rank)
+            least = min((member.link.quality for member in rendition.members), key=_rank)
             if _rank(least) > _rank(rendition.quality):
                 rendition.quality = least
         return rendition
@@ -103,7 +101,7 @@ class RenditionSet:
             return None
         own, place = _rank(rendition.quality), renditions.index(rendition)
         for index, other in enumerate(renditions):
-            if other is rendition or other.codec != rendition.codec or not _near(other.quality, down_track.wanted):
+            if other is rendition or other.codec != rendition.codec or not _near(other.quality, down_track.link.quality):
                 continue
             rank = _rank(other.quality)
             if rank > own or (rank == own and index < place):
@@ -132,7 +130,7 @@ class RenditionSet:
         known = [rendition for rendition in renditions if rendition.codec in down_track.codecs]
         for codec in dict.fromkeys((down_track.codec, *down_track.codecs)):
             same = [rendition for rendition in renditions if rendition.codec == codec]
-            suiting = [rendition for rendition in same if _near(rendition.quality, down_track.wanted)]
+            suiting = [rendition for rendition in same if _near(rendition.quality, down_track.link.quality)]
             if suiting:
                 return max(suiting, key=lambda rendition: _rank(rendition.quality))
             known = same or known
@@ -142,7 +140,7 @@ class RenditionSet:
                 return rendition
         if not known:
             return None
-        below = [rendition for rendition in known if not _too_much(rendition.quality, down_track.wanted)]
+        below = [rendition for rendition in known if not _too_much(rendition.quality, down_track.link.quality)]
         choose = max if below else min
         return choose(below or known, key=lambda rendition: _rank(rendition.quality))
 
@@ -156,7 +154,7 @@ class RenditionSet:
         except Exception as error:  # whatever a codec, its driver or a device says
             self._blame(track, codec, "not opened", error)
             return None
-        rendition = Rendition(self, down_track.index, down_track.spec, encoder, down_track.wanted)
+        rendition = Rendition(self, down_track.index, down_track.spec, encoder, down_track.link.quality)
         self._renditions[track].append(rendition)
         return rendition
 

@@ -22,14 +22,7 @@ from msgspec.structs import replace
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.configuration.settings import Settings
-from reactor_trio.connection import (
-    ClientSender,
-    ConnectRequest,
-    MediaReceiver,
-    RenditionSet,
-    ResumableSession,
-    SenderContext,
-)
+from reactor_trio.connection import ClientSender, ConnectRequest, RenditionSet, ResumableSession, SenderContext
 from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.connection.resumable_session import Place
 from reactor_trio.media import Worker, input_codecs
@@ -158,10 +151,6 @@ class SessionManager:
         self._clients.add(sender)
         return sender
 
-    def receiver(self, sender: ClientSender) -> MediaReceiver:
-        """The receiver of the client of `sender`."""
-        return MediaReceiver(self._sender_context, sender.say)
-
     def enter(self, sender: ClientSender) -> RoomPlace:
         """Give a controlling client a slot or a place in the queue. Raises NotAdmitted."""
         sid = sender.request.claims.session_id or secrets.token_hex(8)
@@ -241,10 +230,9 @@ class SessionManager:
         """Return the encoders of a session."""
         return self._renditions[session]
 
-    def welcome(
-        self, session: Session, sender: ClientSender, request: ConnectRequest, resumable: ResumableSession | None = None
-    ) -> Welcome:
+    def welcome(self, session: Session, sender: ClientSender, resumable: ResumableSession | None = None) -> Welcome:
         """Make the first message to a client. `resumable` is the session of a controlling client."""
+        request = sender.request
         may_return = resumable is not None and resumable.token is not None
         resumed = resumable is not None and request.resume is not None
         missed = resumable.message_log.missed_after(request.after) if resumable is not None and resumed else 0
@@ -282,7 +270,7 @@ class SessionManager:
         request = recorder_request()
         sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_context, watches=False)
         sender.join(self.renditions(session))
-        welcome = self.welcome(session, sender, request)
+        welcome = self.welcome(session, sender)
         run = run_facts(self._context.services.placement.declaration.model, self._context.config, session.id)
         return SessionRecording(folder, session, sender, welcome, run)
 
