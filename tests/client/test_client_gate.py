@@ -22,7 +22,7 @@ from reactor_trio.errors import ConnectionRefused, SessionEnded
 from reactor_trio.interface import InputState, Output, ReactorPipeline, UploadedFile, Video, event
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_connection import Stall, StallableStream
-from reactor_trio.transport import Limits, serve_http
+from reactor_trio.transport import serve_http
 
 GATE = "ws://gate.test:8080"
 ONE, TWO = "ws://one.test:20001/ws", "ws://two.test:20002/ws"
@@ -82,7 +82,7 @@ class Network:
         if name in self.servers:
             return await self.servers[name]._open_stream()
         theirs, ours = trio.testing.lockstep_stream_pair()
-        serve = partial(serve_http, theirs, self.gate, Limits(), closing=trio.Event())
+        serve = partial(serve_http, theirs, self.gate, closing=trio.Event())
         self.nursery.start_soon(serve)
         return StallableStream(ours, Stall())
 
@@ -123,7 +123,7 @@ async def test_the_replica_has_the_session_its_uploads_and_its_reconnects(autoju
             cat = await client.upload(b"meow", name="cat.txt")
             assert await client.command("size", file=cat) == 4
 
-            await anyio.aclose_forcefully(client._transport._stream)
+            await anyio.aclose_forcefully(client._connection.transport._stream)
             assert await client.command("add", amount=3) == 5
             assert client.session_id == session.id
             assert len(resumed) == 1
@@ -211,7 +211,7 @@ async def test_a_malformed_place_is_a_protocol_error(autojump_clock, monkeypatch
 async def test_a_dead_replica_ends_the_session(autojump_clock, monkeypatch):
     async with network(monkeypatch, Place(ONE), resume_window=2) as net, connect(GATE) as client:
         net.dead["one.test"] = False
-        await anyio.aclose_forcefully(client._transport._stream)
+        await anyio.aclose_forcefully(client._connection.transport._stream)
         with pytest.raises(SessionEnded, match="the link did not come back within 2 s") as caught:
             await client.command("add", amount=1)
         assert caught.value.reason == "lost"

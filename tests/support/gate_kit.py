@@ -166,7 +166,7 @@ class TestGate:
         theirs, ours = trio.testing.lockstep_stream_pair()
 
         async def serve() -> None:
-            await serve_http(theirs, self.site, self.site.limits, closing=self.draining, methods=self.site.methods)
+            await serve_http(theirs, self.site, closing=self.draining)
 
         self._nursery.start_soon(serve)
         return StallableStream(ours, Stall())

@@ -68,6 +68,8 @@ class StandInGate:
 
     places: list[Place]
     websockets: tuple[str, ...] = ("/ws",)
+    methods: tuple[str, ...] = ("GET", "HEAD")
+    limits: Limits = field(default_factory=Limits)
     whoever: bool = False
     came: list[tuple[float, Request]] = field(default_factory=list)
 
@@ -105,7 +107,7 @@ class StandInGate:
 async def gate_on_a_port(gate: StandInGate) -> AsyncIterator[int]:
     """Serve over TCP on the loopback; yield the port."""
     async with trio.open_nursery() as nursery:
-        serve = partial(serve_http, site=gate, limits=Limits(), closing=trio.Event())
+        serve = partial(serve_http, site=gate, closing=trio.Event())
         listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
         yield listeners[0].socket.getsockname()[1]
         nursery.cancel_scope.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -43,8 +43,15 @@ class TinySite:
 
     websockets = ("/ws",)
 
-    def __init__(self, talk: Callable[[MessageStream], Awaitable[object]] = until_gone) -> None:
+    def __init__(
+        self,
+        talk: Callable[[MessageStream], Awaitable[object]] = until_gone,
+        limits: Limits | None = None,
+        methods: Sequence[str] = ("GET", "HEAD"),
+    ) -> None:
         self.talk = talk
+        self.limits = limits or Limits()
+        self.methods = methods
         self.requests: list[Request] = []
         self.result: object = None
         self.conversations = 0
@@ -101,12 +108,15 @@ class TinySite:
 
 @asynccontextmanager
 async def serving(
-    site: TinySite | None = None, limits: Limits | None = None, *, closing: trio.Event | None = None, **options: object
-) -> AsyncIterator[trio.abc.Stream]:
+    site: TinySite | None = None, limits: Limits | None = None, *, closing: trio.Event | None = None,
+    methods: Sequence[str] | None = None,
+) -> AsyncIterator[trio.abc.Stream]:  # fmt: skip
     """The client's end of a served memory connection. At the end the client hangs up, and the server must end."""
+    site = site or TinySite()
+    site.limits, site.methods = limits or site.limits, methods or site.methods
     ours, theirs = trio.testing.memory_stream_pair()
     closing = trio.Event() if closing is None else closing
-    serve = partial(serve_http, ours, site or TinySite(), limits or Limits(), closing=closing, **options)
+    serve = partial(serve_http, ours, site, closing=closing)
     with trio.fail_after(1000):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve)

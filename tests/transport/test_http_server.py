@@ -262,7 +262,7 @@ async def test_closing_during_an_answer_closes_after_it(autojump_clock):
     ours, theirs = trio.testing.lockstep_stream_pair()
     closing = trio.Event()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(serve_http, ours, TinySite(), Limits(), closing=closing))
+        nursery.start_soon(partial(serve_http, ours, TinySite(), closing=closing))
         await theirs.send_all(GET)
         await trio.testing.wait_all_tasks_blocked()
         closing.set()

@@ -137,9 +137,9 @@ async def test_a_body_may_take_longer_than_a_head(autojump_clock):
 async def test_a_client_that_stops_sending_within_a_body_gets_400(autojump_clock):
     """The client ends its side and reads on. It gets 400 at once."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    site = TinySite()
+    site = TinySite(**OPTIONS)
     async with trio.open_nursery() as nursery:
-        serve = partial(serve_http, site=site, closing=trio.Event(), **OPTIONS)
+        serve = partial(serve_http, site=site, closing=trio.Event())
         nursery.start_soon(trio.serve_listeners, serve, listeners)
         async with await trio.testing.open_stream_to_socket_listener(listeners[0]) as stream:
             await stream.send_all(post("/stream", "Content-Length: 100") + b"abc")

@@ -73,9 +73,8 @@ async def served(contexts, **limits):
     ours, tcp = await tcp_pair()
     with trio.fail_after(1000):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(
-                partial(serve_http, secured(ours, contexts[0]), TinySite(), Limits(**limits), closing=trio.Event())
-            )
+            site = TinySite(limits=Limits(**limits))
+            nursery.start_soon(partial(serve_http, secured(ours, contexts[0]), site, closing=trio.Event()))
             yield tcp
             await trio.aclose_forcefully(tcp)
 

@@ -79,7 +79,6 @@ class VideoDecoder(FFmpegDecoder):
         Raises DecodeError. The decoder is then unusable.
         """
 
-
         def picture(frame: av.VideoFrame) -> NDArray[np.uint8] | None:
             if frame.is_corrupt:
                 raise DecodeError("a damaged picture")

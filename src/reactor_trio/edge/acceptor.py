@@ -61,10 +61,7 @@ class Acceptor:
     async def _serve(self, stream: trio.abc.Stream) -> None:
         self.site.metrics.connections += 1
         try:
-            await serve_http(
-                stream, self.site, self.site.limits, closing=self.closing, methods=self.site.methods,
-                refused=self._refusals.note,
-            )  # fmt: skip
+            await serve_http(stream, self.site, closing=self.closing, refused=self._refusals.note)
         except* Exception as group:
             # An error of the runtime in one connection must not end the others.
             log.error("a connection failed in the runtime: please report this", exc_info=group)

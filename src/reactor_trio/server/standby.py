@@ -69,7 +69,7 @@ async def serve_standby(listeners: Sequence[trio.SocketListener], settings: Sett
             return
         try:
             stream = tcp if certificates is None else secured(tcp, certificates.context)
-            await serve_http(stream, site, site.limits, closing=closing)
+            await serve_http(stream, site, closing=closing)
         except* Exception as group:
             log.error("a connection failed in the runtime: please report this", exc_info=group)
         finally:

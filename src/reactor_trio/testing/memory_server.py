@@ -159,9 +159,7 @@ class TestServer(InspectedServer):
         theirs, ours = trio.testing.lockstep_stream_pair()
 
         async def serve() -> None:
-            site, closing = self._site, self.runtime.draining
-            refused = self._refusals.note
-            await serve_http(theirs, site, site.limits, closing=closing, methods=site.methods, refused=refused)
+            await serve_http(theirs, self._site, closing=self.runtime.draining, refused=self._refusals.note)
 
         self._nursery.start_soon(serve)
         return StallableStream(ours, stall or Stall())

@@ -10,9 +10,9 @@ from reactor_trio.transport.message_stream import MessageStream as MessageStream
 from reactor_trio.transport.message_stream import PeerGone as PeerGone
 from reactor_trio.transport.message_stream import PeerTooSlow as PeerTooSlow
 from reactor_trio.transport.patient_listener import PatientListener as PatientListener
-from reactor_trio.transport.peer_limits import Limits as Limits
 from reactor_trio.transport.site import BodyTaker as BodyTaker
 from reactor_trio.transport.site import Conversation as Conversation
+from reactor_trio.transport.site import Limits as Limits
 from reactor_trio.transport.site import Refused as Refused
 from reactor_trio.transport.site import Request as Request
 from reactor_trio.transport.site import Response as Response

@@ -27,7 +27,7 @@ import logging
 import math
 import re
 import shlex
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from http import HTTPStatus
 from urllib.parse import parse_qsl
@@ -37,7 +37,6 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.transport.cors import cors_headers, is_preflight, preflight_answer
-from reactor_trio.transport.peer_limits import Limits
 from reactor_trio.transport.site import BodyTaker, Conversation, Refused, Request, Response, Site
 from reactor_trio.transport.upgrade import (
     STANDARD_HEADERS,
@@ -62,10 +61,8 @@ _ABSOLUTE = re.compile(r"https?://(?P<authority>[^/?#]*)(?P<rest>.*)", re.IGNORE
 async def serve_http(
     stream: trio.abc.Stream,
     site: Site,
-    limits: Limits,
     *,
     closing: trio.Event,
-    methods: Collection[str] = ("GET", "HEAD"),
     refused: Callable[[str, int], object] = lambda _peer, _status: None,
 ) -> None:
     """Serve one connection until it ends. This function owns `stream` and closes it, also when cancelled.
@@ -73,22 +70,20 @@ async def serve_http(
     Args:
         stream: a connected byte stream, TCP or any other.
         site: answers the requests.
-        limits: limits of the connection.
         closing: set when the server stops. Idle connections are then closed at once, others after their response. A
             WebSocket goes on until its conversation ends.
-        methods: the methods that the site takes; others are answered 405.
         refused: called for each refused request with the client's address and the status.
 
     Client errors are never raised. An exception of a conversation closes the WebSocket with 1011 and is raised in a group.
     """
-    wire = WireStream(stream, stall=limits.stall)
+    wire = WireStream(stream, stall=site.limits.stall)
     try:
-        connection = _Connection(wire, site, limits, closing, methods, refused)
+        connection = _Connection(wire, site, closing, refused)
         if (admitted := await connection.serve()) is not None:
             from reactor_trio.transport.websocket import serve_websocket  # late, so that the server listens sooner
 
             handshake, serve_client = admitted
-            await serve_websocket(wire, handshake, limits, serve_client, deadline=connection.complete_by)
+            await serve_websocket(wire, handshake, site.limits, serve_client, deadline=connection.complete_by)
     finally:
         await wire.abandon()
 
@@ -113,24 +108,20 @@ class _Connection:
         complete_by: when the current request must be complete.
     """
 
-    def __init__(
-        self, wire: WireStream, site: Site, limits: Limits, closing: trio.Event, methods: Collection[str],
-        refused: Callable[[str, int], object],
-    ) -> None:  # fmt: skip
+    def __init__(self, wire: WireStream, site: Site, closing: trio.Event, refused: Callable[[str, int], object]) -> None:
         self._refused = refused
         self._wire = wire
         self._site = site
-        self._limits = limits
+        self._limits = site.limits
         self._closing = closing
         self._kept_alive = False  # the first request of a connection is answered even while the server stops
-        self._methods = methods
         self._head_only = False
         self._cors: Mapping[str, str] = {}
         self._linger = _LINGER
         self.complete_by = math.inf
         # h11 raises if its buffer is longer than this and holds no whole head, and `_event` never reads beyond it. So a head
         # of exactly the limit passes and a longer one does not, however it was cut into segments.
-        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.http_head - 1)
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=site.limits.http_head - 1)
 
     async def serve(self) -> tuple[Handshake, Conversation] | None:
         """Answer requests until the connection ends (None) or becomes a WebSocket."""
@@ -241,8 +232,8 @@ class _Connection:
             )  # fmt: skip
         self._cors = cors_headers(self._site.shared_with(request))
         if not (self._cors and is_preflight(request)):
-            if request.method not in self._methods:
-                raise Refused.because(405, f"{request.method} is not allowed", {"allow": ", ".join(self._methods)})
+            if request.method not in self._site.methods:
+                raise Refused.because(405, f"{request.method} is not allowed", {"allow": ", ".join(self._site.methods)})
             if has_body:
                 self._linger = _LINGER_BODY
                 self._check_origin(request, "send this")

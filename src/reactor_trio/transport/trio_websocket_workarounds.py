@@ -49,7 +49,7 @@ from __future__ import annotations
 import logging
 import struct
 from contextlib import suppress
-from enum import Enum, auto
+from typing import Literal
 
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
@@ -86,20 +86,15 @@ def frame_header(opcode: int, length: int) -> bytes:
     return struct.pack("!BBQ", opcode, 127, length)
 
 
-class Reads(Enum):
-    """What the next read of a `ReaderStream` does.
-
-    | from | event | to |
-    |---|---|---|
-    | HEAD | a read | WAIT |
-    | WAIT | `open` | FRAMES |
-    | any | the library sends a close frame or calls `aclose`, or the client sends too many fragments | END |
-    """
-
-    HEAD = auto()  # returns the head of the handshake
-    WAIT = auto()  # waits until the handshake is accepted
-    FRAMES = auto()  # returns the client's bytes
-    END = auto()  # fails, so that the reader ends; then `run_reader` lingers and closes the wire
+#: What the next read of a `ReaderStream` does. "head": it returns the head of the handshake. "frames": it waits until the
+#: handshake is accepted, and returns the client's bytes. "end": it fails, so that the reader ends; then `run_reader` lingers
+#: and closes the wire.
+#:
+#: | from | event | to |
+#: |---|---|---|
+#: | head | a read | frames |
+#: | any | the library sends a close frame or calls `aclose`, or the client sends too many fragments | end |
+Reads = Literal["head", "frames", "end"]
 
 
 class ReaderStream(trio.abc.Stream):
@@ -116,7 +111,7 @@ class ReaderStream(trio.abc.Stream):
     def __init__(self, wire: WireStream, handshake: Handshake) -> None:
         self.wire = wire
         self.close: tuple[int, str] | None = None
-        self.reads = Reads.HEAD
+        self.reads: Reads = "head"
         self.handshake = handshake
         self.connection: WebSocketConnection | None = None
         self.ended = trio.Event()
@@ -124,7 +119,7 @@ class ReaderStream(trio.abc.Stream):
 
     def open(self, connection: WebSocketConnection) -> None:
         """Let the library read the bytes after the handshake, which it has accepted."""
-        self.connection, self.reads = connection, Reads.FRAMES
+        self.connection = connection
         self._accepted.set()
 
     @property
@@ -135,16 +130,16 @@ class ReaderStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return the head, or bytes of the client, as `reads` says."""
-        if self.reads is Reads.HEAD:
+        if self.reads == "head":
             await trio.lowlevel.checkpoint()
-            self.reads = Reads.WAIT
+            self.reads = "frames"
             return plain_head(self.handshake)
-        if self.reads is Reads.END:
+        if self.reads == "end":
             await trio.lowlevel.checkpoint()
             raise trio.ClosedResourceError
         await self._accepted.wait()
         if self.connection is not None and len(self.connection._message_parts) > MAX_FRAGMENTS:
-            self.reads = Reads.END
+            self.reads = "end"
             await self.send_close(TOO_BIG, f"too_big: a message of more than {MAX_FRAGMENTS} fragments")
             raise trio.ClosedResourceError
         return await self.wire.receive_some(max_bytes)
@@ -152,7 +147,7 @@ class ReaderStream(trio.abc.Stream):
     async def send_all(self, data: Data) -> None:
         """Write `data`: one whole frame of the library, or its answer to the handshake."""
         if data[0] == _CLOSE:
-            self.reads = Reads.END
+            self.reads = "end"
             code, reason = struct.unpack_from("!H", data, 2)[0] if len(data) > 2 else NO_STATUS, bytes(data[4:])
             await self.send_close(code, reason.decode(errors="replace"))
         elif self.close is None:
@@ -176,7 +171,7 @@ class ReaderStream(trio.abc.Stream):
 
     async def aclose(self) -> None:
         """Send the close frame that the library leaves out. The library calls this when its reader ends."""
-        self.reads = Reads.END
+        self.reads = "end"
         if (close := self.library_close) is not None:
             with trio.move_on_after(CLOSE_WAIT), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await self.send_close(*close)

@@ -14,9 +14,8 @@ from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
 from reactor_trio.transport.message_stream import MessageStream, PeerGone, PeerTooSlow
-from reactor_trio.transport.peer_limits import Limits
-from reactor_trio.transport.site import Conversation
-from reactor_trio.transport.trio_websocket_workarounds import ReaderStream, Reads, frame_header, run_reader
+from reactor_trio.transport.site import Conversation, Limits
+from reactor_trio.transport.trio_websocket_workarounds import ReaderStream, frame_header, run_reader
 from reactor_trio.transport.upgrade import Handshake
 from reactor_trio.transport.wire_stream import Data, WireStream
 
@@ -152,7 +151,7 @@ class WebSocketStream(MessageStream):
 
     async def abort(self) -> None:
         """Drop the connection now. Only a close frame that the reader has sent may still leave, for `CLOSE_WAIT` at most."""
-        if self._stream.reads is Reads.END:
+        if self._stream.reads == "end":
             await trio.lowlevel.checkpoint()  # a close now would reset the connection and destroy the close frame
         else:
             await trio.aclose_forcefully(self._wire)
