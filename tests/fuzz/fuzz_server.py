@@ -22,7 +22,7 @@ import trio.testing
 
 from reactor_trio.connection.client_connection import _ClientConnection
 from reactor_trio.connection.client_sender import ClientSender
-from reactor_trio.connection.connect_request import ConnectRequest, ConnectRequestRefused, parse_connect_request
+from reactor_trio.connection.connect_request import ConnectRequest, parse_connect_request
 from reactor_trio.connection.media_receiver import MediaReceiver
 from reactor_trio.connection.rendition_set import RenditionSet
 from reactor_trio.connection.sender_context import SenderContext
@@ -465,9 +465,8 @@ class Queries(Target):
             query = dict(parse_qsl(data.decode("latin-1"), keep_blank_values=True))
             try:
                 request = parse_connect_request(query, "m")
-            except ConnectRequestRefused as refused:
-                refused.message.encode()
-                return f"{refused.status}: {kind_of(refused.message)}"
+            except Refused as refused:
+                return f"{refused.response.status}: {kind_of(refused.response.body.decode().strip())}"
             assert len(set(request.video)) == len(request.video) <= 8
             return f"{request.role} {','.join(request.video[:2])} {','.join(request.audio)}"
 

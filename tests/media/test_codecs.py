@@ -10,9 +10,10 @@ import pytest
 from simplejpeg import decode_jpeg
 from tests.support.codec_clips import VIDEO, colour_bars, grainy, opened, psnr
 
-from reactor_trio.connection.connect_request import ConnectRequestRefused, parse_connect_request
+from reactor_trio.connection.connect_request import parse_connect_request
 from reactor_trio.media import CodecSettings, encoders, open_encoder, video_codecs
 from reactor_trio.pacing import Quality
+from reactor_trio.transport import Refused
 
 WITHOUT = """
 import sys, logging
@@ -23,10 +24,11 @@ find_spec = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in {blocked!r} else find_spec(name, *rest)
 import numpy as np
 from reactor_trio.media import CodecSettings, choose_codecs, encoders, open_encoder, video_codecs
-from reactor_trio.connection.connect_request import ConnectRequestRefused, parse_connect_request
+from reactor_trio.connection.connect_request import parse_connect_request
 from reactor_trio.errors import ManifestError
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.pacing import Quality
+from reactor_trio.transport import Refused
 picture = np.zeros((480, 640, 3), np.uint8); picture[:, 320:] = (255, 128, 0)
 """
 
@@ -39,8 +41,8 @@ encoder.configure(Quality(1e6, 30, 0.5))
 assert encoder.encode(picture).size == (320, 240)
 try:
     parse_connect_request({"video": "h264,vp8"}, "m")
-except ConnectRequestRefused as refused:
-    print(refused.message)
+except Refused as refused:
+    print(refused.response.body.decode().strip())
 try:
     encoders(CodecSettings(h264="libx264"))
 except ManifestError as error:
@@ -105,9 +107,10 @@ def test_the_reported_encoder_of_a_codec_is_the_one_that_runs(codec: str) -> Non
 
 
 def test_the_error_for_unavailable_codecs_lists_the_available_ones() -> None:
-    with pytest.raises(ConnectRequestRefused) as refused:
+    with pytest.raises(Refused) as refused:
         parse_connect_request({"video": "hevc"}, "model")
-    assert refused.value.message == "video: this server encodes h264, vp8, vp9, av1, jpeg, lossless, raw, not hevc"
+    why = refused.value.response.body
+    assert why == b"video: this server encodes h264, vp8, vp9, av1, jpeg, lossless, raw, not hevc\n"
 
 
 def test_jpeg_follows_its_target_and_returns_to_its_quality() -> None:

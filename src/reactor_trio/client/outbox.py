@@ -7,6 +7,7 @@ none is read twice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -83,24 +84,19 @@ class Outbox:
         The commands that wait when this starts, as after a reconnect, are sent slowly, because a server limits commands per
         second.
         """
-        at_once = CATCH_UP
-        while self._sent < self._newest:
-            if at_once == 0:
-                await anyio.sleep(1 / CATCH_UP)
-            at_once -= at_once > 0
-            await self._send_next(send)
+        at_once: float = CATCH_UP
         while True:
             while self._sent < self._newest:
-                await self._send_next(send)
+                if at_once == 0:
+                    await anyio.sleep(1 / CATCH_UP)
+                at_once -= at_once > 0
+                number = self._sent + 1
+                if (text := self._texts.get(number)) is not None:  # None: the server answered it before it was sent
+                    await send(text)
+                self._sent = max(self._sent, number)  # `answered` or `clear` may run while `send` waits
+            at_once = math.inf
             self._put = anyio.Event()
             await self._put.wait()
-
-    async def _send_next(self, send: Send) -> None:
-        number = self._sent + 1
-        if (text := self._texts.get(number)) is not None:  # None: the server answered a command before it was sent
-            await send(text)
-        # `answered` or `clear` may run while `send` waits.
-        self._sent = max(self._sent, number)
 
 
 class FeedbackSender:

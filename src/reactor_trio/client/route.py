@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import anyio
 
-from reactor_trio.client.client_transport import MAX_MESSAGE_SIZE, WebSocketTransport
+from reactor_trio.client.client_transport import WebSocketTransport
 from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.uploads import http_post
 from reactor_trio.client.urls import replica_url, resuming_url
@@ -32,6 +33,7 @@ _RETRY_STATUSES = (401, 403, 429, 502, 503, 504)
 _MISSED_BEATS = 2
 
 
+@dataclass
 class Route:
     """The addresses and credentials of one session's connections.
 
@@ -45,42 +47,33 @@ class Route:
         address: the WebSocket URL, with the session's query, of the server that has the session.
     """
 
-    def __init__(
-        self,
-        called: str,
-        token: str | None = None,
-        *,
-        on_admitted: Callable[[str], object] | None = None,
-        ssl_context: ssl.SSLContext | None = None,
-        max_message_size: int = MAX_MESSAGE_SIZE,
-        timeout: float = 10.0,
-    ) -> None:
-        self.address = called
-        self._called = called
-        self._token = token
-        self._on_admitted = on_admitted
-        self._ssl_context = ssl_context
-        self._max_message_size = max_message_size
-        self._timeout = timeout
-        self._at_replica = False
+    called: str
+    token: str | None
+    on_admitted: Callable[[str], object] | None
+    ssl_context: ssl.SSLContext | None
+    max_message_size: int
+    timeout: float
+
+    def __post_init__(self) -> None:
+        self.address = self.called
         self._retries = 0
         self._silence = math.inf
         self._newest: WebSocketTransport | None = None
 
     async def connect(self) -> WebSocketTransport:
         """Connect to the server that the user named. Raises as `open_websocket`."""
-        return await self._open(self._called, self._token)
+        return await self._open(self.called, self.token)
 
     async def follow(self, admitted: Admitted) -> WebSocketTransport:
         """Connect to the replica. If it refuses, connect to the gate again, which may name another replica.
 
         Raises ProtocolError for a message that no gate sends, and the last try's error as `open_websocket` does.
         """
-        if self._at_replica:
+        if self.address != self.called:  # it follows a gate already
             raise ProtocolError("reactor.admitted: a replica redirects its clients, which only a gate may do")
         try:
-            address = replica_url(admitted.url, self._called)
-            transport = await self._open(address, admitted.ticket, min(self._timeout, admitted.claim_within))
+            address = replica_url(admitted.url, self.called)
+            transport = await self._open(address, admitted.ticket, min(self.timeout, admitted.claim_within))
         except ValueError as error:
             raise ProtocolError(f"reactor.admitted: {error}") from None
         except (ConnectionRefused, OSError) as error:
@@ -90,9 +83,9 @@ class Route:
             self._retries += 1
             await anyio.sleep(RETRY_PAUSE * self._retries)
             return await self.connect()
-        self.address, self._at_replica = address, True
-        if self._on_admitted is not None:
-            self._on_admitted(admitted.url)
+        self.address = address
+        if self.on_admitted is not None:
+            self.on_admitted(admitted.url)
         return transport
 
     async def reopen(self, resume_token: str, after: int, video: Sequence[str] | None) -> WebSocketTransport:
@@ -101,7 +94,7 @@ class Route:
 
     async def post(self, target: str, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> tuple[int, bytes]:
         """Post to the server that has the session; a `Post`."""
-        return await http_post(self.address, target, headers, body, ssl_context=self._ssl_context, timeout=self._timeout)
+        return await http_post(self.address, target, headers, body, ssl_context=self.ssl_context, timeout=self.timeout)
 
     def expect_heartbeats(self, seconds: float) -> None:
         """From now on, treat a server that is silent for two heartbeats of `seconds` as lost."""
@@ -111,8 +104,8 @@ class Route:
 
     async def _open(self, url: str, token: str | None = None, timeout: float | None = None) -> WebSocketTransport:
         transport = await open_websocket(
-            url, token=token, ssl_context=self._ssl_context, max_message_size=self._max_message_size,
-            timeout=self._timeout if timeout is None else timeout,
+            url, token=token, ssl_context=self.ssl_context, max_message_size=self.max_message_size,
+            timeout=self.timeout if timeout is None else timeout,
         )  # fmt: skip
         transport.expect_byte_every(self._silence)
         self._newest = transport

@@ -37,7 +37,7 @@ def session_url(
     Raises ValueError if `video` or `audio` names codecs and none of them can be decoded here.
     """
     parts = urlsplit(url)
-    query = {
+    fields = {
         "video": ",".join(wanted(video)) or "none",
         "audio": None if audio is None else ",".join(wanted(audio, "audio")) or "none",
         "role": role,
@@ -47,16 +47,10 @@ def session_url(
         "follow": "1" if follow else None,
     }
     given = {key for key, _value in parse_qsl(parts.query, keep_blank_values=True)}
-    added = urlencode({key: value for key, value in query.items() if value is not None and key not in given}, safe=",")
-    return urlunsplit(
-        (
-            _SCHEMES.get(parts.scheme, parts.scheme),
-            parts.netloc,
-            "/ws" if parts.path in ("", "/") else parts.path,
-            f"{parts.query}&{added}" if parts.query else added,
-            "",
-        )
-    )
+    added = urlencode({key: value for key, value in fields.items() if value is not None and key not in given}, safe=",")
+    scheme, path = _SCHEMES.get(parts.scheme, parts.scheme), "/ws" if parts.path in ("", "/") else parts.path
+    query = f"{parts.query}&{added}" if parts.query else added
+    return urlunsplit(parts._replace(scheme=scheme, path=path, query=query, fragment=""))
 
 
 def replica_url(url: str, called: str) -> str:

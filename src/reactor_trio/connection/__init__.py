@@ -4,7 +4,6 @@ from reactor_trio.connection.client_connection import SessionProvider as Session
 from reactor_trio.connection.client_connection import serve_client as serve_client
 from reactor_trio.connection.client_sender import ClientSender as ClientSender
 from reactor_trio.connection.connect_request import ConnectRequest as ConnectRequest
-from reactor_trio.connection.connect_request import ConnectRequestRefused as ConnectRequestRefused
 from reactor_trio.connection.connect_request import parse_connect_request as parse_connect_request
 from reactor_trio.connection.rendition_set import RenditionSet as RenditionSet
 from reactor_trio.connection.resumable_session import ResumableSession as ResumableSession

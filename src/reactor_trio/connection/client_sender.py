@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -31,6 +32,7 @@ from reactor_trio.protocol import EndReason, TrackInfo, Welcome, close_code
 from reactor_trio.transport import MessageStream
 
 
+@dataclass(eq=False)
 class ClientSender:
     """Queues and sends what goes to one client; an `Attachment` of its session.
 
@@ -41,25 +43,18 @@ class ClientSender:
         watches: whether a person sees what is sent; not so for a recorder.
     """
 
-    def __init__(
-        self,
-        number: int,
-        joined_at: float,
-        request: ConnectRequest,
-        context: SenderContext,
-        message_log: MessageLog | None = None,
-        *,
-        watches: bool = True,
-    ) -> None:
-        self.number = number
-        self.joined_at = joined_at
-        self.request = request
-        self.message_log = message_log or MessageLog()
-        self.watches = watches
+    number: int
+    joined_at: float
+    request: ConnectRequest
+    context: SenderContext
+    message_log: MessageLog = field(default_factory=MessageLog)
+    watches: bool = True
+
+    def __post_init__(self) -> None:
+        request, context = self.request, self.context
         self.end_reason: EndReason | None = None
         #: set when the end has been said
         self.ended = trio.Event()
-        self.context = context
         #: with values of settings, what to call when they have left
         self._texts: deque[str | tuple[str, Callable[[], object]]] = deque()
         self._most_texts = context.message_limit

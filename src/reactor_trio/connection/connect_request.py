@@ -9,6 +9,7 @@ import msgspec
 
 from reactor_trio.admission import Claims
 from reactor_trio.media import audio_codecs, choose_audio_codecs, choose_codecs, missing_hint, video_codecs
+from reactor_trio.transport import Refused
 
 PCM = "pcm_s16le"
 #: digits of a message's number
@@ -43,28 +44,19 @@ class ConnectRequest(msgspec.Struct, frozen=True):
         return f"ConnectRequest({self.role})"  # the tokens are secrets
 
 
-class ConnectRequestRefused(Exception):
-    """The server cannot do what the client asks for: an HTTP status and a line that says why."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-
-
 def parse_connect_request(query: Mapping[str, str], name: str) -> ConnectRequest:
-    """What the client asks for. Raises ConnectRequestRefused: 400 for a value of no use, 404 for another model's name."""
+    """What the client asks for. Raises `transport.Refused`: 400 for a value of no use, 404 for another model's name."""
     if query.get("model", name) != name:
-        raise ConnectRequestRefused(404, f"this server serves {name}, not {query['model']}")
+        raise Refused.because(404, f"this server serves {name}, not {query['model']}")
     role = query.get("role", "control")
     if role not in ("control", "viewer"):
-        raise ConnectRequestRefused(400, f"role: {role!r} is not one of control, viewer")
+        raise Refused.because(400, f"role: {role!r} is not one of control, viewer")
     video = _codecs("video", query.get("video", "jpeg"), choose_codecs, video_codecs)
     audio = _codecs("audio", query.get("audio", PCM), choose_audio_codecs, audio_codecs)
     token, feedback = query.get("token") or None, query.get("feedback") == "1"
     after = query.get("after") or "1"
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
-        raise ConnectRequestRefused(400, "after: expected the number of the last message received, such as 17")
+        raise Refused.because(400, "after: expected the number of the last message received, such as 17")
     if role == "viewer":
         return ConnectRequest("viewer", video, audio, token, feedback)
     resume = query.get("resume") or None
@@ -79,5 +71,5 @@ def _codecs(
         return ()
     if not (codecs := choose(wanted)):
         reason = f"this server encodes {', '.join(known())}, not {', '.join(wanted)}{missing_hint(wanted)}"
-        raise ConnectRequestRefused(400, f"{kind}: {reason}")
+        raise Refused.because(400, f"{kind}: {reason}")
     return codecs

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from reactor_trio.connection.connect_request import ConnectRequest
@@ -48,6 +49,7 @@ _NEXT: dict[ChainEvent, dict[_Chain, _Chain]] = {
 }
 
 
+@dataclass(eq=False)
 class DownTrack:
     """One viewer's copy of the video track `spec`, with `index` on the wire.
 
@@ -57,25 +59,20 @@ class DownTrack:
         forsaken: called when no encoder is left for any codec that the viewer decodes.
     """
 
-    def __init__(
-        self,
-        index: int,
-        spec: TrackSpec,
-        request: ConnectRequest,
-        context: SenderContext,
-        wake: Callable[[], None],
-        forsaken: Callable[[], None],
-    ) -> None:
-        self.index = index
-        self.spec = spec
+    index: int
+    spec: TrackSpec
+    request: ConnectRequest
+    context: SenderContext
+    wake: Callable[[], None]
+    forsaken: Callable[[], None]
+
+    def __post_init__(self) -> None:
         #: what the viewer decodes, best first; and what it gets
-        self.codecs = request.video
-        self.codec = request.video[0]
-        self.wake = wake
-        self.forsaken = forsaken
+        self.codecs = self.request.video
+        self.codec = self.codecs[0]
         #: the newest `reactor.track` that the viewer has
-        self.info = TrackInfo(index, spec.name, "video", "out", self.codec)
-        self.link = CongestionWindow(_GUESS, 30.0, expected=request.feedback)
+        self.info = TrackInfo(self.index, self.spec.name, "video", "out", self.codec)
+        self.link = CongestionWindow(_GUESS, 30.0, expected=self.request.feedback)
         #: size and frame rate for which the link knows full quality
         self.shape: tuple[tuple[int, int], float] | None = None
         #: number of the newest frame that began to be sent
@@ -84,7 +81,6 @@ class DownTrack:
         self.refreshed_at = -math.inf
         #: whether a packet is being written
         self.sending = False
-        self._context = context
         self._chain: _Chain = "new"
         self._queue: deque[CodedFrame] = deque()
         self._newest_command: int | None = None
@@ -141,7 +137,7 @@ class DownTrack:
         self.wake()
 
     def _drop_late(self, now: float) -> None:
-        if len(self._queue) > 1 and now > self._queue[0].due + self._context.max_age:
+        if len(self._queue) > 1 and now > self._queue[0].due + self.context.max_age:
             self.enter("late")
             self.drop_queue("late")
             self.link.skipped(now)
@@ -153,13 +149,13 @@ class DownTrack:
     def drop_queue(self, reason: str) -> None:
         """Drop the packets that wait; only a keyframe can follow."""
         if self._queue:
-            self._context.telemetry.dropped("lane", reason, len(self._queue))
+            self.context.telemetry.dropped("lane", reason, len(self._queue))
             self._queue.clear()
         self.enter("dropped")
 
     def lose(self, reason: str) -> None:
         """Count a frame that this viewer does not get."""
-        self._context.telemetry.dropped("lane", reason, 1)
+        self.context.telemetry.dropped("lane", reason, 1)
 
     def passed_over(self, reason: str, now: float) -> None:
         """Count a frame that a newer one replaced before it was encoded."""
@@ -179,7 +175,7 @@ class DownTrack:
         self._newest_command = origin.command
         self._unconfirmed, self._unconfirmed_at = coded, now
         for part, seconds in zip(("wait", "step", "queue", "encode"), _parts(coded), strict=True):
-            self._context.telemetry.latency(part, seconds)
+            self.context.telemetry.latency(part, seconds)
 
     def acknowledged(self, seq: int, held: float | None, now: float) -> None:
         """Register that the viewer has dealt with frame `seq` and all before it; it held the frame for `held` seconds."""
@@ -189,9 +185,9 @@ class DownTrack:
             self._unconfirmed = None
             way = now - self._unconfirmed_at
             decode = min(held or 0.0, way)
-            self._context.telemetry.latency("network", way - decode)
-            self._context.telemetry.latency("decode", decode)
-            self._context.telemetry.latency("total", sum(_parts(first)) + way)
+            self.context.telemetry.latency("network", way - decode)
+            self.context.telemetry.latency("decode", decode)
+            self.context.telemetry.latency("total", sum(_parts(first)) + way)
         self.wake()
 
 

@@ -98,9 +98,8 @@ class MediaReceiver:
         try:
             while True:
                 under_way = 0
-                if not self._waiting:
+                while not self._waiting:
                     await self._wakeup.wait()
-                    continue
                 under_way = 1
                 spec, packet, deliver = self._waiting.popleft()
                 decoder = self._decoders[packet.track]

@@ -14,13 +14,13 @@ import logging
 import math
 import secrets
 from collections.abc import Awaitable, Callable
+from dataclasses import InitVar, dataclass
 from typing import Any, Protocol
 
 import trio
 
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.connection.client_sender import ClientSender
-from reactor_trio.connection.message_log import MessageLog
 from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
 from reactor_trio.session import Session
@@ -46,43 +46,38 @@ class Place(Protocol):
         """Give back the place or the slot; the next client may come."""
 
 
+@dataclass(eq=False)
 class ResumableSession:
     """A session and the client that controls it.
 
     Args:
         place: released at the end.
-        sender: of the client's first connection.
+        first: the sender of the client's first connection.
         window: seconds in which the client may come back; 0: it may not.
         run_session: runs the session; returns when the model has let go of it.
         changed: called when the client is lost, is back, or this is over.
 
     Attributes:
         token: what the client must show to come back; None if it may not.
+        detached: what the session has in place of the client while that is away.
         received: commands that were read on its connections.
         sender: that of the client's present connection; None while the client is away.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        place: Place,
-        sender: ClientSender,
-        window: float,
-        run_session: Callable[[Session], Awaitable[None]],
-        changed: Callable[[ResumableSession], None],
-    ) -> None:
-        self.session = session
-        self.token = secrets.token_urlsafe(32) if window else None
-        self.claims = sender.request.claims
-        self.number, self.joined_at = sender.number, sender.joined_at
-        self.message_log = sender.message_log
+    session: Session
+    place: Place
+    first: InitVar[ClientSender]
+    window: float
+    run_session: Callable[[Session], Awaitable[None]]
+    changed: Callable[[ResumableSession], None]
+
+    def __post_init__(self, first: ClientSender) -> None:
+        self.token = secrets.token_urlsafe(32) if self.window else None
+        self.claims = first.request.claims
+        self.detached = DetachedClient(first)
         self.received = 0
-        self.sender: ClientSender | None = sender
+        self.sender: ClientSender | None = first
         self.over = False
-        self._place = place
-        self._window = window
-        self._run_session = run_session
-        self._changed = changed
         self._scope = trio.CancelScope()
         self._wakeup = RepeatedEvent()
 
@@ -105,13 +100,13 @@ class ResumableSession:
         """Run the session and release the place. Returns when the session and the client's last connection are over."""
         try:
             with self._scope:
-                await self._run_session(self.session)
+                await self.run_session(self.session)
             while self.sender is not None:
                 await self._wakeup.wait()
         finally:
             self.over = True
-            self._place.release()
-            self._changed(self)
+            self.place.release()
+            self.changed(self)
 
     def take_over(self, sender: ClientSender) -> None:
         """Use `sender` from now on: the client is back. A connection that it still has is ended."""
@@ -120,7 +115,7 @@ class ResumableSession:
         log.info("session %s has its client again", self.session.id)
         if before is not None:
             before.hang_up("taken_over")
-        self._changed(self)
+        self.changed(self)
 
     def lost(self, sender: ClientSender, why: PeerGone | None) -> None:
         """A connection is over. Wait for the client to come back, or end the session.
@@ -131,15 +126,15 @@ class ResumableSession:
             return  # another connection has replaced it
         self.sender = None
         if self.open and _may_come_back(sender, why):
-            self._scope.deadline = trio.current_time() + self._window
-            log.info("session %s has lost its client, which may come back in %g s", self.session.id, self._window)
-            self.session.keep_for(DetachedClient(sender.number, sender.joined_at, self.message_log))
+            self._scope.deadline = trio.current_time() + self.window
+            log.info("session %s has lost its client, which may come back in %g s", self.session.id, self.window)
+            self.session.keep_for(self.detached)
         else:
             self.session.detach(sender)
             self.session.reason = self.session.reason or sender.end_reason or "client_left"
             self._scope.cancel()
         self._wakeup.set()
-        self._changed(self)
+        self.changed(self)
 
 
 def _may_come_back(sender: ClientSender, why: PeerGone | None) -> bool:
@@ -153,17 +148,16 @@ class DetachedClient:
 
     watches = False
 
-    def __init__(self, number: int, joined_at: float, message_log: MessageLog) -> None:
-        self.number = number
-        self.joined_at = joined_at
-        self._message_log = message_log
+    def __init__(self, sender: ClientSender) -> None:
+        self.number, self.joined_at = sender.number, sender.joined_at
+        self.message_log = sender.message_log
 
     def offer(self, bundle: Bundle, pts: float) -> None:
         """Drop a bundle."""
 
     def say(self, type: str, data: Any, id: int | None = None) -> None:  # noqa: A002 - the wire's words
         """Keep a message until the client is back."""
-        self._message_log.add(type, data, id)
+        self.message_log.add(type, data, id)
 
     def say_values(self, values: dict[str, Any], sent: Callable[[], object]) -> None:
         """Do nothing: the welcome of a client that comes back has the values."""

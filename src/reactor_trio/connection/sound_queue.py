@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import trio
 
@@ -20,6 +21,7 @@ log = logging.getLogger("reactor_trio.connection")
 AUDIO_BLOCKS = 128
 
 
+@dataclass(eq=False)
 class SoundTrack:
     """One viewer's copy of the audio track `spec`, with `index` on the wire.
 
@@ -29,24 +31,18 @@ class SoundTrack:
         forsaken: called when no encoder is left for any codec that the viewer decodes.
     """
 
-    def __init__(
-        self,
-        index: int,
-        spec: TrackSpec,
-        codecs: tuple[str, ...],
-        context: SenderContext,
-        changed: Callable[[TrackInfo], None],
-        forsaken: Callable[[], None],
-    ) -> None:
-        self.index = index
-        self.name = spec.name
+    index: int
+    spec: TrackSpec
+    codecs: tuple[str, ...]
+    context: SenderContext
+    changed: Callable[[TrackInfo], None]
+    forsaken: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        spec = self.spec
         #: the newest `reactor.track` that the viewer has
-        self.info = TrackInfo(index, spec.name, "audio", "out", codecs[0], sample_rate=spec.sample_rate)
-        self._spec = spec
-        self._codecs = list(codecs)
-        self._context = context
-        self._changed = changed
-        self._forsaken = forsaken
+        self.info = TrackInfo(self.index, spec.name, "audio", "out", self.codecs[0], sample_rate=spec.sample_rate)
+        self._untried = iter(self.codecs)
         self._encoder: Encoder | None = None
         self._open()
 
@@ -54,39 +50,38 @@ class SoundTrack:
         """The payload for a block; None if no codec is left that can encode it."""
         while self._encoder is not None:
             try:
-                return await self._context.codec_pool.encode(self._encoder, block)
+                return await self.context.codec_pool.encode(self._encoder, block)
             except Exception as error:  # whatever a codec says
-                self._blame(self._encoder.implementation, error)
+                self._blame(self._encoder.codec, self._encoder.implementation, error)
             self.close()
             self._open()
             if self._encoder is not None:
-                self._changed(self.info)
+                self.changed(self.info)
         return None
 
     def close(self) -> None:
         """Let go of the encoder."""
         encoder, self._encoder = self._encoder, None
         if encoder is not None:
-            self._context.codec_pool.close(encoder)
+            self.context.codec_pool.close(encoder)
 
     def _open(self) -> None:
-        while self._codecs:
-            if self._context.codec_pool.hangs("encoder", self._codecs[0]):
-                del self._codecs[0]
+        for codec in self._untried:
+            if self.context.codec_pool.hangs("encoder", codec):
                 continue
             try:
-                encoder = open_encoder(self._spec, self._codecs[0], self._context.codec)
+                self._encoder = open_encoder(self.spec, codec, self.context.codec)
             except Exception as error:  # whatever a codec says
-                self._blame("not opened", error)
+                self._blame(codec, "not opened", error)
                 continue
-            self._encoder, self.info = encoder, encoder.describe(self.index, self._spec, None)
+            self.info = self._encoder.describe(self.index, self.spec, None)
             return
-        self._forsaken()
+        self.forsaken()
 
-    def _blame(self, implementation: str, error: Exception) -> None:
+    def _blame(self, codec: str, implementation: str, error: Exception) -> None:
         log.error(
             "%s: the %s encoder (%s) failed and is not used again for this client: %s: %s",
-            self.name, self._codecs.pop(0), implementation, type(error).__name__, error, exc_info=error,
+            self.spec.name, codec, implementation, type(error).__name__, error, exc_info=error,
         )  # fmt: skip
 
 

@@ -54,15 +54,11 @@ class ClientText(msgspec.Struct):
         return None if found is None else found[1].decode()
 
 
-def _nothing() -> dict[str, Any]:
-    return {}
-
-
 class ServerText(msgspec.Struct, omit_defaults=True):
     """A text message from the server."""
 
     type: str
-    data: Any = msgspec.field(default_factory=_nothing)  # with `dict` as the factory, msgspec would omit an empty `{}`
+    data: Any = msgspec.field(default_factory=lambda: {})  # noqa: PIE807 - of `dict` msgspec would omit an empty `{}`
     id: int | None = None
     n: int | None = None
 

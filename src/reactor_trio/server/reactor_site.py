@@ -10,7 +10,7 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
-from reactor_trio.connection import ConnectRequest, ConnectRequestRefused, parse_connect_request, serve_client
+from reactor_trio.connection import ConnectRequest, parse_connect_request, serve_client
 from reactor_trio.edge.access import Grant, shown_token
 from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.denial import DenialReason, Denied
@@ -67,14 +67,14 @@ class ReactorSite(AccessSite):
             if (refusal := self._no_session(request, connect_request)) is not None:
                 return refusal
             self._access.use(grant)  # last, with no await after it: a refused client keeps its ticket
-        except ConnectRequestRefused as refused:
-            return Response.plain(refused.status, refused.message)
+        except Refused as refused:
+            return refused.response
         except Denied as denied:
             return self._deny(request, denied)
         return partial(self._converse, request, connect_request)
 
     def _introduce(self, request: Request) -> tuple[ConnectRequest, Grant]:
-        """Return the client's request and its permissions. Raises Denied, ConnectRequestRefused.
+        """Return the client's request and its permissions. Raises Denied, Refused.
 
         For a client that resumes its session the resume token suffices, and its permissions stay.
         """

@@ -140,13 +140,12 @@ class SessionManager:
     def sender(self, request: ConnectRequest) -> ClientSender:
         """The sender to a new client, or to one that comes back: that keeps its number and its messages."""
         if (resumable := self.resumable(request.resume)) is not None:
-            sender = ClientSender(
-                resumable.number, resumable.joined_at, request, self._sender_context, resumable.message_log
-            )
+            away = resumable.detached
+            sender = ClientSender(away.number, away.joined_at, request, self._sender_context, away.message_log)
         else:
             limits = self._context.settings.limits
             keeps = request.role == "control" and self._window > 0
-            log = MessageLog(limits.resume_messages, limits.resume_bytes) if keeps else None
+            log = MessageLog(limits.resume_messages, limits.resume_bytes) if keeps else MessageLog()
             sender = ClientSender(next(self._numbers), trio.current_time(), request, self._sender_context, log)
         self._clients.add(sender)
         return sender
@@ -235,7 +234,7 @@ class SessionManager:
         request = sender.request
         may_return = resumable is not None and resumable.token is not None
         resumed = resumable is not None and request.resume is not None
-        missed = resumable.message_log.missed_after(request.after) if resumable is not None and resumed else 0
+        missed = resumable.detached.message_log.missed_after(request.after) if resumable is not None and resumed else 0
         if resumed:
             self._context.metrics.resumed(missed)
         return Welcome(
