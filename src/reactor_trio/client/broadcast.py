@@ -17,6 +17,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import anyio
@@ -24,6 +25,7 @@ import anyio
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Broadcast(Generic[T]):
     """The source of items, and the counters of what its readers lost.
 
@@ -34,17 +36,13 @@ class Broadcast(Generic[T]):
             a reader waits.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        is_keyframe: Callable[[T], bool] = lambda _: True,
-        request_keyframe: Callable[[], object] = lambda: None,
-    ) -> None:
+    limit: int
+    is_keyframe: Callable[[T], bool] = lambda _: True
+    request_keyframe: Callable[[], object] = lambda: None
+
+    def __post_init__(self) -> None:
         self.dropped = 0
         self.skipped = 0
-        self.is_keyframe = is_keyframe
-        self.request_keyframe = request_keyframe
-        self._limit = limit
         self._backlog: Reader[T] | None = Reader(self, latest=False)
         self._readers: weakref.WeakSet[Reader[T]] = weakref.WeakSet()
         self._error: Callable[[], Exception] | None = None
@@ -128,7 +126,7 @@ class Reader(Generic[T]):
             self.source.skipped += len(self._items)
             self._items.clear()
         self._items.append(item)
-        if len(self._items) > self.source._limit:
+        if len(self._items) > self.source.limit:
             self._items.popleft()
             self.source.dropped += 1
             self._awaiting_keyframe = True

@@ -91,13 +91,8 @@ class StreamDecoder(Decoder):
     def __init__(self, track: TrackInfo) -> None:
         assert track.codec is not None
         super().__init__(track)
-        colour = track.color
-        self._decoder = VideoDecoder(
-            track.codec,
-            max_side=MAX_SIDE,
-            matrix=None if colour is None else colour.matrix,
-            full_range=None if colour is None else colour.full_range,
-        )
+        matrix, full_range = (None, None) if track.color is None else (track.color.matrix, track.color.full_range)
+        self._decoder = VideoDecoder(track.codec, max_side=MAX_SIDE, matrix=matrix, full_range=full_range)
 
     def decode(self, packet: Packet, give: bool = True) -> list[NDArray[Any]]:
         """As `Decoder.decode`."""

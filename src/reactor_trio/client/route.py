@@ -33,7 +33,7 @@ _RETRY_STATUSES = (401, 403, 429, 502, 503, 504)
 _MISSED_BEATS = 2
 
 
-@dataclass
+@dataclass(repr=False)  # a token is no text for a log
 class Route:
     """The addresses and credentials of one session's connections.
 

@@ -227,8 +227,10 @@ class SessionProtocol:
         Raises ProtocolError for anything that the server must not send.
         """
         message = decode_server_text(text)
-        if self._is_repeat(message):
-            return None
+        if message.n is not None and message.type != "reactor.welcome":
+            before, self.newest = self.newest, max(self.newest, message.n)
+            if message.n <= before:
+                return None
         event = self._event(message, now)
         if self.welcome is None and not isinstance(event, Queued | Admitted | Bye):
             raise ProtocolError(f"{message.type} came before reactor.welcome")
@@ -257,13 +259,6 @@ class SessionProtocol:
         changed = tuple(track for track in welcome.tracks if self.tracks.get(track.index) != track)
         self.welcome = self._welcomed(welcome)
         return SessionResumed(welcome.received, welcome.missed, changed)
-
-    def _is_repeat(self, message: ServerText) -> bool:
-        """Whether the server repeats a message that this client has already received."""
-        if message.n is None or message.type == "reactor.welcome":
-            return False
-        before, self.newest = self.newest, max(self.newest, message.n)
-        return message.n <= before
 
     def _event(self, message: ServerText, now: float) -> TextEvent | None:
         match message.type:

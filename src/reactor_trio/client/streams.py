@@ -54,6 +54,7 @@ class Frame:
     received_at: float
 
 
+@dataclass(eq=False)
 class FrameStream:
     """The async iterator of `Client.frames()`; for one task at a time. It needs no close.
 
@@ -63,16 +64,12 @@ class FrameStream:
         latency: measures when the consumer takes a frame.
     """
 
-    def __init__(
-        self,
-        reader: Reader[Received],
-        run_in_thread: Callable[[Callable[[], None]], Awaitable[None]],
-        latency: LatencyMeter,
-    ) -> None:
-        self._reader = reader
-        self._run_in_thread = run_in_thread
-        self._latency = latency
-        self._work = _DecodeQueue(reader.latest)
+    _reader: Reader[Received]
+    _run_in_thread: Callable[[Callable[[], None]], Awaitable[None]]
+    _latency: LatencyMeter
+
+    def __post_init__(self) -> None:
+        self._work = _DecodeQueue(self._reader.latest)
         self._failures = 0
         self._newest = -1
 

@@ -46,11 +46,9 @@ async def upload(post: Post, token: str, source: Source, name: str | None, mime_
     name = "file" if name is None else name
     mime_type = mime_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
     async with _open(source) as (size, body):
-        status, answer = await post(
-            "/uploads?" + urlencode({"name": name, "mime_type": mime_type}),
-            {"authorization": f"Bearer {token}", "content-length": str(size)},
-            body,
-        )
+        target = "/uploads?" + urlencode({"name": name, "mime_type": mime_type})
+        headers = {"authorization": f"Bearer {token}", "content-length": str(size)}
+        status, answer = await post(target, headers, body)
     if status != 201:
         raise UploadRefused(status, answer.decode("utf-8", "replace").strip() or responses.get(status, f"HTTP {status}"))
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,14 +85,12 @@ async def watch(
         ) as client:
             admission.deadline = math.inf  # from here on only `_drive` is cut off, so that a recording is completed
             report(f"session {client.session_id}: {client.name} as {client.role}")
-            drive = partial(_drive, client, send, answered(), report, watching)
-            if record is None:
-                await drive()
-                return
+            opened: AbstractAsyncContextManager[Recorder | None]
+            opened = nullcontext() if record is None else recording(client, record)
             recorder: Recorder | None = None
             try:
-                async with recording(client, record) as recorder:
-                    await drive()
+                async with opened as recorder:
+                    await _drive(client, send, answered(), report, watching)
             finally:
                 if recorder is not None:
                     report(f"recorded {record}: {recorder.summary()}")

@@ -155,22 +155,18 @@ class ClientSender:
 
     def end(self, reason: EndReason, message: str = "") -> None:
         """Say `reactor.bye` after all that was said before, then close; later messages are not sent."""
-        if self.end_reason is None:
-            why = {"message": message} if message else {}
-            self._close(self.message_log.add("reactor.bye", {"reason": reason} | why), reason)
+        self._end(reason, self.message_log, {"message": message} if message else {})
 
     def hang_up(self, reason: EndReason) -> None:
         """As `end`, but for this connection alone: the goodbye is not among the messages that are kept for a client."""
-        if not self.message_log.keeps:
-            self.end(reason)
-        elif self.end_reason is None:
-            self._close(MessageLog().add("reactor.bye", {"reason": reason}), reason)
+        self._end(reason, MessageLog() if self.message_log.keeps else self.message_log, {})
 
-    def _close(self, bye: str, reason: EndReason) -> None:
-        self.end_reason = reason
-        self._texts.append(bye)
-        self.ended.set()
-        self._wakeup.set()
+    def _end(self, reason: EndReason, log: MessageLog, why: dict[str, str]) -> None:
+        if self.end_reason is None:
+            self.end_reason = reason
+            self._texts.append(log.add("reactor.bye", {"reason": reason} | why))
+            self.ended.set()
+            self._wakeup.set()
 
     def close(self) -> None:
         """Drop and count the frames that still wait, and let go of the encoders: the connection is over."""

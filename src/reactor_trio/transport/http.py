@@ -312,13 +312,8 @@ class _Connection:
         }
         if not keep_alive:
             headers["connection"] = ", ".join(filter(None, (headers.get("connection"), "close")))
-        head = self._h11.send(
-            h11.Response(
-                status_code=response.status,
-                headers=list(headers.items()),
-                reason=HTTPStatus(response.status).phrase,
-            )
-        )
+        reason = HTTPStatus(response.status).phrase
+        head = self._h11.send(h11.Response(status_code=response.status, headers=list(headers.items()), reason=reason))
         body = b"" if self._head_only else response.body
         self._h11.send(h11.Data(data=body))
         self._h11.send(h11.EndOfMessage())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from typing import Protocol
 
 
 class PeerGone(Exception):
@@ -24,7 +24,7 @@ class PeerTooSlow(PeerGone):
     """Raised when the client took no byte for `Limits.stall` seconds. The server cut the connection within a message."""
 
 
-class MessageStream(ABC):
+class MessageStream(Protocol):
     """The WebSocket messages of one connected client.
 
     One task must call `receive` all the time: the server answers pings and notices a close only while a task receives.
@@ -36,11 +36,9 @@ class MessageStream(ABC):
 
     peer: str
 
-    @abstractmethod
     async def receive(self) -> str | bytes:
         """Return the next message. Raises PeerGone. Cancelling it loses no message."""
 
-    @abstractmethod
     async def send_text(self, text: str) -> None:
         """Send a text message, and return when the system has taken all of it.
 
@@ -48,14 +46,12 @@ class MessageStream(ABC):
         half a message.
         """
 
-    @abstractmethod
     async def send_packet(self, head: bytes, payload: memoryview) -> None:
         """Send one binary message, `head` followed by `payload`, without joining or copying them.
 
         Raises PeerGone. Cancellation works as in `send_text`. `payload` must not change until this returns.
         """
 
-    @abstractmethod
     async def aclose(self, code: int, reason: str) -> None:
         """Send a close frame, wait at most 1 s for the client's close frame, then drop the connection.
 
@@ -63,6 +59,5 @@ class MessageStream(ABC):
         has ended it does nothing. When cancelled it drops the connection at once.
         """
 
-    @abstractmethod
     async def abort(self) -> None:
         """Drop the connection now, without a close frame. A pending `receive` raises PeerGone."""
