@@ -16,23 +16,11 @@ from typing import Any, NamedTuple
 
 import anyio
 
+import reactor_trio.client.session_protocol as events
 from reactor_trio.client.broadcast import Broadcast
 from reactor_trio.client.outbox import FeedbackSender, Outbox
 from reactor_trio.client.push import PushTracks
-from reactor_trio.client.session_protocol import (
-    Bye,
-    CommandAnswered,
-    Commanded,
-    Ending,
-    KeyframeWanted,
-    Message,
-    Queued,
-    Received,
-    SessionProtocol,
-    SessionResumed,
-    TextEvent,
-    TrackChanged,
-)
+from reactor_trio.client.session_protocol import SessionProtocol
 from reactor_trio.errors import CommandError, ProtocolError, SessionEnded
 from reactor_trio.protocol import Admitted, TrackInfo, Welcome
 
@@ -104,8 +92,8 @@ class Receiver:
         #: the callers that wait for an answer, by command number
         self.answers: dict[int, ReplyFuture] = {}
         #: frames by track index
-        self.frames: dict[int, Broadcast[Received]] = {}
-        self.messages: Broadcast[Message] = Broadcast(MESSAGES_QUEUED)
+        self.frames: dict[int, Broadcast[events.Received]] = {}
+        self.messages: Broadcast[events.Message] = Broadcast(MESSAGES_QUEUED)
         #: number of the newest applied command; frames made with it, or a later one, carry at least this number
         self.last_command: int | None = None
         #: why the session ended, None while it goes on
@@ -113,7 +101,7 @@ class Receiver:
         #: whether a SessionEnded has been raised to the program
         self.end_raised = False
         #: called with each incoming event and each outgoing command; must neither wait nor raise
-        self.tap: Callable[[TextEvent | Received | Commanded], None] = ignore
+        self.tap: Callable[[events.TextEvent | events.Received | events.Commanded], None] = ignore
 
     @property
     def resumable(self) -> bool:
@@ -128,7 +116,7 @@ class Receiver:
         else:
             self._take_packet(data)
 
-    def resume(self, resumed: SessionResumed) -> None:
+    def resume(self, resumed: events.SessionResumed) -> None:
         """Continue the session over another connection, on which nothing is sent or received yet. Raises ProtocolError."""
         self.outbox.resume(resumed.received)
         self.feedback_sender.clear()
@@ -136,7 +124,7 @@ class Receiver:
             self._fail_lost_answers(resumed)
         for track in resumed.changed:
             self._open_track(track)
-            self.tap(TrackChanged(track))
+            self.tap(events.TrackChanged(track))
         self.push_tracks.request_keyframe()
 
     def finish(self, reason: str, message: str = "") -> None:
@@ -156,7 +144,7 @@ class Receiver:
         if self.ended is not None:
             raise self._session_ended()
 
-    def _fail_lost_answers(self, resumed: SessionResumed) -> None:
+    def _fail_lost_answers(self, resumed: events.SessionResumed) -> None:
         """Fail the commands whose answers may be among the forgotten messages."""
         lost = f"whether it was applied is not known: {resumed.missed} messages were lost while the link was away"
         for number, answer in self.answers.items():
@@ -169,7 +157,7 @@ class Receiver:
         if event is not None:
             self.tap(event)
         match event:
-            case Queued() as queued:
+            case events.Queued() as queued:
                 self._take_place(queued)
             case Admitted() as admitted:
                 self.admitted, self.position = admitted, None
@@ -177,26 +165,26 @@ class Receiver:
                 self.position = None
                 for track in self.protocol.tracks.values():
                     self._open_track(track)
-            case TrackChanged(track):
+            case events.TrackChanged(track):
                 self._open_track(track)
-            case KeyframeWanted(index):
+            case events.KeyframeWanted(index):
                 self.push_tracks.request_keyframe(index)
-            case CommandAnswered(number, reply, error):
+            case events.CommandAnswered(number, reply, error):
                 self.last_command = number if error is None else self.last_command
                 self.outbox.answered(number)
                 # None if its caller was cancelled.
                 if (answer := self.answers.get(number)) is not None:
                     answer.set(reply, error)
-            case Message() as message:
+            case events.Message() as message:
                 self.messages.put(message)
-            case Ending(reason, seconds):
+            case events.Ending(reason, seconds):
                 self.ending = None if seconds is None else (reason, anyio.current_time() + seconds)
                 self.callbacks.on_ending(reason, seconds)
             # If only the connection ends, its close frame follows and the client reconnects.
-            case Bye(reason, text) if not (self.resumable and reason in _CONNECTIONS):
+            case events.Bye(reason, text) if not (self.resumable and reason in _CONNECTIONS):
                 self.finish(reason, text)
 
-    def _take_place(self, queued: Queued) -> None:
+    def _take_place(self, queued: events.Queued) -> None:
         self.position = queued.position
         before, self._waits_for = self._waits_for, queued.reason or TAKEN
         if self._waits_for != before:

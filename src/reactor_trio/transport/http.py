@@ -38,13 +38,7 @@ from msgspec.structs import replace
 
 from reactor_trio.transport.cors import cors_headers, is_preflight, preflight_answer
 from reactor_trio.transport.site import BodyTaker, Conversation, Refused, Request, Response, Site
-from reactor_trio.transport.upgrade import (
-    STANDARD_HEADERS,
-    UPGRADE_HEADERS,
-    Handshake,
-    check_handshake,
-    wants_websocket,
-)
+from reactor_trio.transport.upgrade import STANDARD_HEADERS, UPGRADE_HEADERS, Handshake, check_handshake, wants_websocket
 from reactor_trio.transport.wire_stream import WireStream
 
 logger = logging.getLogger(__name__)

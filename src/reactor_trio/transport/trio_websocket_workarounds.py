@@ -178,14 +178,11 @@ class ReaderStream(trio.abc.Stream):
 
 
 async def run_reader(
-    stream: ReaderStream,
-    max_message_size: int,
-    *,
-    task_status: trio.TaskStatus[WebSocketConnection | None] = trio.TASK_STATUS_IGNORED,
+    stream: ReaderStream, max_message_size: int, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Task: run the library's reader from the handshake to its end. Then close the wire so that our last bytes arrive.
 
-    Starts with the connection, or with None if the client has left before the handshake was accepted.
+    It has started when `stream.connection` is set, or when the client has left before the handshake was accepted.
     """
     try:
         async with trio.open_nursery() as nursery:
@@ -195,10 +192,10 @@ async def run_reader(
             headers = [(name.encode(), value.encode()) for name, value in STANDARD_HEADERS.items()]
             connection = await request.accept(subprotocol=stream.handshake.subprotocol, extra_headers=headers)
             stream.open(connection)
-            task_status.started(connection)
+            task_status.started()
     except* (LocalProtocolError, ConnectionClosed) as errors:
         logger.debug("%s: reader ended: %s", stream.wire.peer, errors.exceptions[0])
     if stream.connection is None:
-        task_status.started(None)
+        task_status.started()
     await stream.wire.linger(CLOSE_WAIT)
     stream.ended.set()

@@ -35,12 +35,10 @@ async def serve_websocket(
     """
     stream = ReaderStream(wire, handshake)
     async with trio.open_nursery() as nursery:
-        connection: WebSocketConnection | None = None
         with trio.CancelScope(deadline=deadline):
-            longest = max(limits.text_message, limits.binary_message)
-            connection = await nursery.start(run_reader, stream, longest)
-        if connection is not None:
-            messages = WebSocketStream(connection, stream, limits)
+            await nursery.start(run_reader, stream, max(limits.text_message, limits.binary_message))
+        if stream.connection is not None:
+            messages = WebSocketStream(stream.connection, stream, limits)
             nursery.start_soon(messages.heartbeat, trio.current_time())
             try:
                 await _until_gone(serve_client, messages)
