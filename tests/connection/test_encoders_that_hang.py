@@ -16,8 +16,8 @@ import trio.testing
 from noted_drops import NotedDrops
 from tests.support.rendition_stage import ChainEncoder, Stage, context
 
-from reactor_trio.connection import MediaReceiver
 from reactor_trio.connection import sound_queue as sound
+from reactor_trio.connection.media_receiver import MediaReceiver
 from reactor_trio.connection.sound_queue import SoundTrack
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoded, Overrun
