@@ -489,6 +489,6 @@ async def test_with_the_window_off_nothing_is_kept(autojump_clock):
         await peer.command("chatter", count=10)
         await trio.sleep(1)
         (stay,) = server.runtime.session_manager._resumables.values()
-        assert stay.message_log.after(0) == []
+        assert stay.detached.message_log.after(0) == []
         await peer.vanish()
         assert server.sessions[0].reason == "client_left"
