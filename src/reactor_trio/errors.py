@@ -9,22 +9,6 @@ An error that reports a wrong type or value also inherits `TypeError` or `ValueE
 built-in class.
 """
 
-from __future__ import annotations
-
-__all__ = [
-    "BufferClosed",
-    "CommandError",
-    "ConnectionRefused",
-    "DeclarationError",
-    "ManifestError",
-    "ModelFailed",
-    "OutputError",
-    "ProtocolError",
-    "ReactorError",
-    "SessionEnded",
-    "UploadRefused",
-]
-
 
 class ReactorError(Exception):
     """Base class of every error that this package raises on purpose."""

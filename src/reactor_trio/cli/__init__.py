@@ -17,8 +17,6 @@ with importing():
     from reactor_trio.cli.inherited_sockets import Inherited
     from reactor_trio.cli.terminal import Terminal
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code.

@@ -17,8 +17,6 @@ from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
 from reactor_trio.configuration.manifest import parse_value
 from reactor_trio.errors import CommandError, ManifestError, ProtocolError, ReactorError, SessionEnded
 
-__all__ = ["client", "command_of", "target_of", "until_signal"]
-
 # Reasons of sessions that ended without an error.
 POLITE = ("done", "client_left", "expired", "idle", "draining")
 

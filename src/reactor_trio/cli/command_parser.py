@@ -13,8 +13,6 @@ from typing import NoReturn
 from reactor_trio.cli.option_values import amount, count, host_name, number, origin, port, seconds, share
 from reactor_trio.cli.terminal import UsageError
 
-__all__ = ["build_parser", "parse"]
-
 _Commands = argparse._SubParsersAction
 #: `add_argument` of one command's parser.
 _Add = Callable[..., argparse.Action]

@@ -14,8 +14,6 @@ from reactor_trio.configuration.manifest import Manifest, load_manifest
 from reactor_trio.configuration.settings import address_of
 from reactor_trio.deployment import Choices, choices_for, edge_config, edge_manifest, kuberay_manifest, serve_config
 
-__all__ = ["deploy"]
-
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _ADDRESS = re.compile(r"(rediss?://)?[\w.-]+:\d{1,5}")
 

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-__all__ = ["Inherited"]
-
 VARIABLE = "REACTOR_TRIO_INHERITED"
 
 #: Bytes that a pipe takes in one write. The supervisor reads only after the server has ended, so a longer text would block.

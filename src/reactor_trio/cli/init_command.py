@@ -10,8 +10,6 @@ from pathlib import Path
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import parse_value
 
-__all__ = ["PLACEHOLDER", "init", "template_names"]
-
 PLACEHOLDER = "my-model"
 
 

@@ -12,8 +12,6 @@ from typing import TextIO
 
 import trio
 
-__all__ = ["KeyLine", "key_by_key", "read_keys"]
-
 #: Escape sequences of arrows and other keys without a character.
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|)")
 _UP, _DOWN = ("\x1b[A", "\x1bOA"), ("\x1b[B", "\x1bOB")

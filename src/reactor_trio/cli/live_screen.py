@@ -20,8 +20,6 @@ from rich.text import Text
 from reactor_trio.client.statistics import Latency, Spread, Statistics
 from reactor_trio.protocol import TrackInfo
 
-__all__ = ["HalfBlocks", "Snapshot", "draw", "harmless", "sparkline", "thumbnail"]
-
 _BARS = "▁▂▃▄▅▆▇█"
 #: Most intervals in a sparkline.
 SPARKLINE = 30

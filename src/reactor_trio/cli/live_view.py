@@ -21,8 +21,6 @@ from reactor_trio.cli.terminal import Terminal, UsageError
 from reactor_trio.client.client import Client
 from reactor_trio.errors import CommandError, SessionEnded
 
-__all__ = ["LiveView"]
-
 #: Seconds between two redraws, without and with the picture.
 INTERVAL = 0.25
 PICTURE_INTERVAL = 0.1

@@ -15,8 +15,6 @@ from reactor_trio.cli.client_command import target_of, until_signal
 from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError
 from reactor_trio.loadtest import Bars, Load, Shape, Summary, summarise
 
-__all__ = ["loadtest"]
-
 #: Seconds between two progress lines: on a terminal, where each replaces the last; and elsewhere.
 INTERVAL, PLAIN_INTERVAL = 1.0, 10.0
 #: File descriptors that this process needs besides its connections.

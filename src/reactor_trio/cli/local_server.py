@@ -19,8 +19,6 @@ from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.server.serve import Serving, serve
 from reactor_trio.server.watchdog import Watchdog
 
-__all__ = ["LocalServer"]
-
 
 class LocalServer:
     """The server in this process, from the load of the model until it has drained.

@@ -21,8 +21,6 @@ import msgspec
 
 from reactor_trio.configuration.manifest import Manifest
 
-__all__ = ["LineFormatter", "configure_logging", "route_structlog"]
-
 #: Names of our own fields. An author's field of such a name gets a `_` behind it.
 _OURS = ("time", "level", "model", "session", "logger", "message", "traceback")
 #: Attributes of every record; the others are the author's `extra=`.

@@ -21,8 +21,6 @@ from reactor_trio.offline import RenderedBundle, Rendering, Verification, read_r
 from reactor_trio.offline import render as open_rendering
 from reactor_trio.offline import replay as open_replay
 
-__all__ = ["render", "replay"]
-
 #: Exit code after Ctrl-C ended the work early.
 INTERRUPTED = 130
 

@@ -16,8 +16,6 @@ from reactor_trio.cli.serving import manifest_of
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import MANIFEST_NAME
 
-__all__ = ["run"]
-
 log = logging.getLogger("reactor_trio.server")
 
 # The pacer must get the GIL within about a millisecond of a frame's due time. A model that computes in Python releases it

@@ -27,8 +27,6 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError
 from reactor_trio.server.standby import serve_standby
 
-__all__ = ["run_reloading"]
-
 PROGRAM = ("-m", "reactor_trio")
 SUFFIXES = (".py", ".yml", ".yaml")
 PATIENCE = 10.0  # seconds that the server has to drain before it is killed

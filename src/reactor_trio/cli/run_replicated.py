@@ -19,8 +19,6 @@ from reactor_trio.cli.signals import Stop, handled
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import Manifest
 
-__all__ = ["run_replicated"]
-
 
 class _Stop(BaseException):
     """Raised in the main thread by the first signal."""

@@ -12,8 +12,6 @@ from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.protocol import PROTOCOL, asyncapi_document
 
-__all__ = ["schema"]
-
 
 def schema(options: argparse.Namespace, terminal: Terminal) -> int:
     """Print a project's schema, or write it to `options.out`. Raises ManifestError and UsageError."""

@@ -11,8 +11,6 @@ import msgspec
 from reactor_trio.cli.terminal import UsageError
 from reactor_trio.configuration.manifest import Manifest, load_manifest
 
-__all__ = ["cannot_listen", "manifest_of", "where"]
-
 
 def manifest_of(options: argparse.Namespace) -> Manifest:
     """Load the manifest and override it with the options. `hosts` and `origins` are added to those of the manifest.

@@ -15,8 +15,6 @@ from types import FrameType
 
 import trio
 
-__all__ = ["Stop", "handled", "in_loop"]
-
 _Handler = Callable[[int, FrameType | None], object]
 
 

@@ -15,8 +15,6 @@ import trio
 
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
 
-__all__ = ["FAILED", "INTERNAL", "OK", "USAGE", "Terminal", "UsageError", "leaves"]
-
 OK, FAILED, USAGE, INTERNAL = 0, 1, 2, 70
 
 

@@ -9,8 +9,6 @@ from reactor_trio.configuration.credentials import read_key
 from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.edge.tickets import issue_ticket
 
-__all__ = ["ticket"]
-
 
 def ticket(options: argparse.Namespace, terminal: Terminal) -> int:
     """Print a ticket for a project's model. Raises ManifestError and UsageError."""

@@ -13,8 +13,6 @@ from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest
 from reactor_trio.configuration.settings import AuthSettings, Settings
 from reactor_trio.errors import ManifestError
 
-__all__ = ["Choices", "choices_for"]
-
 #: Seconds that a replica gets beyond the longest session when it shuts down: to start draining, to unwind, to report.
 ROOM = 60
 #: Seconds of the longest session if neither the manifest nor the command line limits it.

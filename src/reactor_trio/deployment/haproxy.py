@@ -13,8 +13,6 @@ import math
 from reactor_trio.deployment.choices import Choices
 from reactor_trio.deployment.template_text import fill, quoted
 
-__all__ = ["edge_config", "edge_manifest"]
-
 _FOLDER = "/usr/local/etc/haproxy-certificate"
 _HTTPS_PORT, _OWN_PORT = 8443, 8404
 

@@ -8,8 +8,6 @@ from reactor_trio.deployment.choices import GATE_RESOURCE, Choices
 from reactor_trio.deployment.ray_serve import serve_config
 from reactor_trio.deployment.template_text import fill, quoted
 
-__all__ = ["kuberay_manifest"]
-
 #: Least seconds that workers wait for a lost head: KubeRay's default. Longer sessions make it longer.
 _LEAST_PATIENCE = 600
 

@@ -11,8 +11,6 @@ import yaml
 
 from reactor_trio.deployment.choices import GATE_RESOURCE, Choices
 
-__all__ = ["serve_config"]
-
 _HEAD = """\
 # {name} on Ray Serve: one gate, and replicas that each listen on their own port. To Serve, a session is one request that
 # lasts as long as the session: Serve scales, drains and replaces replicas by these requests. No frame passes through Serve.

@@ -11,8 +11,6 @@ import msgspec
 
 from reactor_trio.deployment.choices import Choices
 
-__all__ = ["fill", "quoted"]
-
 
 def fill(template: str, choices: Choices, **values: object) -> str:
     """Return the template with `values`, and for other names the fields of `choices`.

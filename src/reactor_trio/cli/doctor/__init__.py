@@ -29,8 +29,6 @@ from reactor_trio.cli.terminal import FAILED, OK, USAGE, Terminal, UsageError
 from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest
 from reactor_trio.configuration.settings import Settings
 
-__all__ = ["doctor", "examine"]
-
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 #: Bytes of a recording of one hour at 6 Mbit/s.

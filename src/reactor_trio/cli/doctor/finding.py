@@ -6,8 +6,6 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Finding", "ok", "problem", "warning"]
-
 
 class Finding(msgspec.Struct, frozen=True):
     """The result of one check, printed as one line.

@@ -21,8 +21,6 @@ from reactor_trio.media.nvenc import nvenc_refusal
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-__all__ = ["check_codecs", "check_gpu", "check_packages", "check_python", "our_metadata"]
-
 #: Extras whose packages a server may use. They need not be installed.
 EXTRAS = ("video", "reload", "otel")
 #: Packages of the model, shown although this package requires no version of them.

@@ -15,8 +15,6 @@ from pathlib import Path
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
 from reactor_trio.edge.address_limits import is_everywhere, is_loopback, own_name
 
-__all__ = ["check_clock", "check_folder", "check_limits", "check_port", "check_reach", "check_secrets"]
-
 #: Descriptors of a server besides those of clients and uploads: loops, libraries, a recording, the GPU.
 OWN_DESCRIPTORS = 64
 

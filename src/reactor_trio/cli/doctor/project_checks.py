@@ -13,8 +13,6 @@ from reactor_trio.errors import ReactorError
 from reactor_trio.execution.model_checks import check_model as check_class
 from reactor_trio.interface.weights import WEIGHTS_VARIABLE, get_weights_path, weights_of_manifest
 
-__all__ = ["check_manifest", "check_model", "check_weights"]
-
 
 def check_manifest(path: Path) -> tuple[Manifest | None, Finding]:
     """Read the manifest and the config file that it names. The manifest is None if it cannot be read."""

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
 
-__all__ = ["check_tls"]
-
 #: A certificate that expires within this time gets a warning.
 SOON = timedelta(days=14)
 
