@@ -76,10 +76,9 @@ async def test_a_client_that_leaves_the_queue_needs_no_lease(autojump_clock):
 
 async def test_the_place_of_a_client_that_leaves_at_once_goes_to_the_next(autojump_clock):
     async with open_gate(claim_within=10) as gate:
-        asking = gate.allocation.ask(gate.site._access.check(None).claims)
-        await asking.decided.wait()
-        assert gate.free() == [0]
-        gate.allocation.leave(asking, keep_lease=False)
+        with gate.allocation.asking(gate.site._access.check(None).claims) as place_request:
+            await place_request.decided.wait()
+            assert gate.free() == [0]
         await trio.testing.wait_all_tasks_blocked()
         assert (gate.free(), gate.allocation.places) == ([1], 0)
 
@@ -217,16 +216,15 @@ async def test_a_lease_that_is_granted_after_its_cancellation_is_given_to_no_cli
     allocation = Allocation(Lessor(), 10, GateMetrics())
     async with trio.open_nursery() as nursery:
         await nursery.start(allocation.run)
-        resumables = allocation.ask(Claims())
-        await trio.testing.wait_all_tasks_blocked()
-        leaves = allocation.ask(Claims())
-        await trio.testing.wait_all_tasks_blocked()
-        allocation.leave(leaves, keep_lease=False)
-        words[1](Granted("late", "ws://127.0.0.1/ws", KEY, 10.0, "replica 1"))  # it was on its way
-        assert resumables.place is None
-        words[0](Granted("good", "ws://127.0.0.1/ws", KEY, 10.0, "replica 0"))
-        await trio.testing.wait_all_tasks_blocked()
-        assert (resumables.place.session_id, allocation.places) == ("good", 1)
+        with allocation.asking(Claims()) as stays:
+            await trio.testing.wait_all_tasks_blocked()
+            with allocation.asking(Claims()):
+                await trio.testing.wait_all_tasks_blocked()
+            words[1](Granted("late", "ws://127.0.0.1/ws", KEY, 10.0, "replica 1"))  # it was on its way
+            assert stays.place is None
+            words[0](Granted("good", "ws://127.0.0.1/ws", KEY, 10.0, "replica 0"))
+            await trio.testing.wait_all_tasks_blocked()
+            assert (stays.place.session_id, allocation.places) == ("good", 1)
         nursery.cancel_scope.cancel()
 
 

@@ -17,6 +17,8 @@ from __future__ import annotations
 import logging
 import math
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import trio
@@ -39,7 +41,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
 
 @dataclass(eq=False)
 class PlaceRequest:
-    """One client's request for a place. The caller of `Allocation.ask` must end it with `Allocation.leave`.
+    """One client's request for a place, for the block of `Allocation.asking`.
 
     Attributes:
         sid: the gate's own id of this request.
@@ -50,6 +52,7 @@ class PlaceRequest:
         refused: why the client gets no place, or None.
         decided: set when `place` or `refused` is known.
         changed: rung at each change of the attributes above.
+        kept: set it if the client may know its place. Then the lease goes on after the request.
     """
 
     sid: str
@@ -61,6 +64,7 @@ class PlaceRequest:
     refused: EndReason | None = None
     decided: trio.Event = field(default_factory=trio.Event)
     changed: RepeatedEvent = field(default_factory=RepeatedEvent)
+    kept: bool = False
 
 
 class Allocation:
@@ -110,32 +114,33 @@ class Allocation:
         """Return whether the limit of waiting clients for this address is reached."""
         return self._queue.room(address) == "address_full"
 
-    def ask(self, claims: Claims, address: str | None = None) -> PlaceRequest:
-        """Join the queue for a place. Raises NotAdmitted if the queue or the address's share is full, or the gate drains."""
+    @contextmanager
+    def asking(self, claims: Claims, address: str | None = None) -> Iterator[PlaceRequest]:
+        """Be in the queue for a place during this block, and then give an unused lease back.
+
+        Raises NotAdmitted if the queue or the address's share is full, or the gate drains.
+        """
         request = PlaceRequest(secrets.token_hex(8), claims, trio.current_time())
         self._requests[request.sid] = request
         try:
-            changes = self._queue.reserve(request.sid, trio.current_time(), address)
-        except BaseException:
-            del self._requests[request.sid]
-            raise
-        self._apply(changes)
-        if self._queue.has(request.sid) == "waiting":
-            assert self._nursery is not None, "Allocation.run has not begun"
-            lease = _Lease()
-            self._pending.append(lease)
-            self._nursery.start_soon(self._hold, lease)
-        return request
+            self._apply(self._queue.reserve(request.sid, trio.current_time(), address))
+            if self._queue.has(request.sid) == "waiting":
+                assert self._nursery is not None, "Allocation.run has not begun"
+                lease = _Lease()
+                self._pending.append(lease)
+                self._nursery.start_soon(self._hold, lease)
+            yield request
+        finally:
+            self._leave(request)
 
-    def leave(self, request: PlaceRequest, *, keep_lease: bool) -> None:
-        """End a request. With `keep_lease` its lease goes on: the client may be on its way to its place."""
-        self._requests.pop(request.sid, None)
+    def _leave(self, request: PlaceRequest) -> None:
+        del self._requests[request.sid]
         if self._queue.has(request.sid) == "waiting":
             self._apply(self._queue.release(request.sid, trio.current_time()))
             if len(self._pending) > self._queue.waiting:
                 self._pending.pop().scope.cancel()
-        elif (lease := self._held.get(request.sid)) is not None and not keep_lease:
-            lease.scope.cancel()
+        elif (held := self._held.get(request.sid)) is not None and not request.kept:
+            held.scope.cancel()
 
     def resize(self, most: int) -> None:
         """Change the most clients that may wait. Clients that wait already may stay."""

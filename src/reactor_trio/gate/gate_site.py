@@ -16,7 +16,7 @@ from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.denial import Denied
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
 from reactor_trio.edge.tickets import issue_ticket
-from reactor_trio.gate.allocation import Allocation, PlaceRequest
+from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.waiting_client import WaitingClient
 from reactor_trio.protocol import Admitted, EndReason, close_code
@@ -148,51 +148,39 @@ class GateSite(AccessSite):
                 await messages.aclose(close_code("no_room"), why_not)
                 return
             try:
-                place_request = self._allocation.ask(grant.claims, self.addresses.of_request(request))
+                with self._allocation.asking(grant.claims, self.addresses.of_request(request)) as place_request:
+                    # A client in the queue has used up its ticket. A client that was refused before may come back with it.
+                    with self._access.holding(grant):
+                        self._access.use(grant)
+                    await WaitingClient(place_request, messages).run()
             except NotAdmitted as refused:
                 reason: EndReason = "draining" if refused.reason == "draining" else "no_room"
                 await messages.aclose(close_code(reason), reason)
-                return
-            waiting = WaitingClient(place_request, messages)
-            try:
-                # A client in the queue has used up its ticket. A client that was refused before may come back with it.
-                with self._access.holding(grant):
-                    self._access.use(grant)
-                await waiting.run()
-                return
             except Denied as denied:
-                refusal = denied
-            finally:
-                self._allocation.leave(place_request, keep_lease=waiting.knows_place)
-            self._deny(request, refusal)
-            await messages.aclose(_DENIED, refusal.message)
+                self._deny(request, denied)
+                await messages.aclose(_DENIED, denied.message)
 
     async def _place_at_once(self, request: Request) -> Response | Admitted:
         """Return a place for a client that does not wait, or the response that refuses it."""
         grant = self._check_client(request)
         if isinstance(grant, Response):
             return grant
-        place_request: PlaceRequest | None = None
-        keep_lease = False
         try:
             with self._access.holding(grant):  # a ticket is good for one place in the queue
                 if self._allocation.waiting:
                     return busy("other clients are waiting for a place; to wait with them, use the WebSocket /v1/queue")
-                place_request = self._allocation.ask(grant.claims, self.addresses.of_request(request))
-                with trio.move_on_after(PATIENCE):
-                    await place_request.decided.wait()
-                if place_request.place is None:
-                    return busy("no place is free; to wait for one, use the WebSocket /v1/queue")
-                self._access.use(grant)  # last, so that a client that is refused keeps its ticket
-                keep_lease = True
-                return place_request.place
+                with self._allocation.asking(grant.claims, self.addresses.of_request(request)) as place_request:
+                    with trio.move_on_after(PATIENCE):
+                        await place_request.decided.wait()
+                    if place_request.place is None:
+                        return busy("no place is free; to wait for one, use the WebSocket /v1/queue")
+                    self._access.use(grant)  # last, so that a client that is refused keeps its ticket
+                    place_request.kept = True
+                    return place_request.place
         except NotAdmitted:
             return busy("the queue is full")
         except Denied as denied:
             return self._deny(request, denied)
-        finally:
-            if place_request is not None:
-                self._allocation.leave(place_request, keep_lease=keep_lease)
 
 
 def _redirect(address: str) -> Response:

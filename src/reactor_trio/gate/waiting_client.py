@@ -26,14 +26,9 @@ _TOO_EARLY = "this client waits for its place; commands are taken after the welc
 
 
 class WaitingClient:
-    """Serves one waiting client at its WebSocket, from the handshake to the close.
-
-    Attributes:
-        knows_place: whether the client may know its place.
-    """
+    """Serves one waiting client at its WebSocket, from the handshake to the close."""
 
     def __init__(self, request: PlaceRequest, messages: MessageStream) -> None:
-        self.knows_place = False
         self._request = request
         self._messages = messages
         self._answers: list[ServerText] = []
@@ -76,7 +71,7 @@ class WaitingClient:
             else:
                 await request.changed.wait()
         if request.place is not None:
-            self.knows_place = True
+            request.kept = True
             await self._send_text(ServerText("reactor.admitted", request.place))
             await self._messages.aclose(1000, "connect to the url in reactor.admitted")
         else:
