@@ -127,7 +127,7 @@ async def test_a_server_accepts_every_command_made_up_from_its_schema(autojump_c
             name, arguments = repertoire.choose(dice)
             await client.command(name, **arguments)  # raises CommandError for what the schema does not allow
             sent.add(name)
-    assert sent == set(repertoire.names)
+    assert sent == {command["name"] for command in client.schema["commands"]} - {"coded", "look"}
     assert len(sent) == 12
 
 

@@ -1,8 +1,8 @@
 """A load test: many clients that arrive, wait, watch and leave by a seeded plan, and their figures
 (`docs/guide/loadtest.md`).
 
-`plan` and `values` decide when clients arrive and which commands they send. `driving` runs them with the package's own
-client. `ledger` measures, and `summary` sums up. No module needs a terminal.
+`plan` and `random_commands` decide when clients arrive and which commands they send. `driving` runs them with the package's
+own client. `load_records` measures, and `summary` sums up. No module needs a terminal.
 """
 
 from reactor_trio.loadtest.driving import Load as Load

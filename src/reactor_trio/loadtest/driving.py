@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import anyio
@@ -33,6 +34,7 @@ RETRY_AFTER = 1.0
 MOST_UNANSWERED = 32
 
 
+@dataclass(eq=False)
 class Load:
     """One load test.
 
@@ -46,29 +48,24 @@ class Load:
         only: names of the commands to choose from; by default all of the server's commands.
     """
 
-    def __init__(
-        self,
-        shape: Shape,
-        connect: Connect,
-        *,
-        at_once: int = 500,
-        patience: float = 300.0,
-        decode: bool = False,
-        only: Collection[str] = (),
-    ) -> None:
-        if at_once < 1 + shape.viewers:
-            raise ValueError(f"at_once: a session with its viewers is {1 + shape.viewers} clients, more than {at_once}")
-        self.shape = shape
+    shape: Shape
+    connect: Connect
+    _: KW_ONLY
+    at_once: int = 500
+    patience: float = 300.0
+    decode: bool = False
+    only: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        self._clients_each = 1 + self.shape.viewers
+        if self.at_once < self._clients_each:
+            clients = f"a session with its viewers is {self._clients_each} clients"
+            raise ValueError(f"at_once: {clients}, more than {self.at_once}")
         self.ledger = Ledger()
-        self._connect = connect
-        self._sessions_at_once = at_once // (1 + shape.viewers)
-        self._patience = patience
-        self._decode = decode
-        self._only = only
 
     async def run(self) -> None:
         """Run until the last client has left. Cancellation stops all clients; `ledger` has the figures in either case."""
-        slots = anyio.Semaphore(self._sessions_at_once)
+        slots = anyio.Semaphore(self.at_once // self._clients_each)
         began = anyio.current_time()
         try:
             async with anyio.create_task_group() as clients:
@@ -91,10 +88,10 @@ class Load:
 
     async def _visit(self, record: VisitRecord) -> float | None:
         """Ask for a session and stay in it. Return when to ask again, or None if the visit is over."""
-        until = record.asked_at + self._patience
+        until = record.asked_at + self.patience
         try:
             with anyio.CancelScope(deadline=until) as waiting:
-                async with self._connect(on_queued=record.queued) as client:
+                async with self.connect(on_queued=record.queued) as client:
                     waiting.deadline = math.inf
                     record.admitted()
                     await self._watch(client, record)
@@ -116,7 +113,6 @@ class Load:
         if isinstance(refused, ConnectionRefused):
             if refused.status not in RETRY_STATUSES:
                 record.end("refused", f"HTTP {refused.status}")
-                self.ledger.errors[f"HTTP {refused.status}"] += 1
                 return None
             wait = refused.retry_after
         again_at = anyio.current_time() + (RETRY_AFTER if wait is None else wait)
@@ -134,7 +130,7 @@ class Load:
                 tasks.start_soon(self._command, client, visit)
                 for _ in range(self.shape.viewers):
                     tasks.start_soon(self._run_viewer, client.share_token)
-                for track in client.tracks if self._decode else ():
+                for track in client.tracks if self.decode else ():
                     if track.direction == "out":
                         tasks.start_soon(self._decode_all, client, track.name)
                 await _wait_end(messages)
@@ -148,27 +144,22 @@ class Load:
             record.end("left")
 
     async def _command(self, client: Client, visit: Visit) -> None:
-        repertoire = Repertoire(client.schema, self._only)
+        repertoire = Repertoire(client.schema, self.only)
         self.ledger.left_out |= repertoire.left_out
         chance, began = choices(self.shape, visit), anyio.current_time()
-        unanswered = 0
+        unanswered = anyio.Semaphore(MOST_UNANSWERED)
 
         async def send(name: str, arguments: dict[str, Any]) -> None:
-            nonlocal unanswered
-            unanswered += 1
-            try:
-                await client.command(name, **arguments)
-            except (CommandError, SessionEnded):  # the ledger counts the first; the second ends the visit
-                return
-            finally:
-                unanswered -= 1
+            async with unanswered:
+                with suppress(CommandError, SessionEnded):  # the ledger counts the first; the second ends the visit
+                    await client.command(name, **arguments)
 
         async with anyio.create_task_group() as sending:
             for moment in moments(self.shape, visit):
                 if (chosen := repertoire.choose(chance)) is None:
                     return
                 await anyio.sleep_until(began + moment)
-                if unanswered < MOST_UNANSWERED:
+                if unanswered.value:
                     sending.start_soon(send, *chosen)
                 else:
                     self.ledger.commands["not sent"] += 1
@@ -187,7 +178,7 @@ class Load:
         ledger = self.ledger
         pictures = PictureMeter(ledger.figures["viewers' between pictures"], ledger.counts, "viewers' ")
         try:
-            async with self._connect(role="viewer", token=share_token) as client:
+            async with self.connect(role="viewer", token=share_token) as client:
                 ledger.counts["viewers"] += 1
                 with observe(client, pictures.take):
                     await _wait_end(client.messages())

@@ -48,8 +48,6 @@ class Ledger:
         self.refusals: Counter[tuple[int, str]] = Counter()
         self.commands: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
-        #: the longest queue position of any client
-        self.last_position = 0
         #: commands that are not sent, and why
         self.left_out: dict[str, str] = {}
 
@@ -151,7 +149,6 @@ class VisitRecord:
     def queued(self, position: int, _total: int) -> None:
         """The client waits in the server's queue."""
         self.position = max(self.position, position)
-        self._ledger.last_position = max(self._ledger.last_position, position)
 
     def refused(self, refused: ConnectionRefused | SessionEnded) -> None:
         """The server refused the client."""
@@ -166,8 +163,15 @@ class VisitRecord:
     def see(self, event: TextEvent | Received | Commanded) -> None:
         """Measure an event of the client."""
         match event:
-            case Received(packet):
-                self._see_packet(event, packet.command)
+            case Received(packet, track):
+                first = self.pictures.first_at is None
+                self.pictures.take(event)
+                if track.kind == "video":
+                    if first:
+                        assert self.admitted_at is not None, "packets come after the welcome"
+                        self._figures["first picture"].add(event.received_at - self.admitted_at)
+                    if packet.command is not None:
+                        self._commands.pictured(packet.command, event.received_at)
             case Commanded(number):
                 self._commands.sent(number, anyio.current_time())
                 self._ledger.commands["sent"] += 1
@@ -189,16 +193,5 @@ class VisitRecord:
                 self._ledger.counts["without a picture"] += 1
             else:
                 self._figures["last picture to end"].add(self.ended_at - self.pictures.last_at)
-        if outcome == "failed" or (outcome == "ended" and reason not in POLITE):
+        if outcome in ("failed", "refused") or (outcome == "ended" and reason not in POLITE):
             self._ledger.errors[reason] += 1
-
-    def _see_packet(self, received: Received, command: int | None) -> None:
-        first = self.pictures.first_at is None
-        self.pictures.take(received)
-        if received.track.kind != "video":
-            return
-        if first:
-            assert self.admitted_at is not None, "packets come after the welcome"
-            self._figures["first picture"].add(received.received_at - self.admitted_at)
-        if command is not None:
-            self._commands.pictured(command, received.received_at)

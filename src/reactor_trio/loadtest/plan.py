@@ -13,9 +13,6 @@ from typing import Literal
 
 import msgspec
 
-Arrival = Literal["poisson", "uniform", "all-at-once"]
-Lengths = Literal["exponential", "fixed"]
-
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """The shape of a load.
@@ -33,10 +30,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     sessions: int = 10
-    arrival: Arrival = "poisson"
+    arrival: Literal["poisson", "uniform", "all-at-once"] = "poisson"
     rate: float = 1.0
     length: float = 30.0
-    lengths: Lengths = "exponential"
+    lengths: Literal["exponential", "fixed"] = "exponential"
     commands: float = 0.0
     vanish: float = 0.0
     viewers: int = 0

@@ -51,11 +51,6 @@ class Repertoire:
             else:
                 self._commands.append((name, arguments))
 
-    @property
-    def names(self) -> list[str]:
-        """The commands that are sent."""
-        return [name for name, _ in self._commands]
-
     def choose(self, chance: Random) -> tuple[str, dict[str, Any]] | None:
         """Return a command and its arguments; None if there is no command to send."""
         if not self._commands:

@@ -119,11 +119,12 @@ class Summary(msgspec.Struct, frozen=True):
 def summarise(ledger: Ledger, shape: Shape, seconds: float) -> Summary:
     """Return the figures until now, `seconds` after the start."""
     names = FIGURES + (VIEWERS_FIGURES if shape.viewers else ())
+    last_position = max((record.position for record in ledger.records), default=0)
     return Summary(
         shape, seconds, len(ledger.records), dict(ledger.outcomes()),
         dict(Counter(record.reason for record in ledger.records if record.outcome == "ended")),
         {name: ledger.figures[name].distribution() for name in names},
-        dict(ledger.counts), dict(ledger.commands), dict(ledger.left_out), ledger.last_position, dict(ledger.errors),
+        dict(ledger.counts), dict(ledger.commands), dict(ledger.left_out), last_position, dict(ledger.errors),
         [Refusal(status, words, times, LIMITS.get(words)) for (status, words), times in ledger.refusals.most_common()],
         [_visit(record) for record in ledger.records],
     )  # fmt: skip
