@@ -27,7 +27,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "moved": ("", ""),
     "protocol": ("errors", "msgspec"),
-    "telemetry": ("protocol", "msgspec"),
+    "telemetry": ("", "msgspec"),
     "concurrency": ("errors", "outcome trio"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "decoding": ("", "av cv2 numpy"),
@@ -73,7 +73,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
         "errors protocol interface media configuration execution edge server replicas offline client deployment loadtest",
-        "anyio msgspec numpy packaging rich structlog torch trio watchfiles",
+        "msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }
 

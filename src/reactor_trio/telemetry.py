@@ -6,11 +6,9 @@ never raise. This class ignores every event; `server.server_metrics.Metrics` is 
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 import msgspec
-
-from reactor_trio.protocol import TrackInfo
 
 
 class CommandRecord(msgspec.Struct, frozen=True):
@@ -35,50 +33,6 @@ class CommandRecord(msgspec.Struct, frozen=True):
     traceparent: str | None
 
 
-class FrameOrigin(Protocol):
-    """The fields of `media.Origin` that a trace shows."""
-
-    @property
-    def step(self) -> int:
-        """Number of the model step that made the frame."""
-
-    @property
-    def seconds(self) -> float:
-        """Duration of that step."""
-
-
-class SentFrame(Protocol):
-    """The fields of `connection.outgoing_frames.CodedFrame` that a trace shows."""
-
-    @property
-    def info(self) -> TrackInfo:
-        """Codec and size."""
-
-    @property
-    def origin(self) -> FrameOrigin:
-        """The step that made the frame."""
-
-    @property
-    def made(self) -> float:
-        """When that step ended, in `trio.current_time()` seconds."""
-
-    @property
-    def queued(self) -> float:
-        """Seconds from then until encoding began."""
-
-    @property
-    def encoding(self) -> float:
-        """Seconds that encoding took."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the message."""
-
-    @property
-    def seq(self) -> int:
-        """Number of the frame on its track."""
-
-
 class Telemetry:
     """Receives the events of one server and ignores them; subclasses override the methods that they need."""
 
@@ -100,8 +54,11 @@ class Telemetry:
     def sent(self, frames: int, size: int) -> None:
         """Frames of `size` bytes in all were written to a client."""
 
-    def pictured(self, client: int, frame: SentFrame) -> None:
-        """A video frame was written, just now, to the socket of the client with this number."""
+    def pictured(self, client: int, frame: Any) -> None:
+        """A video frame was written, just now, to the socket of the client with this number.
+
+        `frame` is a `connection.outgoing_frames.CodedFrame`, which this module, below the connections, cannot name.
+        """
 
     def latency(self, part: str, seconds: float) -> None:
         """A part (`server.server_metrics.LATENCY_PARTS`) of the time from a command to its picture is known."""

@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-import anyio
+import trio
 
+from reactor_trio.cli.signals import handled, in_loop
 from reactor_trio.cli.terminal import FAILED, OK, Terminal, UsageError, leaves
 from reactor_trio.configuration.manifest import parse_value
 from reactor_trio.errors import CommandError, ManifestError, ProtocolError, ReactorError, SessionEnded
@@ -42,10 +43,8 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
     send = [command_of(text) for text in options.send]
     try:
         watch_it = partial(watch, target, record=record, send=send, seconds=options.seconds, token=token, **watching)
-        anyio.run(until_signal, watch_it, backend="trio")
-    except KeyboardInterrupt:
-        return OK
-    except (Exception, BaseExceptionGroup) as error:
+        trio.run(until_signal, watch_it)
+    except BaseException as error:
         for leaf in leaves(error):
             if isinstance(leaf, KeyboardInterrupt):
                 return OK
@@ -67,16 +66,8 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
 
 async def until_signal(function: Callable[[], Awaitable[None]]) -> None:
     """Await `function()`, and cancel it on SIGINT or SIGTERM. A KeyboardInterrupt could be raised at any place instead."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with anyio.create_task_group() as tasks:
-
-            async def leave() -> None:
-                async for _ in signals:
-                    tasks.cancel_scope.cancel()
-
-            tasks.start_soon(leave)
-            await function()
-            tasks.cancel_scope.cancel()
+    with trio.CancelScope() as scope, handled(dict.fromkeys((signal.SIGINT, signal.SIGTERM), in_loop(scope.cancel))):
+        await function()
 
 
 def command_of(text: str) -> tuple[str, dict[str, Any]]:

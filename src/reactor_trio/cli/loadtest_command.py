@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import resource
+from functools import partial
 
-import anyio
 import msgspec
+import trio
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -35,20 +36,14 @@ def loadtest(options: argparse.Namespace, terminal: Terminal) -> int:
     at_once = min(options.at_once, shape.sessions * (1 + shape.viewers))
     _allow_descriptors(at_once)
     video = None if options.video is None else options.video.split(",")
-
-    def opening(*, token: str | None = token, **named: object) -> object:
-        # No client resumes a session: a lost link must show up as an error.
-        return connect(target, token=token, video=video, resume=False, **named)  # type: ignore[arg-type]
-
+    # No client resumes a session: a lost link must show up as an error.
+    opening = partial(connect, target, token=token, video=video, resume=False)
     try:
-        load = Load(
-            shape, opening, at_once=at_once, patience=options.patience, decode=options.decode,  # type: ignore[arg-type]
-            only=options.command,
-        )  # fmt: skip
+        load = Load(shape, opening, at_once=at_once, patience=options.patience, decode=options.decode, only=options.command)
     except ValueError as error:
         raise UsageError(f"--at-once: {str(error).partition(': ')[2]}") from None
     terminal.say(_title(target, shape))
-    summary = anyio.run(_drive, load, terminal, backend="trio")
+    summary = trio.run(_drive, load, terminal)
     if summary.outcomes.get("failed") == summary.clients and not summary.counts.get("sessions"):
         raise UsageError(f"{target}: cannot connect: {', '.join(summary.errors)}; does the server run?")
     _print(summary, terminal)
@@ -64,18 +59,18 @@ def loadtest(options: argparse.Namespace, terminal: Terminal) -> int:
 
 
 async def _drive(load: Load, terminal: Terminal) -> Summary:
-    began = anyio.current_time()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_show_progress, load, terminal)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_show_progress, load, terminal)
         await until_signal(load.run)
-        tasks.cancel_scope.cancel()
-    return summarise(load.ledger, load.shape, anyio.current_time() - began)
+        nursery.cancel_scope.cancel()
+    return summarise(load.ledger, load.shape, trio.current_time() - began)
 
 
 async def _show_progress(load: Load, terminal: Terminal) -> None:
     show, interval = (terminal.live, INTERVAL) if terminal.interactive else (terminal.say, PLAIN_INTERVAL)
     while True:
-        await anyio.sleep(interval)
+        await trio.sleep(interval)
         show(_progress(load))
 
 

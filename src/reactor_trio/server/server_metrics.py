@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 import trio
 
 from reactor_trio.admission import Phase
+from reactor_trio.connection.outgoing_frames import CodedFrame
 from reactor_trio.edge.request_metrics import RequestMetrics, labelled
 from reactor_trio.protocol.reasons import END_REASONS, EndReason
 from reactor_trio.server.run_facts import installed_version
 from reactor_trio.server.tracing import Tracing
 from reactor_trio.session import SESSION_OVER, Session
-from reactor_trio.telemetry import CommandRecord, SentFrame, Telemetry
+from reactor_trio.telemetry import CommandRecord, Telemetry
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -162,7 +163,7 @@ class Metrics(RequestMetrics, Telemetry):
         if self.tracing is not None:
             self.tracing.commanded(command)
 
-    def pictured(self, client: int, frame: SentFrame) -> None:
+    def pictured(self, client: int, frame: CodedFrame) -> None:
         """See `Telemetry`."""
         if self.tracing is not None:
             self.tracing.pictured(client, frame)

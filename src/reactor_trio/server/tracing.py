@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from reactor_trio.connection.outgoing_frames import CodedFrame
 from reactor_trio.errors import ManifestError
-from reactor_trio.telemetry import CommandRecord, SentFrame
+from reactor_trio.telemetry import CommandRecord
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -64,7 +65,7 @@ class Tracing:
         if len(pending) > MOST_PENDING:
             self._tell(pending.popleft())
 
-    def pictured(self, client: int, picture: SentFrame) -> None:
+    def pictured(self, client: int, picture: CodedFrame) -> None:
         """A picture was written, just now, to the socket of the client with this number."""
         pending = self._pending.get(client)
         while pending and pending[0].step <= picture.origin.step:
@@ -75,7 +76,7 @@ class Tracing:
         for record in self._pending.pop(client, ()):
             self._tell(record)
 
-    def _tell(self, record: CommandRecord, picture: SentFrame | None = None) -> None:
+    def _tell(self, record: CommandRecord, picture: CodedFrame | None = None) -> None:
         from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
         now = trio.current_time()
