@@ -12,9 +12,10 @@ from typing import TextIO
 
 import trio
 
-#: Escape sequences of arrows and other keys without a character.
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|)")
-_UP, _DOWN = ("\x1b[A", "\x1bOA"), ("\x1b[B", "\x1bOB")
+#: One key: the escape sequence of an arrow or of another key without a character, or a character.
+_KEY = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|)|(?s:.)")
+#: Steps in the history, by the sequences of the up and down arrows.
+_STEPS = {"\x1b[A": -1, "\x1bOA": -1, "\x1b[B": 1, "\x1bOB": 1}
 _LONGEST = 1000
 _REMEMBERED = 50
 
@@ -74,14 +75,8 @@ class KeyLine:
 
     def type(self, keys: str) -> None:
         """Apply characters and escape sequences that the terminal sent."""
-        position = 0
-        while position < len(keys):
-            if (sequence := _SEQUENCE.match(keys, position)) is not None:
-                position = sequence.end()
-                self._recall(sequence.group())
-                continue
-            self._key(keys[position])
-            position += 1
+        for key in _KEY.findall(keys):
+            self._key(key)
         self.changed()
 
     def _key(self, key: str) -> None:
@@ -95,12 +90,8 @@ class KeyLine:
             self.text = self.text[:-1]
         elif key == "\x15":
             self.text = ""
+        elif key in _STEPS:
+            self._at = min(max(self._at + _STEPS[key], 0), len(self._before))
+            self.text = [*self._before, ""][self._at]
         elif key.isprintable() and len(self.text) < _LONGEST:
             self.text += key
-
-    def _recall(self, sequence: str) -> None:
-        step = -1 if sequence in _UP else 1 if sequence in _DOWN else 0
-        if step == 0:
-            return
-        self._at = min(max(self._at + step, 0), len(self._before))
-        self.text = self._before[self._at] if self._at < len(self._before) else ""

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.measure import Measurement
-from rich.segment import ControlType, Segment
+from rich.console import Group, RenderableType
+from rich.segment import ControlType, Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -73,7 +72,7 @@ def draw(snapshot: Snapshot, width: int, height: int) -> RenderableType:
     # A table is one part, which counts its heading; its rows come on top.
     rows = len(parts) + sum(part.row_count for part in tracks if isinstance(part, Table))
     if snapshot.picture is not None and (left := height - rows) >= 2:
-        parts.append(HalfBlocks(thumbnail(snapshot.picture, width, 2 * left)))
+        parts.append(_half_blocks(thumbnail(snapshot.picture, width, 2 * left), width))
     return Group(*parts)
 
 
@@ -104,26 +103,17 @@ def thumbnail(picture: npt.NDArray[np.uint8], columns: int, rows: int) -> npt.ND
     return mean.astype(np.uint8)
 
 
-class HalfBlocks:
-    """Pixels `(h, w, 3)`, h even, as half blocks: a character's foreground is the upper pixel, its background the lower."""
+def _half_blocks(pixels: npt.NDArray[np.uint8], width: int) -> Segments:
+    """Pixels `(h, w, 3)`, h even, as half blocks: a character's foreground is the upper pixel, its background the lower.
 
-    def __init__(self, pixels: npt.NDArray[np.uint8]) -> None:
-        self.pixels = pixels
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Take the full width."""
-        return Measurement(options.max_width, options.max_width)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Write each row as blanks, return to its start, and write the pixels as one control code.
-
-        A rich style for each character would cost a tenth of a second. Rich does not measure control codes.
-        """
-        for upper, lower in zip(self.pixels[::2].tolist(), self.pixels[1::2].tolist(), strict=True):
-            yield Segment(" " * options.max_width)
-            if not console.is_dumb_terminal and console.color_system is not None:
-                yield Segment(f"\r{_row(upper, lower)}\x1b[0m", None, [(ControlType.CARRIAGE_RETURN,)])
-            yield Segment.line()
+    Each row is `width` blanks, a return to its start, and the pixels as one control code, which rich does not measure and
+    writes on terminals only. A rich style for each character would cost a tenth of a second.
+    """
+    segments: list[Segment] = []
+    for upper, lower in zip(pixels[::2].tolist(), pixels[1::2].tolist(), strict=True):
+        coloured = Segment(f"\r{_row(upper, lower)}\x1b[0m", None, [(ControlType.CARRIAGE_RETURN,)])
+        segments += (Segment(" " * width), coloured, Segment.line())
+    return Segments(segments)
 
 
 def _row(upper: list[list[int]], lower: list[list[int]]) -> str:

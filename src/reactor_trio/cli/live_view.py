@@ -43,12 +43,7 @@ class LiveView:
     """
 
     def __init__(
-        self,
-        terminal: Terminal,
-        command_of: Callable[[str], tuple[str, Mapping[str, Any]]],
-        *,
-        picture: bool = False,
-        keys: Any = None,
+        self, terminal: Terminal, command_of: Callable[[str], tuple[str, Any]], *, picture: bool = False, keys: Any = None
     ) -> None:
         self._terminal = terminal
         self._command_of = command_of
@@ -127,9 +122,8 @@ class LiveView:
         while True:
             width, height = console.size
             live.update(draw(self._snapshot(client), width, height), refresh=True)
-            next_drawing = trio.current_time() + interval
             self._changed = trio.Event()
-            with trio.move_on_at(next_drawing):
+            with trio.move_on_after(interval):
                 await self._changed.wait()
 
     def _snapshot(self, client: Client) -> Snapshot:
