@@ -10,10 +10,12 @@ ends the supervisor, too.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -23,7 +25,6 @@ from reactor_trio.cli.serving import cannot_listen, manifest_of
 from reactor_trio.cli.signals import Stop, handled, in_loop
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import Manifest
-from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError
 from reactor_trio.server.standby import serve_standby
 
@@ -34,10 +35,8 @@ PATIENCE = 10.0  # seconds that the server has to drain before it is killed
 
 def run_reloading(options: argparse.Namespace, terminal: Terminal) -> int:
     """Run the same command as a child process and restart it after each change in the project, until a signal ends it."""
-    try:
-        import watchfiles  # noqa: F401
-    except ImportError:
-        raise UsageError("--reload needs the package watchfiles: pip install 'reactor-trio[reload]'") from None
+    if importlib.util.find_spec("watchfiles") is None:
+        raise UsageError("--reload needs the package watchfiles: pip install 'reactor-trio[reload]'")
     if not options.path.is_dir():
         raise UsageError(f"--path: {options.path} is not a folder")
     trio.run(_Supervisor(options, terminal).run)
@@ -54,11 +53,10 @@ class _Supervisor:
         self._goodbye = signal.SIGUSR1
         self._address: tuple[str, int] | None = None
         self._listeners: list[trio.SocketListener] = []
-        self._settings = Settings()
-        self._name = self._folder.name
+        self._manifest: Manifest | None = None  # the last one that could be read
+        self._until_change = trio.CancelScope()
 
     async def run(self) -> None:
-        send_change, receive_change = trio.open_memory_channel[str](0)
         watching_over = trio.Event()
         async with trio.open_nursery() as nursery:
 
@@ -69,24 +67,19 @@ class _Supervisor:
             stop = Stop(in_loop(leave), self._kill)
             # SIGHUP, too: the child has its own process group, so a closed terminal signals only this process.
             with handled(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), stop)):
-                nursery.start_soon(self._watch, send_change, watching_over)
+                nursery.start_soon(self._watch, watching_over)
                 # Two checkpoints are certain to have run the new task once, so the watch is on. An error that is reported
                 # right away may also be fixed right away, and that change must not be missed.
                 await trio.lowlevel.checkpoint()
                 await trio.lowlevel.checkpoint()
                 try:
-                    while not nursery.cancel_scope.cancel_called:
-                        await self._serve_until_change(nursery.cancel_scope, receive_change)
+                    while True:
+                        with trio.CancelScope() as self._until_change:
+                            await self._serve(nursery.cancel_scope)
+                            await trio.sleep_forever()
                 finally:
                     watching_over.set()
                     self._close_sockets()
-
-    async def _serve_until_change(self, everything: trio.CancelScope, changes: trio.MemoryReceiveChannel[str]) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._serve, everything)
-            changed = await changes.receive()
-            self._terminal.say(f"{changed} changed, restarting")
-            nursery.cancel_scope.cancel()
 
     async def _serve(self, everything: trio.CancelScope) -> None:
         try:
@@ -97,18 +90,17 @@ class _Supervisor:
             self._terminal.fail(reason)
             self._terminal.say(f"waiting for a change in {self._folder}")
         else:
-            self._name = manifest.name
             code, reason = await self._run_child()
             if code == OK:
                 everything.cancel()
                 return
             self._terminal.say(f"the server ended with code {code}; waiting for a change in {self._folder}")
-        if self._listeners:
-            await serve_standby(self._listeners, self._settings, self._name, reason)
+        if self._listeners and self._manifest is not None:
+            await serve_standby(self._listeners, self._manifest.settings, self._manifest.name, reason)
 
     async def _listen(self, manifest: Manifest) -> None:
         """Open the sockets that the manifest asks for, or keep them if the address is the same. Raises UsageError."""
-        self._settings = manifest.settings
+        self._manifest = manifest
         address = (manifest.settings.host, manifest.settings.port)
         if address == self._address:
             return
@@ -125,44 +117,40 @@ class _Supervisor:
         with os.fdopen(reader, "rb", buffering=0) as pipe:
             os.set_blocking(reader, False)
             inherited = Inherited([listener.socket.fileno() for listener in self._listeners], writer)
-            try:
-                async with trio.open_nursery() as nursery:
-                    try:
-                        self._process = await nursery.start(self._spawn, inherited)
-                    finally:
-                        os.close(writer)
-            finally:
-                said = pipe.read() or b""
+            # In its own process group the child does not get the terminal's Ctrl-C; this process forwards it once.
+            run = partial(
+                trio.run_process, self._command, stdin=subprocess.DEVNULL, check=False, process_group=0,
+                deliver_cancel=self._end_child, env=inherited.environment(), pass_fds=(*inherited.sockets, writer),
+            )  # fmt: skip
+            async with trio.open_nursery() as nursery:
+                try:
+                    self._process = await nursery.start(run)
+                finally:
+                    os.close(writer)
+            said = pipe.read() or b""
         code = self._process.returncode
         assert code is not None
         return code, said.decode(errors="replace") or f"the server ended with code {code}"
 
-    async def _spawn(self, inherited: Inherited, task_status: trio.TaskStatus[trio.Process]) -> None:
-        assert inherited.pipe is not None
-        # In its own process group the child does not get the terminal's Ctrl-C; this process forwards it once.
-        await trio.run_process(
-            self._command, stdin=subprocess.DEVNULL, check=False, process_group=0, deliver_cancel=self._end_child,
-            env=inherited.environment(), pass_fds=(*inherited.sockets, inherited.pipe), task_status=task_status,
-        )  # fmt: skip
-
-    async def _watch(self, changes: trio.MemorySendChannel[str], over: trio.Event) -> None:
+    async def _watch(self, over: trio.Event) -> None:
         import watchfiles
 
-        class Filter(watchfiles.DefaultFilter):
-            def __call__(self, change: watchfiles.Change, path: str) -> bool:
-                return path.endswith(SUFFIXES) and super().__call__(change, path)
+        sources = watchfiles.DefaultFilter()
 
-        async for changed in watchfiles.awatch(self._folder, watch_filter=Filter(), stop_event=over):
+        def wanted(change: watchfiles.Change, path: str) -> bool:
+            return path.endswith(SUFFIXES) and sources(change, path)
+
+        async for changed in watchfiles.awatch(self._folder, watch_filter=wanted, stop_event=over):
             _, path = min(changed)
-            await changes.send(str(Path(path).relative_to(self._folder)))
+            self._terminal.say(f"{Path(path).relative_to(self._folder)} changed, restarting")
+            self._until_change.cancel()
 
     async def _end_child(self, process: trio.Process) -> None:
         """Ask the server to drain, and kill it after `PATIENCE` seconds."""
         process.send_signal(self._goodbye)
-        with trio.move_on_after(PATIENCE) as patience:
+        with trio.move_on_after(PATIENCE):
             await process.wait()
-        if patience.cancelled_caught:
-            process.kill()
+        process.kill()  # does nothing if it has ended
 
     def _kill(self) -> None:
         if self._process is not None and self._process.returncode is None:

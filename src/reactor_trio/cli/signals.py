@@ -11,13 +11,13 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 import trio
 
-_Handler = Callable[[int, FrameType | None], object]
 
-
+@dataclass(eq=False)
 class Stop:
     """A signal handler that calls `on_first` for the first signal, and ends the process for the second.
 
@@ -25,25 +25,22 @@ class Stop:
     `load` cannot be interrupted. `on_second` runs before the second signal ends the process.
     """
 
-    def __init__(
-        self, on_first: Callable[[], object], on_second: Callable[[], object] = lambda: None, *, armed: bool = True
-    ) -> None:
-        self.armed = armed
-        self._on_first = on_first
-        self._on_second = on_second
-        self._called = False
+    on_first: Callable[[], object]
+    on_second: Callable[[], object] = lambda: None
+    armed: bool = True
+    _called: bool = False
 
     def __call__(self, signum: int, _frame: FrameType | None) -> None:
         """Handle one signal."""
         if self._called:
             if signum != signal.SIGHUP:
-                self._on_second()
+                self.on_second()
                 os._exit(128 + signum)
         elif not self.armed:
             os._exit(0)
         else:
             self._called = True
-            self._on_first()
+            self.on_first()
 
 
 def in_loop(function: Callable[[], object]) -> Callable[..., None]:
@@ -53,7 +50,7 @@ def in_loop(function: Callable[[], object]) -> Callable[..., None]:
 
 
 @contextmanager
-def handled(handlers: Mapping[signal.Signals, _Handler]) -> Iterator[None]:
+def handled(handlers: Mapping[signal.Signals, Callable[[int, FrameType | None], object]]) -> Iterator[None]:
     """Install signal handlers during this block. An ignored SIGHUP, as under `nohup`, stays ignored."""
     ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else set()
     before = {number: signal.signal(number, handlers[number]) for number in handlers.keys() - ignored}
