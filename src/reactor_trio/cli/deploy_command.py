@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import ipaddress
 import re
-import sys
+from collections.abc import Callable
 from typing import Any
 
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
-from reactor_trio.configuration.manifest import Manifest, load_manifest
+from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.configuration.settings import address_of
 from reactor_trio.deployment import Choices, choices_for, edge_config, edge_manifest, kuberay_manifest, serve_config
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _ADDRESS = re.compile(r"(rediss?://)?[\w.-]+:\d{1,5}")
+_TEXTS: dict[str, Callable[[Choices], str]] = {
+    "serve": serve_config,
+    "kuberay": kuberay_manifest,
+    "edge": edge_config,
+    "all": lambda choices: f"{kuberay_manifest(choices)}---\n{edge_manifest(choices)}",
+}
 
 
 def deploy(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -24,28 +29,10 @@ def deploy(options: argparse.Namespace, terminal: Terminal) -> int:
         raise UsageError("deploy only prints; read its output, then apply it: reactor deploy --print | kubectl apply -f -")
     chosen = _chosen(options)
     manifest = load_manifest(options.path, options.overrides)
-    choices = choices_for(manifest, slots=_slots(manifest), max_session=options.max_session, **chosen)
-    terminal.say(_text(options.what, choices).rstrip("\n"))
+    slots = manifest.settings.max_sessions or manifest.import_quietly().max_sessions
+    choices = choices_for(manifest, slots=slots, max_session=options.max_session, **chosen)
+    terminal.say(_TEXTS[options.what](choices).rstrip("\n"))
     return OK
-
-
-def _text(what: str, choices: Choices) -> str:
-    match what:
-        case "serve":
-            return serve_config(choices)
-        case "kuberay":
-            return kuberay_manifest(choices)
-        case "edge":
-            return edge_config(choices)
-    return f"{kuberay_manifest(choices)}---\n{edge_manifest(choices)}"
-
-
-def _slots(manifest: Manifest) -> int:
-    """Sessions of one replica, from the manifest, else from the model's class, which is then imported."""
-    if manifest.settings.max_sessions is not None:
-        return manifest.settings.max_sessions
-    with contextlib.redirect_stdout(sys.stderr):  # the author's prints must not mix with ours
-        return manifest.model.max_sessions
 
 
 def _chosen(options: argparse.Namespace) -> dict[str, Any]:

@@ -38,22 +38,17 @@ def run_replicated(options: argparse.Namespace, terminal: Terminal) -> int:
     from reactor_trio.replicas.options import Options
 
     settings, replicas, gpus, ray = manifest.settings, options.replicas, options.gpus_per_replica, options.ray_address
-    overridden = {
-        "record": settings.record, "tls": None if settings.tls is None else msgspec.to_builtins(settings.tls),
-        "hosts": list(settings.hosts) or None, "origins": list(settings.origins) or None,
-    }  # fmt: skip
+    runtime = {name: msgspec.to_builtins(getattr(settings, name) or None) for name in ("record", "tls", "hosts", "origins")}
     deployed = Options(
         path=str(manifest.path), overrides=tuple(options.overrides), replicas=replicas, gpus_per_replica=gpus,
-        runtime={name: value for name, value in overridden.items() if value is not None},
-        host="127.0.0.1" if ray is None else "0.0.0.0",  # nosec B104
+        runtime=runtime, host="127.0.0.1" if ray is None else "0.0.0.0",  # nosec B104
         gate_host=settings.host, gate_port=_free_port(manifest), max_session=settings.drain_notice,
     )  # fmt: skip
     application = Application(manifest.name)
     cluster: AbstractContextManager[str | None] = local_cluster(replicas * gpus) if ray is None else joined_cluster(ray)
     terminal.say(f"starting {replicas} replicas of {manifest.name} ...")
-    stop = Stop(_raise_stop)
     # `here` is a resource of this machine, so that the gate runs here.
-    with cluster as here, handled(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), stop)):
+    with cluster as here, handled(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), Stop(_raise_stop))):
         try:
             application.deploy(msgspec.structs.replace(deployed, gate_resource=here))
             terminal.say(f"{manifest.name} is ready, {replicas} replicas: {where(application.urls(settings))}")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import sys
 
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
 from reactor_trio.configuration.manifest import load_manifest
@@ -16,10 +14,8 @@ from reactor_trio.protocol import PROTOCOL, asyncapi_document
 def schema(options: argparse.Namespace, terminal: Terminal) -> int:
     """Print a project's schema, or write it to `options.out`. Raises ManifestError and UsageError."""
     manifest = load_manifest(options.path)
-    # Whatever the author's module prints during its import must not end up in the JSON.
-    with contextlib.redirect_stdout(sys.stderr):
-        model = manifest.model
-    document = {"name": manifest.name, "protocol": PROTOCOL, **declaration_of(model).schema()}
+    declared = declaration_of(manifest.import_quietly())
+    document = {"name": manifest.name, "protocol": PROTOCOL, **declared.schema()}
     if options.format == "asyncapi":
         settings = manifest.settings
         address = f"[{settings.host}]" if ":" in settings.host else settings.host

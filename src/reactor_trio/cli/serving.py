@@ -22,9 +22,7 @@ def manifest_of(options: argparse.Namespace) -> Manifest:
     tls = {name: str(file.absolute()) for name in ("certfile", "keyfile") if (file := getattr(options, name)) is not None}
     record = None if options.record is None else str(options.record.absolute())
     given = {"host": options.host, "port": options.port, "record": record, "tls": tls or None}
-    manifest = load_manifest(
-        options.path, options.overrides, {key: value for key, value in given.items() if value is not None}
-    )
+    manifest = load_manifest(options.path, options.overrides, given)
     settings = manifest.settings
     hosts, origins = (*settings.hosts, *options.hosts), (*settings.origins, *options.origins)
     return replace(manifest, settings=msgspec.structs.replace(settings, hosts=hosts, origins=origins))

@@ -18,6 +18,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -69,6 +70,11 @@ class Manifest:
         with weights_of_manifest(self.weights):
             return _import_model(self)
 
+    def import_quietly(self) -> type[Model]:
+        """Return `model`. What the author's module prints on import goes to stderr, so that it does not mix with ours."""
+        with redirect_stdout(sys.stderr):
+            return self.model
+
     @cached_property
     def moderate(self) -> Callable[..., Any] | None:
         """The function that `runtime.moderate` names. The first use imports its module. Raises `ManifestError`."""
@@ -89,7 +95,7 @@ def load_manifest(
 
     Args:
         overrides: texts `key.sub=value` that replace values of `config.yml`; the values are YAML.
-        runtime_overrides: values that replace those of the manifest's `runtime:` section.
+        runtime_overrides: values that replace those of the manifest's `runtime:` section, unless they are None.
     """
     folder = folder.resolve()
     path = folder / MANIFEST_NAME
@@ -99,7 +105,8 @@ def load_manifest(
     try:
         runtime = values.get("runtime")
         if runtime_overrides and (runtime is None or isinstance(runtime, dict)):
-            values["runtime"] = {**(runtime or {}), **runtime_overrides}
+            given = {key: value for key, value in runtime_overrides.items() if value is not None}
+            values["runtime"] = {**(runtime or {}), **given}
         file = ReactorConfig.from_dict(values)
     except ManifestError as error:
         raise ManifestError(f"{path}: {error}") from None
@@ -236,8 +243,7 @@ def _import_model(manifest: Manifest) -> type[Model]:
         raise ManifestError(f"{at}{module.__file__} has no class {class_name}{hint}")
     if not isinstance(found, type) or not issubclass(found, Model):
         raise ManifestError(
-            f"{at}{manifest.model_path} is not a model; it must be a subclass of ReactorPipeline, ReactorModel or "
-            "VideoModel"
+            f"{at}{manifest.model_path} is not a model; it must be a subclass of ReactorPipeline, ReactorModel or VideoModel"
         )
     return found
 

@@ -6,7 +6,6 @@ A subprocess reads them, so that the process that builds the application does no
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 from typing import Any
@@ -43,8 +42,7 @@ def main() -> None:
     """Print the facts as JSON, or exit with one line about the error."""
     try:
         manifest = manifest_of(parse_options(msgspec.json.decode(sys.stdin.buffer.read())))
-        with contextlib.redirect_stdout(sys.stderr):
-            model = manifest.model
+        model = manifest.import_quietly()
         schema = {"name": manifest.name, "protocol": PROTOCOL, **declaration_of(model).schema()}
     except Exception as error:
         sys.exit(f"{error}")

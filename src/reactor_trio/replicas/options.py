@@ -13,7 +13,7 @@ from reactor_trio.configuration.settings import parse_struct
 from reactor_trio.errors import ManifestError
 
 Count = Annotated[int, Meta(ge=1, le=10_000)]
-SessionBinding = Annotated[int, Meta(ge=0, le=65_535)]
+Port = Annotated[int, Meta(ge=0, le=65_535)]
 
 
 class Autoscaling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     ports: Annotated[str, Meta(pattern=r"^\d{1,5}-\d{1,5}$")] | None = None
     advertise: str | None = None
     gate_host: str = "127.0.0.1"
-    gate_port: SessionBinding = 8080
+    gate_port: Port = 8080
     gate_resource: str | None = None
     max_session: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
 
@@ -91,5 +91,4 @@ def manifest_of(options: Options, **runtime: Any) -> Manifest:
         "host": options.host, "port": 0, "advertise": options.advertise, "drain_notice": options.max_session,
         **options.runtime, **runtime,
     }  # fmt: skip
-    laid = {name: value for name, value in given.items() if value is not None}
-    return load_manifest(Path(options.path), options.overrides, laid)
+    return load_manifest(Path(options.path), options.overrides, given)
