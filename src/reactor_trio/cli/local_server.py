@@ -6,7 +6,6 @@ import argparse
 import os
 import signal
 import socket
-from collections.abc import Sequence
 
 import trio
 
@@ -32,7 +31,7 @@ class LocalServer:
         self._manifest = manifest
         self._terminal = terminal
         self._debug: bool = options.debug
-        self._inherited: Sequence[int] = options.inherited.sockets
+        self._inherited = options.inherited.sockets
         self._watchdog = Watchdog(settings.watchdog) if settings.watchdog else None
         self._drain = trio.Event()
         self._serving: Serving | None = None

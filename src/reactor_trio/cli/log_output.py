@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from datetime import UTC, datetime
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -145,16 +145,12 @@ class LineFormatter(logging.Formatter):
 
 def _given(record: logging.LogRecord, line: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that the line's author added."""
+    extra = {key: value for key, value in vars(record).items() if key not in _STANDARD}
     return {
-        f"{key}_" if key in _OURS or key in line else key: value
-        for key, value in _fields(record)
+        f"{key}_" if key in _OURS else key: value
+        for key, value in (getattr(record, "_fields", {}) | extra).items()
         if not key.startswith("_") and not (key in line and line[key] == value)
     }
-
-
-def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
-    yield from getattr(record, "_fields", {}).items()
-    yield from ((key, value) for key, value in vars(record).items() if key not in _STANDARD)
 
 
 def _word(value: object) -> str:

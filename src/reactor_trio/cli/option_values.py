@@ -5,27 +5,21 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Callable
 
 
-def port(text: str) -> int:
-    """A TCP port, 0 to 65535."""
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
-    return int(text)
+def _whole(least: int, most: float, expected: str) -> Callable[[str], int]:
+    def value(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
+        return int(text)
+
+    return value
 
 
-def count(text: str) -> int:
-    """A whole number, 1 or more."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def number(text: str) -> int:
-    """A whole number, 0 or more."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
-    return int(text)
+port = _whole(0, 65535, "a port (0 to 65535)")
+count = _whole(1, math.inf, "a whole number above 0")
+number = _whole(0, math.inf, "a whole number, 0 or more")
 
 
 def amount(text: str) -> float:

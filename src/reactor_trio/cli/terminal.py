@@ -31,47 +31,45 @@ class Terminal:
         out: None means `sys.stdout`.
         err: None means `sys.stderr`.
         report: also called with each line of `fail`.
+
+    Attributes:
+        out: the stream of standard output.
     """
 
     def __init__(
         self, out: TextIO | None = None, err: TextIO | None = None, report: Callable[[str], object] | None = None
     ) -> None:
         self._report = report or (lambda _line: None)
-        self._out = sys.stdout if out is None else out
+        self.out = sys.stdout if out is None else out
         self._err = sys.stderr if err is None else err
         self._live_width = 0
 
     @property
-    def out(self) -> TextIO:
-        """The stream of standard output."""
-        return self._out
-
-    @property
     def interactive(self) -> bool:
         """Whether standard output is a terminal."""
-        return self._out.isatty()
+        return self.out.isatty()
 
     @property
     def draws(self) -> bool:
         """Whether standard output is a terminal that can show the live view: UTF-8, and not dumb."""
-        utf8 = (self._out.encoding or "").lower().replace("-", "") == "utf8"
+        utf8 = (self.out.encoding or "").lower().replace("-", "") == "utf8"
         return self.interactive and utf8 and os.environ.get("TERM", "dumb") != "dumb"
 
     def say(self, line: str) -> None:
         """Print one line on stdout and flush it. It replaces the live line, if there is one."""
         erase = "\r" + " " * self._live_width + "\r" if self._live_width else ""
         self._live_width = 0
-        self._write(self._out, f"{erase}{line}\n")
+        self._write(self.out, f"{erase}{line}\n")
 
     def live(self, text: str) -> None:
         """Show `text` in the live line. For terminals only."""
-        self._write(self._out, "\r" + text.ljust(self._live_width))
+        self._write(self.out, "\r" + text.ljust(self._live_width))
         self._live_width = len(text)
 
     def fail(self, line: str) -> None:
         """Print one error line on stderr."""
         if self._live_width:
-            self._write(self._out, "\n")
+            self._write(self.out, "\n")
             self._live_width = 0
         self._write(self._err, f"reactor: {line}\n")
         self._report(line)
@@ -80,14 +78,13 @@ class Terminal:
     async def loading(self, name: str) -> AsyncIterator[None]:
         """Show that a model loads during this block: a count of seconds on a terminal, elsewhere a line before and after."""
         begin = trio.current_time()
-        if not self.interactive:
-            self.say(f"loading {name} ...")
-            yield
-        else:
-            async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as nursery:
+            if self.interactive:
                 nursery.start_soon(self._count_seconds, name, begin)
-                yield
-                nursery.cancel_scope.cancel()
+            else:
+                self.say(f"loading {name} ...")
+            yield
+            nursery.cancel_scope.cancel()
         self.say(f"loaded {name} in {trio.current_time() - begin:.1f} s")
 
     async def _count_seconds(self, name: str, begin: float) -> None:
@@ -107,9 +104,9 @@ class Terminal:
         for kinds, code in (((ManifestError, DeclarationError, UsageError), USAGE), ((ModelFailed,), FAILED)):
             for leaf in errors:
                 if isinstance(leaf, kinds):
-                    self.fail(_model_failure(leaf, folder) if code == FAILED else _one_line(str(leaf)))
+                    self.fail(_model_failure(leaf, folder) if code == FAILED else one_line(str(leaf)))
                     return code
-        texts = "; ".join(f"{type(leaf).__name__}: {_one_line(str(leaf))}" for leaf in errors)
+        texts = "; ".join(f"{type(leaf).__name__}: {one_line(str(leaf))}" for leaf in errors)
         self.fail(f"the runtime itself failed: {texts}" + ("" if debug else " (--debug shows the traceback)"))
         return INTERNAL
 
@@ -137,11 +134,11 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 def _model_failure(error: BaseException, folder: Path | None) -> str:
     from reactor_trio.configuration.manifest import author_location
 
-    line = _one_line(str(error)) or "the model failed"
+    line = one_line(str(error)) or "the model failed"
     cause = error.__cause__
     if cause is None:
         return line
-    text = _one_line(str(cause))
+    text = one_line(str(cause))
     named = type(cause).__name__ in line or isinstance(cause, DeclarationError)  # its text needs no class name
     if not named or text not in line:
         line += f": {type(cause).__name__}: {text}"
@@ -149,5 +146,6 @@ def _model_failure(error: BaseException, folder: Path | None) -> str:
     return f"{line} ({where})" if where else line
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Return `text` with each run of white space as one blank."""
     return " ".join(text.split())

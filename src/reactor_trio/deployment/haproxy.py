@@ -36,7 +36,6 @@ def edge_config(
         certificate: PEM file with the key, or with the key beside it in a file of the same name plus `.key`.
         connections: most connections at the same time; each takes two descriptors.
     """
-    first, last = choices.ports
     return fill(
         "edge.cfg",
         choices,
@@ -45,8 +44,8 @@ def edge_config(
         listen=listen,
         own=own,
         certificate=certificate,
-        first=first,
-        last=last,
+        first=choices.ports[0],
+        last=choices.ports[1],
         gate=gate or f"{choices.name}-gate:{choices.gate_port}",
     )
 

@@ -32,7 +32,6 @@ def serve_config(choices: Choices) -> str:
 
 
 def _arguments(choices: Choices) -> dict[str, Any]:
-    first, last = choices.ports
     number: dict[str, Any] = {"replicas": choices.minimum}
     if choices.autoscaled:
         number = {"autoscaling": {"min": choices.minimum, "max": choices.maximum}}
@@ -43,7 +42,7 @@ def _arguments(choices: Choices) -> dict[str, Any]:
         **number,
         "gpus_per_replica": choices.gpus,
         "advertise": choices.advertise,
-        "ports": f"{first}-{last}",
+        "ports": "{}-{}".format(*choices.ports),
         # All addresses of a pod, which only the cluster's network reaches.
         "host": "0.0.0.0",  # nosec B104
         "gate_host": "0.0.0.0",  # nosec B104

@@ -15,14 +15,7 @@ import msgspec
 
 from reactor_trio.cli.doctor.finding import Finding, ok, warning
 from reactor_trio.cli.doctor.installation import check_codecs, check_gpu, check_packages, check_python, our_metadata
-from reactor_trio.cli.doctor.machine import (
-    check_clock,
-    check_folder,
-    check_limits,
-    check_port,
-    check_reach,
-    check_secrets,
-)
+from reactor_trio.cli.doctor.machine import check_clock, check_folder, check_limits, check_port, check_reach, check_secrets
 from reactor_trio.cli.doctor.project_checks import check_manifest, check_model, check_weights
 from reactor_trio.cli.doctor.tls_checks import check_tls
 from reactor_trio.cli.terminal import FAILED, OK, USAGE, Terminal, UsageError

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from reactor_trio.cli.terminal import one_line
+
 
 class Finding(msgspec.Struct, frozen=True):
     """The result of one check, printed as one line.
@@ -25,18 +27,14 @@ class Finding(msgspec.Struct, frozen=True):
 
 def ok(check: str, text: str) -> Finding:
     """Make a finding without a remedy."""
-    return Finding(check, "ok", _one_line(text))
+    return Finding(check, "ok", one_line(text))
 
 
 def warning(check: str, text: str, remedy: str = "") -> Finding:
     """Make a finding of something that works, but badly."""
-    return Finding(check, "warning", _one_line(text), remedy)
+    return Finding(check, "warning", one_line(text), remedy)
 
 
 def problem(check: str, text: str, remedy: str = "") -> Finding:
     """Make a finding of something that keeps the server from starting or makes it fail its clients."""
-    return Finding(check, "problem", _one_line(text), remedy)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return Finding(check, "problem", one_line(text), remedy)

@@ -87,7 +87,8 @@ def check_codecs(settings: CodecSettings) -> Iterator[Finding]:
         yield problem("codecs", str(error))
         return
     except Exception as error:
-        yield problem("codecs", _failed_import(error), _INSTALL_VIDEO)
+        why = f"an encoder's library cannot be imported: {type(error).__name__}: {error}"
+        yield problem("codecs", why, _INSTALL_VIDEO)
         return
     works = []
     for codec, by in found.items():
@@ -181,7 +182,3 @@ def _installed(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _failed_import(error: Exception) -> str:
-    return f"an encoder's library cannot be imported: {type(error).__name__}: {error}"

@@ -11,6 +11,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
 from reactor_trio.edge.address_limits import is_everywhere, is_loopback, own_name
@@ -121,9 +122,10 @@ def check_folder(check: str, folder: Path, wanted: int) -> Finding:
     return ok(check, f"{folder} is writable, {free >> 20} MiB free")
 
 
-def check_secrets(auth: object, folder: Path) -> Iterator[Finding]:
+def check_secrets(auth: Mapping[str, Any] | None, folder: Path) -> Iterator[Finding]:
     """Check that the files which `auth`, a section of the manifest, names exist and are closed to other users."""
-    for key, text in _texts(auth, "runtime.auth"):
+    given = {key: value if isinstance(value, list | tuple) else [value] for key, value in (auth or {}).items()}
+    for key, text in ((f"runtime.auth.{key}", str(text)) for key, texts in given.items() for text in texts):
         kind, _, name = text.partition(":")
         if kind != "file":
             continue
@@ -139,17 +141,6 @@ def check_secrets(auth: object, folder: Path) -> Iterator[Finding]:
             yield problem("secrets", f"{key}: every user of this machine may read {path}", f"chmod 600 {path}")
         else:
             yield ok("secrets", f"{key}: {path} is closed to others")
-
-
-def _texts(value: object, key: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
-        yield key, value
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _texts(inner, f"{key}.{name}")
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts(inner, key)
 
 
 def _user() -> str:

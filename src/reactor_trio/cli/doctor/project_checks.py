@@ -45,16 +45,13 @@ def check_model(manifest: Manifest) -> Finding:
 
 def check_weights(manifest: Manifest) -> Finding | None:
     """Check the weights folder that the manifest or the environment names. None if neither names one."""
-    if manifest.weights is None and WEIGHTS_VARIABLE not in os.environ:
+    named_by = WEIGHTS_VARIABLE if WEIGHTS_VARIABLE in os.environ else "weights_path"
+    if manifest.weights is None and named_by != WEIGHTS_VARIABLE:
         return None
     with weights_of_manifest(manifest.weights):
         folder = get_weights_path()
     if not folder.is_dir():
-        return warning("weights", f"there is no folder {folder}", f"put the weights there, or correct {_named_by()}")
+        return warning("weights", f"there is no folder {folder}", f"put the weights there, or correct {named_by}")
     if not os.access(folder, os.R_OK | os.X_OK):
         return problem("weights", f"{folder} cannot be read", "give it to the server's user")
     return ok("weights", str(folder))
-
-
-def _named_by() -> str:
-    return WEIGHTS_VARIABLE if WEIGHTS_VARIABLE in os.environ else "weights_path"

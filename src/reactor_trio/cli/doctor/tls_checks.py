@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -49,11 +50,9 @@ def _end_of(server: ssl.SSLContext, certfile: Path) -> datetime:
     unfinished = {here, there}
     while unfinished:
         for side in tuple(unfinished):
-            try:
+            with suppress(ssl.SSLWantReadError):
                 side.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-            unfinished.discard(side)
+                unfinished.discard(side)
     found = here.getpeercert()
     assert found is not None
     return datetime.fromtimestamp(ssl.cert_time_to_seconds(str(found["notAfter"])), UTC)
