@@ -1,4 +1,4 @@
-"""`Replica`: a server of the model in a Ray Serve replica.
+"""`Replica`: a server of the model in a Ray Serve replica. `HostedServer`: its part that the gate's replica has, too.
 
     Serve's asyncio loop                      the server's own thread, Trio
     lease()    one call for each session  ->  Leases.open
@@ -17,7 +17,8 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import trio
@@ -31,12 +32,15 @@ from reactor_trio.replicas.loopback import listen_on_loopback
 from reactor_trio.replicas.node_address import listen, log_to_stderr, own_address, own_name
 from reactor_trio.replicas.options import Options, manifest_of, parse_options
 from reactor_trio.replicas.removal_notice import wait_for_notice
-from reactor_trio.server.leases import Claimed, Ended, leased
-from reactor_trio.server.runtime_host import RuntimeHost
+from reactor_trio.server.leases import Ended, leased
+from reactor_trio.server.runtime_host import ServerThread
+from reactor_trio.server.serve import Serving, serve
 from reactor_trio.server.watchdog import Watchdog, end_process
 
-#: If the server's I/O loop does not run for this many seconds, the process ends itself. The manifest may set less.
+#: If the loop of a server or gate does not run for this many seconds, the process ends itself. The manifest may set less.
 WATCHDOG = 5.0
+
+T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -47,7 +51,29 @@ class Unavailable(msgspec.Struct, frozen=True, tag="Unavailable"):
     reason: str
 
 
-class Replica:
+class HostedServer(Generic[T]):
+    """A server or a gate on a thread of its own in a Serve replica. It drains when Serve is about to stop the replica."""
+
+    _host: ServerThread[T]
+    _end_expected = True  # an error before the server serves is raised by `_begin`, and must not end the process
+
+    async def _begin(self) -> None:
+        await asyncio.to_thread(self._host.launch)
+        self._end_expected = False
+        self._notice = asyncio.create_task(self._drain_on_notice())
+
+    async def _drain_on_notice(self) -> None:
+        await wait_for_notice()
+        self._end_expected = True
+        with suppress(trio.RunFinishedError):
+            self._host.drain()
+
+    def _ended(self, why: str) -> None:
+        if not self._end_expected:
+            end_process(why)
+
+
+class Replica(HostedServer[Serving]):
     """One server. Serve makes it, and calls its methods on Serve's asyncio loop."""
 
     async def __init__(self, values: Mapping[str, Any]) -> None:  # type: ignore[misc]
@@ -57,27 +83,26 @@ class Replica:
         self._address = own_address(options.host)
         manifest, self._key = _leased(manifest_of(options), self._address)
         self._claim_within = manifest.settings.claim_within
-        self._end_expected = True  # an error before the server serves is raised here, and must not end the process
         watchdog = Watchdog(min(manifest.settings.watchdog or WATCHDOG, WATCHDOG))
-        self._host = RuntimeHost(manifest, listeners=[_listen(options)], ended=self._server_ended, beside=[watchdog.run])
-        await asyncio.to_thread(self._host.start)
-        self._end_expected = False
-        self._notice = asyncio.create_task(self._drain_on_notice())
+        self._host = ServerThread(
+            partial(serve, manifest, listeners=[_listen(options)]),
+            lambda error: self._ended(f"the server in this replica has ended: {error or 'without a reason'}"),
+            [watchdog.run],
+        )
+        await self._begin()
 
     async def lease(self, session_id: str) -> AsyncIterator[bytes]:
         """Reserve a slot and yield its lease's messages (`gate.lessor.LeaseMessage`) as JSON, until the slot is free."""
         messages: ThreadsafeQueue[LeaseMessage | Unavailable] = ThreadsafeQueue()
         self._host.post(self._open, session_id, messages.put)
-        claimed = False
         try:
             async for message in messages:
-                claimed = claimed or isinstance(message, Claimed)
                 yield _encode(message)
                 if isinstance(message, Ended | Unavailable):
                     return
         except (asyncio.CancelledError, GeneratorExit):
-            if not claimed:
-                self._host.post(lambda: self._host.serving.runtime.leases.cancel(session_id))
+            with suppress(trio.RunFinishedError):
+                self._host.post(lambda: self._host.serving.runtime.leases.cancel(session_id))  # unless the client has come
             async for message in messages:
                 if isinstance(message, Ended | Unavailable):
                     break
@@ -94,10 +119,6 @@ class Replica:
             url = self._host.serving.session_url(self._address)
             put(Granted(session_id, url, self._key, self._claim_within, own_name()))
 
-    def _server_ended(self, error: BaseException | None) -> None:
-        if not self._end_expected:
-            end_process(f"the server in this replica has ended: {error or 'without a reason'}")
-
     # ---- its end -------------------------------------------------------------------------------------------------------
 
     async def __del__(self) -> None:
@@ -108,12 +129,6 @@ class Replica:
         if hasattr(self, "_host"):
             self._end_expected = True
             await asyncio.to_thread(self._host.stop)
-
-    async def _drain_on_notice(self) -> None:
-        await wait_for_notice()
-        self._end_expected = True
-        with suppress(trio.RunFinishedError):
-            self._host.drain()
 
 
 def _leased(manifest: Manifest, address: str) -> tuple[Manifest, str]:

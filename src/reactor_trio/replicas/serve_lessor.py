@@ -43,7 +43,7 @@ class ServeLessor:
         try:
             await run_stream(self._loop, lambda: self._call(session_id), decode)
         except Exception as error:  # Ray's error: the replica died, or none can be started
-            raise LeaseLost(_first_line(error)) from None
+            raise LeaseLost(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}") from None
         if not ended:
             raise LeaseLost("the replica had no slot after all")
 
@@ -59,7 +59,3 @@ class ServeLessor:
         except asyncio.CancelledError:
             response.cancel()
             raise
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"

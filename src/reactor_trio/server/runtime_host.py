@@ -1,4 +1,4 @@
-"""`RuntimeHost`: a server that any thread can start and stop. Notebooks, tests and replica managers use it.
+"""`RuntimeHost`: a server that any thread can start and stop. Notebooks, tests and programs without Trio use it.
 
 Trio runs in a thread of its own; control crosses by `run_sync_soon`. The caller's thread needs no loop and no signals.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import outcome
 import trio
@@ -20,50 +21,43 @@ from reactor_trio.errors import ReactorError
 from reactor_trio.interface.model import Model
 from reactor_trio.server.serve import Serving, serve
 
+T = TypeVar("T")
 
-class RuntimeHost:
-    """Serves a model from a thread of its own; usable as a context manager.
+
+class ServerThread(Generic[T]):
+    """A server on a Trio thread of its own: that of a model, or a gate.
 
     Args:
-        model: a model class or a manifest.
+        serve: serves until the event `drain=` is set, and passes what it serves to `task_status=`.
         ended: called on the server's thread when the server has ended, with the exception that ended it or None.
         beside: async functions that run on the server's loop for its whole life.
-        options: those of `serve`, except `drain` and `task_status`. Without `port` the system chooses a free port.
     """
 
     def __init__(
         self,
-        model: type[Model] | Manifest,
-        *,
+        serve: Callable[..., Awaitable[None]],
         ended: Callable[[BaseException | None], object] = lambda _error: None,
         beside: Sequence[Callable[[], Awaitable[None]]] = (),
-        **options: Any,
     ) -> None:
-        self._model = model
+        self._serve = serve
         self._ended = ended
         self._beside = beside
-        self._options = {"port": 0, **options}
         self._ready = threading.Event()
-        self._serving: Serving | None = None
+        self._serving: T | None = None
         self._token: trio.lowlevel.TrioToken | None = None
         self._drain: trio.Event | None = None
         self._result: outcome.Maybe[None] | None = None
         self._thread = threading.Thread(target=self._run, name="reactor-io", daemon=True)
 
     @property
-    def url(self) -> str:
-        """The viewer page. Raises ReactorError before `start`."""
-        return self.serving.url
-
-    @property
-    def serving(self) -> Serving:
-        """The server. Use it on its own loop only (`post`). Raises ReactorError before `start`."""
+    def serving(self) -> T:
+        """The server. Use it on its own loop only (`post`). Raises ReactorError before `launch`."""
         if self._serving is None:
             raise ReactorError("the server has not been started")
         return self._serving
 
-    def start(self, timeout: float | None = None) -> str:
-        """Load the model and serve it; returns the URL once it is ready.
+    def launch(self, timeout: float | None = None) -> None:
+        """Start the thread and wait until the server is ready.
 
         Raises what `serve` raises, TimeoutError if it is not ready in `timeout` seconds (it goes on loading).
         """
@@ -72,26 +66,17 @@ class RuntimeHost:
             raise TimeoutError(f"the model was not ready within {timeout} s")
         if self._serving is None:
             self._finish()
-        return self.url
 
     def post(self, function: Callable[..., object], *args: object) -> None:
         """Call `function(*args)` on the server's I/O loop; returns at once. It must not raise."""
-        _ = self.serving  # raises before `start`
+        assert self.serving is not None  # raises before the start
         assert self._token is not None
         self._token.run_sync_soon(function, *args)
-
-    def revoke(self, session_id: str) -> None:
-        """End the session with this id for the reason `revoked`. Returns at once; does nothing if no such session runs."""
-        self.post(self.serving.runtime.revoke, session_id)
 
     def drain(self) -> None:
         """Refuse newcomers and let sessions end, as `stop` does, without waiting for it."""
         assert self._drain is not None, "the server has not been started"
         self.post(self._drain.set)
-
-    def watch(self, after: int = 0) -> list[PhaseEntry]:
-        """The server's phases with a number above `after`, oldest first."""
-        return self.serving.runtime.journal.after(after)
 
     def stop(self, timeout: float | None = None) -> None:
         """Drain and stop; returns when the server is gone, after `runtime.drain_notice`. A second call does nothing.
@@ -107,15 +92,6 @@ class RuntimeHost:
         if self._thread.is_alive():
             raise TimeoutError(f"the server did not stop within {timeout} s")
         self._finish()
-
-    def __enter__(self) -> RuntimeHost:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def _finish(self) -> None:
         result, self._result = self._result, None
@@ -134,10 +110,10 @@ class RuntimeHost:
         failure: BaseException | None = None
         async with trio.open_nursery() as nursery:
 
-            async def run(task_status: trio.TaskStatus[Serving]) -> None:
+            async def run(task_status: trio.TaskStatus[T]) -> None:
                 nonlocal failure
                 try:
-                    await serve(self._model, drain=drain, task_status=task_status, **self._options)
+                    await self._serve(drain=drain, task_status=task_status)
                 except Exception as error:
                     failure = error
                 nursery.cancel_scope.cancel()
@@ -151,3 +127,45 @@ class RuntimeHost:
                 pass
         if failure is not None:
             raise failure
+
+
+class RuntimeHost(ServerThread[Serving]):
+    """Serves a model from a thread of its own; usable as a context manager.
+
+    Args:
+        model: a model class or a manifest.
+        options: those of `serve`, except `drain` and `task_status`. Without `port` the system chooses a free port.
+    """
+
+    def __init__(self, model: type[Model] | Manifest, **options: Any) -> None:
+        super().__init__(partial(serve, model, **{"port": 0, **options}))
+
+    @property
+    def url(self) -> str:
+        """The viewer page. Raises ReactorError before `start`."""
+        return self.serving.url
+
+    def start(self, timeout: float | None = None) -> str:
+        """Load the model and serve it; returns the URL once it is ready.
+
+        Raises what `serve` raises, TimeoutError if it is not ready in `timeout` seconds (it goes on loading).
+        """
+        self.launch(timeout)
+        return self.url
+
+    def revoke(self, session_id: str) -> None:
+        """End the session with this id for the reason `revoked`. Returns at once; does nothing if no such session runs."""
+        self.post(self.serving.runtime.revoke, session_id)
+
+    def watch(self, after: int = 0) -> list[PhaseEntry]:
+        """The server's phases with a number above `after`, oldest first."""
+        return self.serving.runtime.journal.after(after)
+
+    def __enter__(self) -> RuntimeHost:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

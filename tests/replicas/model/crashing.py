@@ -7,7 +7,8 @@ import time
 
 import numpy as np
 
-from reactor_trio import Output, ReactorPipeline, RuntimeHost, Video, event
+from reactor_trio import Output, ReactorPipeline, Video, event
+from reactor_trio.server.runtime_host import ServerThread
 
 
 class Picture(Output):
@@ -44,11 +45,11 @@ class Crashing(ReactorPipeline):
             yield Picture(picture=np.full((48, 64, 3), 7, np.uint8))
 
 
-def the_host() -> RuntimeHost:
+def the_host() -> ServerThread:
     """The server around this model; a fault reaches it, a model does not."""
     for frame in sys._current_frames().values():
         while frame is not None:
-            if isinstance(found := frame.f_locals.get("self"), RuntimeHost):
+            if isinstance(found := frame.f_locals.get("self"), ServerThread):
                 return found
             frame = frame.f_back
     raise LookupError("no server here")
