@@ -14,7 +14,7 @@ Hence the rules that live here and nowhere else:
 
 For a socket, "takes a byte" is exact, because we call `writev` ourselves. `writev` also accepts header and payload as two
 buffers, so a picture of 2.7 MB is not copied. Bytes that the socket takes at once are written without a turn of the loop,
-which would cost as much as the write. Any other stream gets pieces of 64 KiB, which join small parts: under TLS each
+which would cost as much as the write. Any other stream gets pieces of 64 KiB. Under TLS they join small parts, since each
 piece is a record and a packet. Each written piece is progress; under TLS the socket reports it, too (`tls.py`).
 
 `send_buffer` keeps the system's send buffer below the several megabytes that it would grow to. With a small buffer, large
@@ -143,7 +143,7 @@ class WireStream(trio.abc.Stream):
 
     async def _write(self, views: list[memoryview]) -> None:
         if self._socket is None:
-            for piece in _pieces(views):
+            for piece in _joined(views) if self._under_tls is not None else _pieces(views):
                 await self._stream.send_all(piece)
                 self._fit_buffer()
                 self._renew_deadline()
@@ -218,6 +218,10 @@ class WireStream(trio.abc.Stream):
 
 
 def _pieces(views: list[memoryview]) -> Iterator[Data]:
+    return (view[start : start + _PIECE] for view in views for start in range(0, len(view), _PIECE))
+
+
+def _joined(views: list[memoryview]) -> Iterator[Data]:
     """Cut the bytes of all `views`, joined, into pieces of `_PIECE` bytes. Only a piece that joins views is a copy."""
     parts: list[memoryview] = []
     room = _PIECE
