@@ -19,7 +19,8 @@ import msgspec
 import msgspec.inspect
 
 from reactor_trio.errors import CommandError, DeclarationError
-from reactor_trio.interface.files import Resolve, UnknownUpload, UploadedFile, accepts, decode_file, file_schema, resolving
+from reactor_trio.interface.context import set_during
+from reactor_trio.interface.files import RESOLVE, Resolve, UnknownUpload, UploadedFile, accepts, decode_file, file_schema
 
 MISSING: Final[Any] = msgspec.UNSET
 _LIMITS: Final = ("ge", "le", "min_length", "max_length")
@@ -112,7 +113,7 @@ class Arguments:
         Raises CommandError, whose message names the path of the wrong value. Its code is `unresolved_upload` for an unknown
         file, else `invalid_command`.
         """
-        with resolving(resolve):
+        with set_during(RESOLVE, resolve):
             value = self._decode(data)
         result = {parameter.name: getattr(value, parameter.name) for parameter in self.parameters}
         for parameter in self.parameters:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import contextvars
 import threading
 import weakref
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
 
 from reactor_trio.interface.profiling import Profiler
+
+T = TypeVar("T")
 
 
 class Track(Protocol):
@@ -101,3 +103,13 @@ def running(context: Context) -> Generator[contextvars.Context, None, None]:
         yield variables
     finally:
         del _running[context]
+
+
+@contextmanager
+def set_during(variable: contextvars.ContextVar[T], value: T) -> Iterator[None]:
+    """Set a context variable to `value` in this block, and in tasks and calls that the block starts."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)

@@ -1,15 +1,14 @@
 """`UploadedFile`: a file that a client uploaded, as a state field, an event's argument, or in `@file_uploaded`.
 
 A command refers to a file by the id from the upload's response. msgspec looks the id up while it decodes the command, so
-that an unknown id is refused with its path. The lookup belongs to one session, so `resolving` sets it for each command.
+that an unknown id is refused with its path. The lookup belongs to one session, so `RESOLVE` is set for each command.
 """
 
 from __future__ import annotations
 
 import contextvars
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 #: returns the file of an upload's id; raises LookupError for an unknown id
@@ -22,7 +21,8 @@ SCHEMA: Final[dict[str, Any]] = {
     "x-reactor": "upload",
 }
 
-_resolve: contextvars.ContextVar[Resolve | None] = contextvars.ContextVar("reactor_resolve", default=None)
+#: finds the files of commands that are decoded now
+RESOLVE: contextvars.ContextVar[Resolve | None] = contextvars.ContextVar("reactor_resolve", default=None)
 
 
 class UploadedFile:  # no dataclass: msgspec would decode one from the client's JSON, without an upload
@@ -57,16 +57,6 @@ class UnknownUpload(ValueError):
     """A command refers to an upload that does not exist."""
 
 
-@contextmanager
-def resolving(resolve: Resolve | None) -> Iterator[None]:
-    """Use `resolve` to find the files of commands that are decoded in this block."""
-    token = _resolve.set(resolve)
-    try:
-        yield
-    finally:
-        _resolve.reset(token)
-
-
 def decode_file(kind: type, value: Any) -> Any:
     """Decode an `UploadedFile` (msgspec's `dec_hook`). Raises UnknownUpload, or ValueError if the value has no upload id."""
     if kind is not UploadedFile:
@@ -78,7 +68,7 @@ def decode_file(kind: type, value: Any) -> Any:
     given = value.get("upload_id")
     if not isinstance(given, str):
         raise ValueError("Expected the upload_id from the upload's response")
-    resolve = _resolve.get()
+    resolve = RESOLVE.get()
     try:
         if resolve is None:
             raise LookupError

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from pathlib import Path
+
+from reactor_trio.interface.context import set_during
 
 #: environment variable that overrides the manifest
 WEIGHTS_VARIABLE = "REACTOR_WEIGHTS_PATH"
@@ -25,11 +26,6 @@ def get_weights_path() -> Path:
     return folder.expanduser().absolute()
 
 
-@contextmanager
-def weights_of_manifest(folder: Path | None) -> Iterator[None]:
+def weights_of_manifest(folder: Path | None) -> AbstractContextManager[None]:
     """Use `folder` as the manifest's `weights_path` in this block, and in tasks and model code that it starts."""
-    token = _manifest_folder.set(folder)
-    try:
-        yield
-    finally:
-        _manifest_folder.reset(token)
+    return set_during(_manifest_folder, folder)
