@@ -138,8 +138,7 @@ async def test_a_viewer_and_a_waiting_client_may_not_send_media(autojump_clock):
             told = await viewer.next_message()
             assert told.data["code"] == "not_allowed"
             async with trio.open_nursery() as nursery:
-                waiting = await server._open_memory("ws://127.0.0.1/ws", first._stall)
-                transport = waiting[0]
+                transport = await server._open_memory("ws://127.0.0.1/ws", first._stall)
                 assert "reactor.queued" in await transport.receive()
                 await transport.send_bytes(RAW)
                 assert '"not_admitted"' in await transport.receive()

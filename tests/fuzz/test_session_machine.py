@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +25,7 @@ from hypothesis import strategies as st
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.errors import ConnectionRefused
 from reactor_trio.protocol import decode_packet
+from reactor_trio.protocol.close_codes import ABNORMAL, NORMAL
 from reactor_trio.testing import open_server
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.testing.memory_server import TestServer
@@ -65,7 +65,6 @@ class Peer:
 
     role: str
     transport: Any
-    vanish: Callable[[], Any]
     stall: Stall
     joined: float
     texts: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
@@ -126,12 +125,12 @@ class World:
             return
         stall = Stall()
         try:
-            transport, vanish = await self.server._open_memory(f"ws://127.0.0.1/ws?video=raw&role={role}", stall)
+            transport = await self.server._open_memory(f"ws://127.0.0.1/ws?video=raw&role={role}", stall)
         except ConnectionRefused as refused:
             if refused.status != 503:
                 raise
             return
-        peer = self.slots[slot] = Peer(role, transport, vanish, stall, trio.current_time())
+        peer = self.slots[slot] = Peer(role, transport, stall, trio.current_time())
         self.peers.append(peer)
         self.nursery.start_soon(peer.listen)
 
@@ -140,7 +139,7 @@ class World:
             case "leave" | "vanish":
                 peer.gone = peer.gone or what
                 peer.stall.resume()
-                await (peer.transport.aclose() if what == "leave" else peer.vanish())
+                await peer.transport.aclose(NORMAL if what == "leave" else ABNORMAL)
                 del self.slots[slot]
             case "stall":
                 peer.ever_stalled = True

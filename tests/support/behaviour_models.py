@@ -66,7 +66,7 @@ class RawPeer:
 @asynccontextmanager
 async def raw_peer(server: TestServer) -> AsyncGenerator[RawPeer, None]:
     """Connect; what the server says first is the caller's to read."""
-    transport, _ = await server._open_memory("ws://127.0.0.1:8080/ws?video=none", Stall())
+    transport = await server._open_memory("ws://127.0.0.1:8080/ws?video=none", Stall())
     try:
         yield RawPeer(transport)
     finally:

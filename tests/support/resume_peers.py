@@ -14,6 +14,7 @@ from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
 from reactor_trio.interface import ModelMessage, ReactorPipeline, connected, disconnected, event
 from reactor_trio.protocol import Packet, decode_packet
+from reactor_trio.protocol.close_codes import ABNORMAL
 from reactor_trio.testing import Link
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.testing.memory_server import TestServer
@@ -104,12 +105,10 @@ class Returner:
         if self.welcomes and "resume" not in query:
             asked |= {"resume": self.welcome["resume_token"], "after": self.last}
         url = "ws://127.0.0.1/ws?" + urlencode(asked)
-        if link is not None:
-            self.transport, self._vanish, _ = await self.server._open_shaped(url, link, None)
-        elif self.server._websocket:
-            self.transport, self._vanish = await self.server._open_websocket(url, Stall())
+        if self.server._websocket:
+            self.transport = await self.server._open_websocket(url, Stall())
         else:
-            self.transport, self._vanish = await self.server._open_memory(url, Stall())
+            self.transport = await self.server._open_memory(url, Stall(), link=link)
         self.gone = trio.Event()
         self._listening = trio.CancelScope()
         seen = len(self.welcomes)
@@ -128,7 +127,7 @@ class Returner:
             await self.transport.send(text)
 
     async def vanish(self) -> None:
-        await self._vanish()
+        await self.transport.aclose(ABNORMAL)
         await trio.testing.wait_all_tasks_blocked()
 
     async def leave(self, code: int = 1000) -> None:

@@ -146,7 +146,7 @@ async def hears(transport, count):
 
 
 async def test_a_send_returns_when_its_last_byte_is_in_the_buffer(autojump_clock):
-    messages, transport, _ = Link(RATE, delay=0.25, buffer=1024)._open(15, "test")
+    messages, transport = Link(RATE, delay=0.25, buffer=1024)._open(15, "test")
     heard = []
 
     async def hear():
@@ -159,7 +159,7 @@ async def test_a_send_returns_when_its_last_byte_is_in_the_buffer(autojump_clock
 
 
 async def test_what_the_client_says_is_delayed_and_has_no_rate(autojump_clock):
-    messages, transport, _ = Link(1, delay=0.25)._open(15, "test")
+    messages, transport = Link(1, delay=0.25)._open(15, "test")
     await transport.send("x" * 100_000)
     await trio.sleep(0.125)
     await transport.send_bytes(b"yy")
@@ -167,7 +167,7 @@ async def test_what_the_client_says_is_delayed_and_has_no_rate(autojump_clock):
 
 
 async def test_a_link_without_a_rate_only_delays(autojump_clock):
-    messages, transport, _ = Link(delay=0.25, buffer=1)._open(15, "test")
+    messages, transport = Link(delay=0.25, buffer=1)._open(15, "test")
     await messages.send_packet(b"head", memoryview(KILOBYTE))
     assert trio.current_time() == 0
     assert await transport.receive() == b"head" + KILOBYTE
@@ -176,7 +176,7 @@ async def test_a_link_without_a_rate_only_delays(autojump_clock):
 
 async def test_a_link_changed_in_mid_message_wakes_both_ends(autojump_clock):
     link = Link(RATE, buffer=0)
-    messages, transport, _ = link._open(15, "test")
+    messages, transport = link._open(15, "test")
     async with trio.open_nursery() as nursery:
         heard = []
 
@@ -198,7 +198,7 @@ async def test_a_link_changed_in_mid_message_wakes_both_ends(autojump_clock):
 
 async def test_a_stalled_link_holds_both_directions_until_it_resumes(autojump_clock):
     link = Link(RATE, delay=0.25)
-    messages, transport, _ = link._open(15, "test")
+    messages, transport = link._open(15, "test")
     link.stall()
     await messages.send_text("x" * 1024)
     await transport.send("y")
@@ -218,7 +218,7 @@ async def test_a_stalled_link_holds_both_directions_until_it_resumes(autojump_cl
 @pytest.mark.parametrize("who", ["link", "client"])
 async def test_a_server_whose_bytes_are_not_taken_gives_the_client_up(autojump_clock, who):
     link = Link(RATE, buffer=1024)
-    messages, transport, reading = link._open(15, "test")
+    (messages, transport), reading = link._open(15, "test"), link._reader
     await messages.send_text("x" * 1024)
     await trio.sleep(0.5)
     (link if who == "link" else reading).stall()
@@ -233,13 +233,13 @@ async def test_a_server_whose_bytes_are_not_taken_gives_the_client_up(autojump_c
 
 
 async def test_a_slow_link_on_which_bytes_pass_is_not_given_up(autojump_clock):
-    messages, _, _ = Link(80, buffer=0)._open(15, "test")
+    messages, _ = Link(80, buffer=0)._open(15, "test")
     assert await sends(messages, 1000) == [100]
 
 
 async def test_a_client_that_does_not_read_loses_nothing(autojump_clock):
     link = Link(RATE)
-    messages, transport, reading = link._open(15, "test")
+    (messages, transport), reading = link._open(15, "test"), link._reader
     reading.stall()
     await sends(messages, 1024, 1024)
     with trio.move_on_after(5):
@@ -251,7 +251,7 @@ async def test_a_client_that_does_not_read_loses_nothing(autojump_clock):
 
 @pytest.mark.parametrize("leaves", ["server", "client"])
 async def test_a_close_arrives_after_what_was_sent_before(autojump_clock, leaves):
-    messages, transport, _ = Link(RATE, delay=0.25)._open(15, "test")
+    messages, transport = Link(RATE, delay=0.25)._open(15, "test")
     ours, theirs = (messages, transport) if leaves == "server" else (transport, messages)
     say = messages.send_text if leaves == "server" else transport.send
     gone = TransportClosed if leaves == "server" else PeerGone
@@ -270,9 +270,9 @@ async def test_a_close_arrives_after_what_was_sent_before(autojump_clock, leaves
 
 
 async def test_a_broken_link_is_known_to_both_ends_at_once_and_loses_what_was_under_way(autojump_clock):
-    messages, transport, _ = Link(RATE, delay=0.25)._open(15, "test")
+    messages, transport = Link(RATE, delay=0.25)._open(15, "test")
     await messages.send_text("x")
-    transport.vanish()
+    await transport.aclose(1006)
     for end, gone in ((transport, TransportClosed), (messages, PeerGone)):
         with pytest.raises(gone) as closed:
             await end.receive()
@@ -283,7 +283,7 @@ async def test_a_broken_link_is_known_to_both_ends_at_once_and_loses_what_was_un
 
 
 async def test_a_message_cut_short_by_cancellation_breaks_the_link(autojump_clock):
-    messages, transport, _ = Link(RATE, buffer=0)._open(15, "test")
+    messages, transport = Link(RATE, buffer=0)._open(15, "test")
     with trio.move_on_after(1):
         await messages.send_text("x" * 2048)
     with pytest.raises(TransportClosed):

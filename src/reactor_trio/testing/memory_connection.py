@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
 import anyio
 import anyio.abc
 import trio
@@ -9,6 +13,7 @@ import trio.abc
 
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.protocol.close_codes import ABNORMAL, NORMAL
 from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
 
 #: Messages under way to a client that does not read, as a socket's buffers would hold some.
@@ -16,27 +21,77 @@ CAPACITY = 1
 
 
 class Stall:
-    """Whether the client reads. `stall` and `resume` are plain calls."""
+    """Whether the client reads. `stall` and `resume` are plain calls; each then calls `changed`."""
 
-    def __init__(self) -> None:
+    def __init__(self, changed: Callable[[], object] = lambda: None) -> None:
         self.stalled = False
-        self._resumed = trio.Event()
+        self._changed = changed
+        self._resumed = RepeatedEvent()
 
     def stall(self) -> None:
         """Read no more."""
-        if not self.stalled:
-            self.stalled = True
-            self._resumed = trio.Event()
+        self.stalled = True
+        self._changed()
 
     def resume(self) -> None:
         """Read again."""
         self.stalled = False
         self._resumed.set()
+        self._changed()
 
     async def wait_reading(self) -> None:
         """Return when the client reads."""
         while self.stalled:
             await self._resumed.wait()
+
+
+class ServerEnd(MessageStream):
+    """The server's end of a connection in memory, over a link of any kind."""
+
+    def __init__(self, link: Any, peer: str) -> None:
+        self._link = link
+        self.peer = peer
+
+    async def send_text(self, text: str) -> None:
+        """To the client."""
+        await self._send(text)
+
+    async def send_packet(self, head: bytes, payload: memoryview) -> None:
+        """Send a copy to the client: frames that a test keeps, and messages under way, must not change."""
+        await self._send(b"".join((head, payload)))
+
+    async def abort(self) -> None:
+        """Break the link."""
+        self._link._cut()
+
+    @abstractmethod
+    async def _send(self, message: str | bytes) -> None: ...
+
+
+class ClientEnd(ABC):
+    """The client's end, a `reactor_trio.client.Transport`."""
+
+    def __init__(self, link: Any) -> None:
+        self._link = link
+
+    @abstractmethod
+    async def receive(self) -> str | bytes:
+        """The server's next message, once it has arrived and the client reads."""
+
+    async def send(self, text: str) -> None:
+        """Send to the server; never waits."""
+        await self._send(text)
+
+    async def send_bytes(self, data: bytes) -> None:
+        """To the server."""
+        await self._send(data)
+
+    @abstractmethod
+    async def aclose(self, code: int = NORMAL, reason: str = "") -> None:
+        """Leave politely; with `ABNORMAL` break the link without a close message."""
+
+    @abstractmethod
+    async def _send(self, message: str | bytes) -> None: ...
 
 
 class MemoryLink:
@@ -54,26 +109,26 @@ class MemoryLink:
         self.to_server: list[str | bytes] = []
         #: close code and reason, once either side has closed or the link is broken
         self.closed: tuple[int, str] | None = None
-        self.client_wakeup = RepeatedEvent()
-        self.server_wakeup = RepeatedEvent()
-        self.room_wakeup = RepeatedEvent()
+        #: a message has come or gone, or the link is closed
+        self.changed = RepeatedEvent()
 
     def close(self, code: int, reason: str) -> None:
         """Take no more messages; the first close counts. A broken link (1006) loses the messages under way."""
         if self.closed is None:
             self.closed = (code, reason)
-            if code == 1006:
+            if code == ABNORMAL:
                 self.to_client.clear()
-        for wakeup in (self.client_wakeup, self.server_wakeup, self.room_wakeup):
-            wakeup.set()
+        self.changed.set()
+
+    def _cut(self) -> None:
+        """Break the link."""
+        self.close(ABNORMAL, "")
 
 
-class MemoryMessages(MessageStream):
-    """The server's end."""
+class MemoryMessages(ServerEnd):
+    """The server's end of a `MemoryLink`."""
 
-    def __init__(self, link: MemoryLink, peer: str) -> None:
-        self._link = link
-        self.peer = peer
+    _link: MemoryLink
 
     async def receive(self) -> str | bytes:
         """The client's next message."""
@@ -81,25 +136,13 @@ class MemoryMessages(MessageStream):
         while not self._link.to_server:
             if self._link.closed is not None:
                 raise PeerGone(*self._link.closed)
-            await self._link.server_wakeup.wait()
+            await self._link.changed.wait()
         return self._link.to_server.pop(0)
-
-    async def send_text(self, text: str) -> None:
-        """To the client."""
-        await self._send(text)
-
-    async def send_packet(self, head: bytes, payload: memoryview) -> None:
-        """Send a copy to the client, so that frames that a test keeps do not change."""
-        await self._send(b"".join((head, payload)))
 
     async def aclose(self, code: int, reason: str) -> None:
         """Close; earlier messages arrive first."""
         self._link.close(code, reason)
         await trio.lowlevel.checkpoint()
-
-    async def abort(self) -> None:
-        """Break the link."""
-        self._link.close(1006, "")
 
     async def _send(self, message: str | bytes) -> None:
         await trio.lowlevel.checkpoint()
@@ -107,21 +150,20 @@ class MemoryMessages(MessageStream):
         deadline = trio.current_time() + link.patience
         while len(link.to_client) >= CAPACITY and link.closed is None:
             before = len(link.to_client)
-            await link.room_wakeup.wait(deadline)
+            await link.changed.wait(deadline)
             if len(link.to_client) >= before and trio.current_time() >= deadline:
-                link.close(1006, "")
-                raise PeerTooSlow(1006, "too slow")
+                link._cut()
+                raise PeerTooSlow(ABNORMAL, "too slow")
         if link.closed is not None:
             raise PeerGone(*link.closed)
         link.to_client.append(message)
-        link.client_wakeup.set()
+        link.changed.set()
 
 
-class MemoryTransport:
-    """The client's end; a `reactor_trio.client.Transport`."""
+class MemoryTransport(ClientEnd):
+    """The client's end of a `MemoryLink`."""
 
-    def __init__(self, link: MemoryLink) -> None:
-        self._link = link
+    _link: MemoryLink
 
     async def receive(self) -> str | bytes:
         """The server's next message."""
@@ -133,33 +175,27 @@ class MemoryTransport:
             if link.stall.stalled:
                 await link.stall.wait_reading()
             else:
-                await link.client_wakeup.wait()
+                await link.changed.wait()
         message = link.to_client.pop(0)
-        link.room_wakeup.set()
+        link.changed.set()
         return message
 
-    async def send(self, text: str) -> None:
-        """Send to the server; never waits."""
-        await self._send(text)
-
-    async def send_bytes(self, data: bytes) -> None:
-        """To the server."""
-        await self._send(data)
-
-    async def aclose(self, code: int = 1000, reason: str = "") -> None:
-        """Leave politely."""
+    async def aclose(self, code: int = NORMAL, reason: str = "") -> None:
+        """Earlier messages arrive first."""
         self._link.close(code, reason)
-
-    def vanish(self) -> None:
-        """Break the link without a close message."""
-        self._link.close(1006, "")
 
     async def _send(self, message: str | bytes) -> None:
         await trio.lowlevel.checkpoint()
         if self._link.closed is not None:
             raise TransportClosed(*self._link.closed)
         self._link.to_server.append(message)
-        self._link.server_wakeup.set()
+        self._link.changed.set()
+
+
+def open_ends(stall: Stall, patience: float, peer: str) -> tuple[ServerEnd, ClientEnd]:
+    """Make a `MemoryLink` and both its ends."""
+    link = MemoryLink(stall, patience)
+    return MemoryMessages(link, peer), MemoryTransport(link)
 
 
 class StallableStream(anyio.abc.ByteStream):

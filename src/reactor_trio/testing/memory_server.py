@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from urllib.parse import urlencode
 
-import anyio
 import msgspec
 import trio
 import trio.testing
@@ -32,14 +31,11 @@ from reactor_trio.server.runtime import Runtime, one_failure
 from reactor_trio.session import Session
 from reactor_trio.testing.inline_process import inline_ranks
 from reactor_trio.testing.inspected_server import HOST, InspectedServer, request_to
-from reactor_trio.testing.memory_connection import MemoryLink, MemoryMessages, MemoryTransport, Stall, StallableStream
+from reactor_trio.testing.memory_connection import ClientEnd, Stall, StallableStream, open_ends
 from reactor_trio.testing.session_client import SessionClient
-from reactor_trio.testing.simulated_link import Link, LinkTransport
+from reactor_trio.testing.simulated_link import Link
 from reactor_trio.testing.virtual_time import HeldTime, InlineTime, StepCost, virtual_sleep
-from reactor_trio.transport import Conversation, Refused, Response, serve_http
-
-A = TypeVar("A")
-R = TypeVar("R")
+from reactor_trio.transport import Refused, Response, serve_http
 
 
 class TestServer(InspectedServer):
@@ -92,7 +88,7 @@ class TestServer(InspectedServer):
             raise TypeError("comes_back= needs a client without link=")
         if address is not None and self._websocket:
             raise TypeError("address= needs a server without websocket=True")
-        stall = Stall()
+        stall = Stall() if link is None else link._reader
         given = {"resume": resume, "after": after}
         query = urlencode({key: value for key, value in given.items() if value is not None})
         url = session_url(
@@ -100,23 +96,18 @@ class TestServer(InspectedServer):
             feedback=feedback,
         )
 
-        async def open_one(url: str) -> tuple[Transport, Any]:
+        async def open_one(url: str) -> Transport:
             if self._websocket:
                 return await self._open_websocket(url, stall)
-            return await self._open_memory(url, stall, address)
+            return await self._open_memory(url, stall, address, link)
 
         async def reopen(token: str, after: int, video: Iterable[str] | None) -> Transport:
-            transport, client._vanish = await open_one(resuming_url(url, token, after, video))
-            return transport
+            return await open_one(resuming_url(url, token, after, video))
 
-        if link is not None:
-            transport, vanish, stall = await self._open_shaped(url, link, address)
-        else:
-            transport, vanish = await open_one(url)
         post: Post = partial(http_post, url, connect=self._open_stream) if self._websocket else self._post
         client = SessionClient(
-            transport, self, stall, vanish, on_queued, post, link, feedback, on_ending, reopen if comes_back else None,
-            on_waiting,
+            await open_one(url), self, stall, link, on_queued=on_queued, post=post, feedback=feedback, on_ending=on_ending,
+            reopen=reopen if comes_back else None, on_waiting=on_waiting,
         )  # fmt: skip
         self._clients.append(client)
         async with running(client):
@@ -125,34 +116,20 @@ class TestServer(InspectedServer):
             await self.settle()
             self.check_failures(client)
 
-    async def _open_memory(self, url: str, stall: Stall, address: str | None = None) -> tuple[Transport, Any]:
-        talk = await self._admitted(url, address)
-        link = MemoryLink(stall, self.runtime.settings.limits.stall)
-        transport = MemoryTransport(link)
-        self._nursery.start_soon(talk, MemoryMessages(link, self._peer()))
-        return transport, _vanishing(transport)
-
-    async def _open_shaped(self, url: str, link: Link, address: str | None) -> tuple[Transport, Any, Stall]:
-        talk = await self._admitted(url, address)
-        messages, transport, stall = link._open(self.runtime.settings.limits.stall, self._peer())
-        self._nursery.start_soon(talk, messages)
-        return transport, _vanishing(transport), stall
-
-    async def _admitted(self, url: str, address: str | None) -> Conversation:
-        """Ask for a WebSocket. Raises ConnectionRefused."""
+    async def _open_memory(self, url: str, stall: Stall, address: str | None = None, link: Link | None = None) -> ClientEnd:
+        """Connect without a socket, over `link` if one is given. Raises ConnectionRefused."""
         admitted = await self._site.admit(msgspec.structs.replace(request_to(url, "GET", None), peer=address or "memory"))
         if isinstance(admitted, Response):
             after = admitted.headers.get("retry-after")
             raise ConnectionRefused(admitted.status, admitted.body.decode().strip(), float(after) if after else None)
-        return admitted
-
-    def _peer(self) -> str:
         self._peers += 1
-        return f"memory:{self._peers}"
+        patience, peer = self.runtime.settings.limits.stall, f"memory:{self._peers}"
+        here, there = open_ends(stall, patience, peer) if link is None else link._open(patience, peer)
+        self._nursery.start_soon(admitted, here)
+        return there
 
-    async def _open_websocket(self, url: str, stall: Stall) -> tuple[Transport, Any]:
-        stream = await self._open_stream(stall)
-        return await open_websocket(url, stream=stream), partial(anyio.aclose_forcefully, stream)
+    async def _open_websocket(self, url: str, stall: Stall) -> Transport:
+        return await open_websocket(url, stream=await self._open_stream(stall))
 
     async def _open_stream(self, stall: Stall | None = None) -> StallableStream:
         """Open a connection to the real HTTP server, in memory."""
@@ -263,20 +240,13 @@ def assert_nothing_left(server: TestServer) -> None:
     assert not left, "left behind: " + "; ".join(left)
 
 
-def _vanishing(transport: MemoryTransport | LinkTransport) -> Callable[[], Awaitable[None]]:
-    async def vanish() -> None:
-        transport.vanish()
-
-    return vanish
-
-
 async def _call_here(function: Callable[..., Any], *arguments: Any, abandon_on_cancel: bool = False) -> Any:
     """Call `function` on this loop: a worker thread would run beside the virtual clock."""
     await trio.lowlevel.checkpoint()
     return function(*arguments)
 
 
-async def _here(function: Callable[[A], R], argument: A, /, limit: float = math.inf) -> R:
+async def _here(function: Callable[[Any], Any], argument: Any, /, limit: float = math.inf) -> Any:
     """As `_call_here`; encoding and decoding take no virtual time."""
     await trio.lowlevel.checkpoint()
     return function(argument)

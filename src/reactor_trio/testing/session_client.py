@@ -12,10 +12,10 @@ import trio.testing
 
 from reactor_trio.client import Client, Frame, Message
 from reactor_trio.client.client_transport import Transport
-from reactor_trio.client.reconnecting import Reopen
 from reactor_trio.client.streams import FrameStream, MessageStream
-from reactor_trio.client.uploads import Post, Source, Upload
+from reactor_trio.client.uploads import Source, Upload
 from reactor_trio.errors import SessionEnded
+from reactor_trio.protocol.close_codes import ABNORMAL
 from reactor_trio.testing.inspected_server import MODEL_FAILURES, InspectedServer
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.testing.simulated_link import Link
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class SessionClient(Client):
-    """`reactor_trio.client.Client` with scripted behaviour.
+    """`reactor_trio.client.Client` with scripted behaviour; `options` are those of `Client`.
 
     Attributes:
         server: the server that it is connected to.
@@ -33,26 +33,11 @@ class SessionClient(Client):
     frames_queued = 1 << 20  # a test takes frames when it likes, and wants all of them
 
     def __init__(
-        self,
-        transport: Transport,
-        server: InspectedServer,
-        stall: Stall,
-        vanish: Callable[[], Awaitable[None]],
-        on_queued: Callable[[int, int], object] | None,
-        post: Post,
-        link: Link | None = None,
-        feedback: bool = False,
-        on_ending: Callable[[str, float | None], object] | None = None,
-        reopen: Reopen | None = None,
-        on_waiting: Callable[[str], object] | None = None,
+        self, transport: Transport, server: InspectedServer, stall: Stall, link: Link | None, **options: Any
     ) -> None:
-        super().__init__(
-            transport, on_queued=on_queued, on_waiting=on_waiting, on_ending=on_ending, post=post, feedback=feedback,
-            reopen=reopen,
-        )  # fmt: skip
+        super().__init__(transport, **options)
         self.server = server
         self._stall = stall
-        self._vanish = vanish
         self._link = link
         self._taking: dict[str | None, FrameStream] = {}
         self._reading: MessageStream | None = None
@@ -139,7 +124,7 @@ class SessionClient(Client):
 
     async def vanish(self) -> None:
         """Disappear without a close message, as a machine that loses power, and wait until the server notices."""
-        await self._vanish()
+        await self._transport.aclose(ABNORMAL)
         await trio.testing.wait_all_tasks_blocked()  # not `settle`: a step of the model may end only when the test allows it
 
     def stall(self) -> None:
@@ -168,10 +153,7 @@ class SessionClient(Client):
         except StopAsyncIteration:
             raise SessionEnded(self.ended or "done") from None
         except SessionEnded as ended:
-            raise self._cause(ended) from None
+            raise (self.server.model_error(ended) or ended) from None
         done = await self.server.done_since(before, self)
         stalled = "; this client reads nothing since stall()" if self._stall.stalled else ""
         raise trio.TooSlowError(f"{what} for {seconds:g} s{detail}. Meanwhile {done}{stalled}")
-
-    def _cause(self, ended: SessionEnded) -> BaseException:
-        return self.server.model_error(ended) or ended

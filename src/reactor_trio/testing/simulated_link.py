@@ -15,9 +15,10 @@ import trio.testing
 
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
+from reactor_trio.protocol.close_codes import ABNORMAL, NORMAL
 from reactor_trio.testing.link_direction import Close, Item, Pipe
-from reactor_trio.testing.memory_connection import Stall
-from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
+from reactor_trio.testing.memory_connection import ClientEnd, ServerEnd, Stall
+from reactor_trio.transport import PeerGone, PeerTooSlow
 
 #: bytes that a socket configured for low delay holds
 BUFFER = 16 * 1024
@@ -50,8 +51,13 @@ class Link:
         self._down = Pipe(bits_per_second, delay, buffer, jitter)
         self._up = Pipe(None, delay, buffer, jitter)
         self._changed = RepeatedEvent()
-        self._stalled = False
-        self._reading: _Reading | None = None
+        self._stalled = self._served = False
+        self._patience = math.inf
+        #: says whether the client reads; while it does not, the direction to it is held, as by a socket with little room
+        self._reader = Stall(self._flow)
+        #: close code and reason, as each end knows it; a broken link is known to both at once
+        self._server_end: tuple[int, str] | None = None
+        self._client_end: tuple[int, str] | None = None
 
     def set(self, *, bits_per_second: float | None = math.nan, delay: float | None = None) -> None:
         """Change the rate (None: no limit) or the delay from now on. Messages that have passed keep their arrival."""
@@ -81,176 +87,115 @@ class Link:
             (pipe.hold if held else pipe.release)(now)
         self._changed.set()
 
-    @property
-    def _reader(self) -> Stall:
-        assert self._reading is not None, "this link serves no client yet: give it to server.connect"
-        return self._reading
-
-    def _open(self, patience: float, peer: str) -> tuple[LinkMessages, LinkTransport, Stall]:
-        """Open both ends, and the switch with which the client stalls."""
-        if self._reading is not None:
+    def _open(self, patience: float, peer: str) -> tuple[ServerEnd, ClientEnd]:
+        """Open both ends; the server closes a client that takes nothing for `patience` seconds."""
+        if self._served:
             raise TypeError("this Link has served a client: make one for each")
-        self._reading = _Reading(self._flow)
-        wire = _Wire(self, self._down, self._up, self._reading, patience)
-        return LinkMessages(wire, peer), LinkTransport(wire), self._reading
+        self._served, self._patience = True, patience
+        return LinkMessages(self, peer), LinkTransport(self)
 
-
-class _Reading(Stall):
-    """Holds the direction to the client while the client does not read, as a socket with little room does."""
-
-    def __init__(self, flow: Callable[[], None]) -> None:
-        super().__init__()
-        self._flow = flow
-
-    def stall(self) -> None:
-        super().stall()
-        self._flow()
-
-    def resume(self) -> None:
-        super().resume()
-        self._flow()
-
-
-class _Wire:
-    """The state that both ends of one connection share."""
-
-    def __init__(self, link: Link, down: Pipe, up: Pipe, reading: Stall, patience: float) -> None:
-        self.down = down
-        self.up = up
-        self.reading = reading
-        self.patience = patience
-        self.changed = link._changed
-        #: close code and reason, as each end knows it; a broken link is known to both at once
-        self.server_end: tuple[int, str] | None = None
-        self.client_end: tuple[int, str] | None = None
-
-    def put(self, pipe: Pipe, item: Item) -> None:
+    def _put(self, pipe: Pipe, item: Item) -> None:
         size = 2 + len(item.reason) if isinstance(item, Close) else len(item.encode() if isinstance(item, str) else item)
         pipe.put(item, size, trio.current_time())
-        self.changed.set()
+        self._changed.set()
 
-    def cut(self) -> None:
+    def _cut(self) -> None:
         """Break the link and lose the messages under way. Does nothing after a close."""
-        if self.server_end is None and self.client_end is None:
-            self.server_end = self.client_end = (1006, "")
-        self.changed.set()
+        if self._server_end is None and self._client_end is None:
+            self._server_end = self._client_end = (ABNORMAL, "")
+        self._changed.set()
 
 
-class LinkMessages(MessageStream):
-    """The server's end."""
+class LinkMessages(ServerEnd):
+    """The server's end of a `Link`."""
 
-    def __init__(self, wire: _Wire, peer: str) -> None:
-        self._wire = wire
-        self.peer = peer
+    _link: Link
 
     async def receive(self) -> str | bytes:
         """The client's next message, when it arrives."""
         await trio.lowlevel.checkpoint()
-        wire = self._wire
-        while wire.server_end is None:
-            item = wire.up.take(trio.current_time())
+        link = self._link
+        while link._server_end is None:
+            item = link._up.take(trio.current_time())
             if isinstance(item, Close):
-                wire.server_end = (item.code, item.reason)
+                link._server_end = (item.code, item.reason)
             elif item is not None:
                 return item
             else:
-                await wire.changed.wait(wire.up.arrives_at())
-        raise PeerGone(*wire.server_end)
-
-    async def send_text(self, text: str) -> None:
-        """To the client."""
-        await self._send(text)
-
-    async def send_packet(self, head: bytes, payload: memoryview) -> None:
-        """Send a copy to the client, since messages under way must not change."""
-        await self._send(b"".join((head, payload)))
+                await link._changed.wait(link._up.arrives_at())
+        raise PeerGone(*link._server_end)
 
     async def aclose(self, code: int, reason: str) -> None:
         """Send the close behind earlier messages; it takes effect when it arrives."""
-        if self._wire.server_end is None:
-            self._wire.server_end = (code, reason)
-            self._wire.put(self._wire.down, Close(code, reason))
+        if self._link._server_end is None:
+            self._link._server_end = (code, reason)
+            self._link._put(self._link._down, Close(code, reason))
         await trio.lowlevel.checkpoint()
-
-    async def abort(self) -> None:
-        """Break the link."""
-        self._wire.cut()
 
     async def _send(self, message: str | bytes) -> None:
         await trio.lowlevel.checkpoint()
-        wire = self._wire
-        if wire.server_end is not None:
-            raise PeerGone(*wire.server_end)
-        wire.put(wire.down, message)
-        if wire.down.enters_at() == -math.inf:
+        link = self._link
+        if link._server_end is not None:
+            raise PeerGone(*link._server_end)
+        link._put(link._down, message)
+        if link._down.enters_at() == -math.inf:
             return
         try:
             await self._wait_entered()
         except trio.Cancelled:
-            wire.cut()  # nothing may follow half a message
+            link._cut()  # nothing may follow half a message
             raise
         # All that is due at this instant goes first: whether a frame shown now is the newest must not hang on task order.
         await trio.testing.wait_all_tasks_blocked()
 
     async def _wait_entered(self) -> None:
-        wire, pipe, began = self._wire, self._wire.down, trio.current_time()
+        link, pipe, began = self._link, self._link._down, trio.current_time()
         while (enters := pipe.enters_at()) > (now := trio.current_time()):
-            given_up = math.inf if pipe.held_since is None else max(began, pipe.held_since) + wire.patience
+            given_up = math.inf if pipe.held_since is None else max(began, pipe.held_since) + link._patience
             if now >= given_up:
-                wire.cut()
-                raise PeerTooSlow(1006, "too slow")
-            await wire.changed.wait(min(enters, given_up))
-            if wire.server_end is not None:
-                raise PeerGone(*wire.server_end)
+                link._cut()
+                raise PeerTooSlow(ABNORMAL, "too slow")
+            await link._changed.wait(min(enters, given_up))
+            if link._server_end is not None:
+                raise PeerGone(*link._server_end)
             pipe.advance(trio.current_time())
 
 
-class LinkTransport:
-    """The client's end; a `reactor_trio.client.Transport`."""
+class LinkTransport(ClientEnd):
+    """The client's end of a `Link`."""
 
-    def __init__(self, wire: _Wire) -> None:
-        self._wire = wire
+    _link: Link
 
     async def receive(self) -> str | bytes:
         """The server's next message, when it has arrived and the client reads."""
         await trio.lowlevel.checkpoint()
-        wire = self._wire
-        while wire.client_end is None:
-            if wire.reading.stalled:
-                await wire.changed.wait()
+        link = self._link
+        while link._client_end is None:
+            if link._reader.stalled:
+                await link._changed.wait()
                 continue
-            item = wire.down.take(trio.current_time())
+            item = link._down.take(trio.current_time())
             if isinstance(item, Close):
-                wire.client_end = (item.code, item.reason)
+                link._client_end = (item.code, item.reason)
             elif item is not None:
                 return item
             else:
-                await wire.changed.wait(wire.down.arrives_at())
-        raise TransportClosed(*wire.client_end)
+                await link._changed.wait(link._down.arrives_at())
+        raise TransportClosed(*link._client_end)
 
-    async def send(self, text: str) -> None:
-        """To the server; never waits."""
-        await self._send(text)
-
-    async def send_bytes(self, data: bytes) -> None:
-        """To the server."""
-        await self._send(data)
-
-    async def aclose(self, code: int = 1000, reason: str = "") -> None:
-        """Leave politely; the close takes effect when it arrives."""
-        if self._wire.client_end is None:
-            self._wire.client_end = (code, reason)
-            self._wire.put(self._wire.up, Close(code, reason))
-
-    def vanish(self) -> None:
-        """Break the link without a close message."""
-        self._wire.cut()
+    async def aclose(self, code: int = NORMAL, reason: str = "") -> None:
+        """The close takes effect when it arrives."""
+        if code == ABNORMAL:
+            self._link._cut()
+        elif self._link._client_end is None:
+            self._link._client_end = (code, reason)
+            self._link._put(self._link._up, Close(code, reason))
 
     async def _send(self, message: str | bytes) -> None:
         await trio.lowlevel.checkpoint()
-        if self._wire.client_end is not None:
-            raise TransportClosed(*self._wire.client_end)
-        self._wire.put(self._wire.up, message)
+        if self._link._client_end is not None:
+            raise TransportClosed(*self._link._client_end)
+        self._link._put(self._link._up, message)
 
 
 def _check(bits_per_second: float | None, delay: float) -> None:
