@@ -6,6 +6,7 @@ import inspect
 import linecache
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,8 @@ async def _place(model_session: SessionRunner, host: ModelHost) -> str:
     if model_session.kind == "blocking":
         threads = host.opened_author_threads
         frame = sys._current_frames().get(threads[0].thread.ident or -1) if threads else None
-        return _said("start_session()", _innermost(reversed(list(_callers(frame))), model_session.model))
+        callers = [] if frame is None else list(_places(traceback.walk_stack(frame)))
+        return _said("start_session()", _innermost(reversed(callers), model_session.model))
     return _said("run()", await host.run(_run_place, model_session.model))
 
 
@@ -98,12 +100,6 @@ def _innermost(places: Iterable[Place], model: Model) -> Place | None:
 
 def _places(frames: Iterable[tuple[FrameType, int]]) -> Iterator[Place]:
     return ((frame.f_code.co_filename, line) for frame, line in frames)
-
-
-def _callers(frame: FrameType | None) -> Iterator[Place]:
-    while frame is not None:
-        yield frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back
 
 
 async def _run_place(model: Model) -> Place | None:

@@ -63,9 +63,7 @@ class InlineProcess(WorkerModel):
         """Wait for its end."""
         await self._ended.wait()
 
-    async def gone(self) -> None:
-        """Wait for its end."""
-        await self._ended.wait()
+    gone = end
 
     def exit(self) -> str:
         """Return how the process ended."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -10,19 +10,65 @@ import trio
 import trio.testing
 
 from reactor_trio.client import Client
-from reactor_trio.concurrency import ModelHost
+from reactor_trio.concurrency import ExecutionObserver, ModelHost
 from reactor_trio.errors import ModelFailed, SessionEnded
 from reactor_trio.server.reactor_site import ReactorSite
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.session import Session
 from reactor_trio.testing.activity import Mark, done_since, mark
-from reactor_trio.testing.author_failures import Failures
 from reactor_trio.transport import Request
 
 HOST = "127.0.0.1"
 
 #: reasons of an end that the model caused
 MODEL_FAILURES = ("model_error", "model_restarting")
+
+
+class Failures(ExecutionObserver):
+    """Exceptions of author code that a test has not seen, of all sessions of a server: kept until a block of the kit raises
+    them.
+
+    There are two kinds. `unheard` collects exceptions that no client can receive: a hook or the closing of a generator
+    raised, or took too long. The others ended a session, and no client of the test has seen that, by an exception or by its
+    `ended`.
+
+    Attributes:
+        model_sessions: the model's side of each session, by session id.
+    """
+
+    def __init__(self) -> None:
+        self.model_sessions: dict[str, Any] = {}
+        self._unheard: dict[str, list[BaseException]] = {}
+        self._heard: set[str] = set()
+
+    def begun(self, session_id: str, model_session: Any) -> None:
+        """A session begins."""
+        self.model_sessions[session_id] = model_session
+
+    def unheard(self, session_id: str, error: BaseException) -> None:
+        """Author code raised an exception that no client receives."""
+        self._unheard.setdefault(session_id, []).append(error)
+
+    def hear(self, session_id: str) -> None:
+        """The test has seen that an exception of the model ended this session."""
+        self._heard.add(session_id)
+
+    def check(self, sessions: Iterable[Session], watched: Collection[str]) -> None:
+        """Raise the new exceptions of these sessions: the only one, or several in a group in the order of their sessions.
+
+        `watched`: the sessions with a client of the kit. A test that speaks the wire by hand sees failures there.
+        """
+        found: list[BaseException] = []
+        for session in sessions:
+            unheard = self._unheard.pop(session.id, [])
+            found += unheard if session.reason != "model_restarting" else []  # its clients get that reason
+            if session.error is not None and session.id in watched and session.id not in self._heard:
+                self.hear(session.id)
+                found.append(session.error)
+        if len(found) > 1:
+            raise BaseExceptionGroup("author code raised what no client was told", found)
+        if found:
+            raise found[0]
 
 
 class InspectedServer:
@@ -79,7 +125,7 @@ class InspectedServer:
         """Raise exceptions of author code that the test has not seen, from this client's session or from all."""
         watched = [one for one in self._clients if one._protocol.welcome is not None]
         for one in watched:
-            if _knows_of_failure(one):
+            if one._receiver.end_raised and one._receiver.ended in MODEL_FAILURES:
                 self._failures.hear(one.session_id)
         sessions = (one for one in self.sessions if client is None or one.id == client.session_id)
         self._failures.check(sessions, {one.session_id for one in watched})
@@ -111,17 +157,10 @@ class InspectedServer:
             self.failure = failure
 
 
-def _knows_of_failure(client: Client) -> bool:
-    """Whether the test has seen, by an exception or by `ended`, that the model's failure ended the session."""
-    return client._receiver.end_raised and client._receiver.ended in MODEL_FAILURES
-
-
 def request_to(url: str, method: str, headers: Mapping[str, str] | None) -> Request:
     """A plain request for `url`."""
     parts = urlsplit(url)
-    query: dict[str, str] = {}
-    for key, value in parse_qsl(parts.query, keep_blank_values=True):
-        query.setdefault(key, value)
+    query = dict(reversed(parse_qsl(parts.query, keep_blank_values=True)))  # of a repeated name the first value counts
     given = tuple((key.lower(), value) for key, value in (headers or {}).items())
     return Request(
         method=method, path=parts.path, query=query, host=HOST, authority=HOST, headers=given, peer="memory"

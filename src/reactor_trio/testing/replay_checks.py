@@ -49,17 +49,10 @@ async def assert_replays(
     return bundles
 
 
-async def replayed_frames(
-    recording: str | Path,
-    model: type[Model],
-    *,
-    config: Mapping[str, Any] | None = None,
-    uploads: str | Path | None = None,
-    frames: int | None = None,
-) -> list[RenderedBundle]:
-    """What `model` makes of a recorded session's commands, for looking at it; the arguments are those of `assert_replays`.
+async def replayed_frames(recording: str | Path, model: type[Model], **options: Any) -> list[RenderedBundle]:
+    """What `model` makes of a recorded session's commands, for looking at it; `options` are those of `assert_replays`.
 
     Raises ScriptError if the recording cannot be read or a command is refused now, ModelFailed if model code raises.
     """
-    async with _on_this_loop(recording, model, config=config, uploads=uploads, frames=frames) as replaying:
+    async with _on_this_loop(recording, model, **options) as replaying:
         return [bundle async for bundle in replaying.rendering]
