@@ -45,10 +45,6 @@ class _Run(msgspec.Struct):
     versions: dict[str, str] = {}
 
 
-class _Upload(RecordedUpload, frozen=True):
-    id: str = ""
-
-
 class Recording(msgspec.Struct, frozen=True):
     """The content of a timeline.
 
@@ -112,7 +108,7 @@ def read_recording(path: str | Path) -> Recording:
                 ]
                 bundles += 1
             case "upload":
-                upload = _as(where, line, _Upload)
+                upload = _as(where, line, RecordedUpload)
                 uploads[upload.id] = upload
             case "command":
                 failed += line.get("code") == "internal_error"

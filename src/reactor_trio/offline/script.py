@@ -11,6 +11,7 @@ Every mistake is a ScriptError of one line that names the file and the line.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -60,11 +61,9 @@ def read_script(script: Script | None) -> list[ScriptCommand]:
         entries = list(_entries(path))
         if is_timeline(entries):
             return commands_of_timeline(entries)
-        return _commands(entries)
-    given: list[ScriptCommand] = []
-    for number, entry in enumerate(script):
-        given.append(entry if isinstance(entry, ScriptCommand) else _command(f"script[{number}]", entry))
-    return _in_order(given)
+    else:
+        entries = [(f"script[{number}]", entry) for number, entry in enumerate(script)]
+    return _in_order([_command(where, entry) for where, entry in entries])
 
 
 def read_lines(path: Path) -> list[tuple[str, Any]]:
@@ -138,11 +137,9 @@ def _text(path: Path) -> str:
         raise ScriptError(f"{path}: this is no text in UTF-8") from None
 
 
-def _commands(entries: Iterable[tuple[str, Any]]) -> list[ScriptCommand]:
-    return _in_order([_command(where, entry) for where, entry in entries])
-
-
 def _command(where: str, entry: Any) -> ScriptCommand:
+    if isinstance(entry, ScriptCommand):
+        return entry
     if not isinstance(entry, Mapping):
         raise ScriptError(f"{where}: expected a command such as {{step: 0, name: set_prompt, arguments: {{prompt: rain}}}}")
     if unknown := [str(key) for key in entry if key not in _KEYS]:
@@ -166,15 +163,8 @@ def _command(where: str, entry: Any) -> ScriptCommand:
 def _in_order(commands: list[ScriptCommand]) -> list[ScriptCommand]:
     """Return `commands` if their steps and times are in the file's order. Raises ScriptError."""
     for word in ("step", "t"):
-        before: ScriptCommand | None = None
-        for command in commands:
-            at = getattr(command, word)
-            if at is None:
-                continue
-            if before is not None and at < getattr(before, word):
-                raise ScriptError(
-                    f"{command.where}: {word}: {at:g} comes before {getattr(before, word):g} of {before.where}; "
-                    "put the commands in order"
-                )
-            before = command
+        timed = [(at, command.where) for command in commands if (at := getattr(command, word)) is not None]
+        for (before, known), (at, where) in itertools.pairwise(timed):
+            if at < before:
+                raise ScriptError(f"{where}: {word}: {at:g} comes before {before:g} of {known}; put the commands in order")
     return commands

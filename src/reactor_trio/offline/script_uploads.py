@@ -20,6 +20,7 @@ class RecordedUpload(msgspec.Struct, frozen=True):
     size: int
     mime_type: str | None = None
     digest: str | None = None
+    id: str = ""
 
 
 class Uploads:
