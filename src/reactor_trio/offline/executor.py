@@ -5,7 +5,7 @@
         executor.send_event("set_brightness", brightness=0.5)
         result = next(executor)
 
-Author code runs on a Trio loop of its own in one thread, as under the server, while the caller waits (`executor_loop.py`).
+Author code runs on a Trio loop of its own in one thread, as under the server, while the caller waits (`_ModelLoop`).
 Its session binding is a stand-in (`executor_binding.py`). An author may hold a nursery open across a yield; therefore the
 executor keeps no cancel scope open around a step.
 """
@@ -13,18 +13,20 @@ executor keeps no cancel scope open around a step.
 from __future__ import annotations
 
 import json
+import queue
+import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import outcome
 import trio
 
-from reactor_trio.concurrency import SessionOver, strip
+from reactor_trio.concurrency import SessionOver, strip, with_twin
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
@@ -40,9 +42,10 @@ from reactor_trio.interface.model import Idle, ReactorPipeline
 from reactor_trio.interface.tracks import Output, TrackSpec
 from reactor_trio.media import chunk_from_output
 from reactor_trio.offline.executor_binding import ExecutorBinding
-from reactor_trio.offline.executor_loop import ExecutorLoop
 from reactor_trio.pacing.cadence import checked_fps
 from reactor_trio.protocol import decode_client_text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class PipelineExecutor:
             raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline; test other models with "
                                    "open_session")  # fmt: skip
         check_model(cls, Settings(ranks=1))  # it steps a model of several ranks as one
-        self._loop = ExecutorLoop()
+        self._loop = _ModelLoop()
         self._finish = weakref.finalize(self, self._loop.stop)
         self._steps = Steps()
         self._client: ClientInfo | None = None
@@ -163,9 +166,7 @@ class PipelineExecutor:
     def __enter__(self) -> PipelineExecutor:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     # ---- on the caller's thread ---------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ class PipelineExecutor:
         try:
             value = await self._resume()
         except BaseException:
-            self._steps = Steps()
+            self._steps.generator = None
             raise
         seconds = trio.current_time() - began
         if value is DONE or value is None or value is Idle:
@@ -277,6 +278,54 @@ class PipelineExecutor:
     def _taken(self) -> list[ModelMessage]:
         taken, self._binding.sent = self._binding.sent, []
         return taken
+
+
+class _ModelLoop:
+    """A Trio loop in a thread, on which author code runs, one call after the other.
+
+    The caller blocks meanwhile, so that there is never more than one call. One task runs all of them: an author may hold a
+    nursery open across a yield, and the task that enters a nursery must leave it.
+    """
+
+    def __init__(self) -> None:
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=trio.run, args=(self._main,), name="reactor-model", daemon=True)
+        self._thread.start()
+        self._started.wait()
+
+    def call(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """Await `function(*args)` on the loop; block until it returns or raises."""
+        if not self._thread.is_alive():
+            raise RuntimeError("the executor is closed")
+        results: queue.SimpleQueue[outcome.Maybe[T]] = queue.SimpleQueue()
+        self._token.run_sync_soon(self._calls.send_nowait, (function, args, results))
+        try:
+            return results.get().unwrap()
+        except Exception as error:
+            told = with_twin(error)
+            if told is error:
+                raise
+            raise told from error
+
+    def stop(self) -> None:
+        """End the loop after the call in progress, and join its thread."""
+        if self._thread.is_alive():
+            self._token.run_sync_soon(self._calls.close)
+            self._thread.join()
+
+    async def _main(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self._calls, calls = trio.open_memory_channel[Any](1)
+        self._started.set()
+        while True:
+            # Shielded: a nursery that author code holds open across a yield may cancel what this task awaits.
+            with trio.CancelScope(shield=True):
+                try:
+                    function, args, results = await calls.receive()
+                except trio.EndOfChannel:
+                    return
+            results.put(await outcome.acapture(function, *args))
+            del function, args, results
 
 
 def _media(spec: TrackSpec, frame: object) -> npt.NDArray[Any]:
