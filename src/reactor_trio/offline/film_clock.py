@@ -1,6 +1,6 @@
 """`FilmClock`: the time of the film and the room for its bundles. It replaces the pacing of a live session.
 
-A step begins at once, unless `room` bundles wait to be taken. The declared rate, or its sound, gives a bundle its duration;
+A step begins at once, unless `ROOM` bundles wait to be taken. The declared rate, or its sound, gives a bundle its duration;
 the time of the step does not. Therefore the same model makes the same film on every machine.
 """
 
@@ -10,66 +10,76 @@ import math
 from collections import deque
 from collections.abc import Callable
 
-from reactor_trio.pacing import BlockCadence, Cadence, PlayoutForecast
+from reactor_trio.pacing import BlockCadence, PlayoutForecast
 from reactor_trio.pacing.cadence import DEFAULT_FPS
 
 #: Sums of the same durations in another order differ by less than this many seconds.
 EPSILON = 1e-6
+#: Bundles that may wait to be taken.
+ROOM = 8
 
 
 class FilmClock(PlayoutForecast):
     """Counts the bundles that were made and taken. Only the model loop uses it, except `begins`.
 
     Args:
-        room: bundles that may wait for the sink before the model waits.
-        frames, seconds: how many bundles, or how many seconds of film, were requested.
+        frames, seconds: how many bundles, or how many seconds of film, were requested; None: any number.
+
+    Attributes:
         reached: called on the model loop, possibly several times, when all of them are made and queued.
     """
 
-    def __init__(
-        self, room: int, frames: float = math.inf, seconds: float = math.inf, reached: Callable[[], object] = lambda: None
-    ) -> None:
-        super().__init__(room, assume=False)
+    reached: Callable[[], object]
+
+    def __init__(self, frames: float | None, seconds: float | None) -> None:
+        super().__init__(ROOM, assume=False)
         #: number of bundles made
         self.made = 0
+        #: how often the model was idle since the newest bundle
+        self.idled = 0
         #: seconds of film made
         self.seconds = 0.0
         #: start times of bundles that the I/O loop has not received yet; the loops share only the deque's atomic operations
         self.begins: deque[float] = deque()
-        self._room = room
         self._waiting = 0
-        self._frames, self._most, self._reached = frames, seconds, reached
+        self._frames, self._most = math.inf if frames is None else frames, math.inf if seconds is None else seconds
 
     @property
     def full(self) -> bool:
         """Whether the sink must take a bundle first."""
-        return self._waiting >= self._room
+        return self._waiting >= ROOM
 
     @property
     def enough(self) -> bool:
         """Whether all that was requested is made."""
-        return self.made >= self._frames or self.seconds >= self._most - EPSILON
+        return self.is_enough(self.made, self.seconds)
+
+    def is_enough(self, made: int, seconds: float) -> bool:
+        """Whether `made` bundles, which end `seconds` into the film, are all that was requested. For both loops."""
+        return made >= self._frames or seconds >= self._most - EPSILON
 
     def tell_enough(self) -> None:
         """Call `reached` if all that was requested is made."""
         if self.enough:
-            self._reached()
+            self.reached()
 
     def idle(self, seconds: float) -> None:
         """Let the film's time pass while the model waits; the last picture stays."""
         self.seconds += seconds
+        self.idled += 1
 
     def taken(self) -> None:
         """Record that the sink took a bundle."""
         self._waiting -= 1
 
-    # ---- as a PlayoutForecast -----------------------------------------------------------------------------------------
+    # ---- as a PlayoutForecast: it knows no queued frame, since a step or an emit has waited for room before ------------
 
     def put(self, ready: float, duration: float, paced: bool = True) -> None:
         """Record a bundle. Its duration moves the film's time on."""
         self.begins.append(self.seconds)
         self.seconds += duration
         self.made += 1
+        self.idled = 0
         self._waiting += 1
 
     def step_at(self, now: float, step_seconds: float, step_margin: float) -> float:
@@ -77,46 +87,13 @@ class FilmClock(PlayoutForecast):
         self.tell_enough()
         return math.inf if self.full or self.enough else -math.inf
 
-    def queue_at(self, now: float) -> float:
-        """At once: a step begins only if there is room."""
-        return now
 
-    def emit_at(self, now: float) -> float:
-        """At once: a run loop has waited for room before, so that `drop` never drops."""
-        return now
+class FilmCadence(BlockCadence):
+    """The declared rate, by default 30, for models of every kind. It follows no measurement."""
 
-    def waiting(self, now: float) -> int:
-        """The number of bundles that the sink has not taken."""
-        return self._waiting
-
-    def flushed(self, now: float) -> None:
-        """Do nothing: a flush removes nothing from a film."""
-
-    def handed(self, until: float) -> None:
-        """Do nothing: `taken` counts."""
-
-    def shown(self, until: float) -> None:
-        """Do nothing: `taken` counts."""
-
-
-class FilmCadence(Cadence):
-    """The declared rate, by default 30. It measures nothing."""
-
-    def observe(self, seconds: float, frames: int) -> None:
-        """Ignore the time of a step."""
+    def __init__(self, fps: float | None, max_fps: float) -> None:
+        super().__init__(DEFAULT_FPS if fps is None else fps, max_fps, fixed=True)
 
     def clamped(self, interval: float) -> float:
         """Return the interval of the rate."""
         return self.interval
-
-
-class FilmBlockCadence(BlockCadence):
-    """The cadence of a blocking model: the declared rate, by default 30. It measures nothing."""
-
-    @property
-    def fps(self) -> float:
-        """The declared rate, by default 30."""
-        return min(self._declared if self._declared is not None else DEFAULT_FPS, self.max_fps)
-
-    def pushed(self, now: float, frames: int, waiting: int) -> None:
-        """Ignore when a block comes."""

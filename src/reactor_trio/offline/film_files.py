@@ -137,9 +137,7 @@ class PictureFolder:
     def _sound(self, name: str) -> wave.Wave_write:
         if name not in self._sounds:
             sound = self._sounds[name] = wave.Wave_write(str(self._path / f"{name}.wav"))
-            sound.setnchannels(1)
-            sound.setsampwidth(2)
-            sound.setframerate(self._rates[name])
+            sound.setparams((1, 2, self._rates[name], 0, "NONE", "not compressed"))  # one channel of 16 bits
         return self._sounds[name]
 
 
@@ -203,8 +201,7 @@ def render_to(path: str | Path, model: type[Model] | Manifest, **options: Any) -
         async with render(model, **options) as rendering:
             return await write(rendering, path)
 
-    summary: Summary = run_blocking(film)
-    return summary
+    return run_blocking(film)
 
 
 async def _blocking(path: str | Path | None, function: Callable[..., None], *arguments: Any) -> None:

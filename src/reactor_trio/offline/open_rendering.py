@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import outcome
@@ -19,15 +18,19 @@ from reactor_trio.concurrency import open_model_host
 from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import CommandError, ReactorError
+from reactor_trio.execution.model_side import model_source
 from reactor_trio.execution.placement import load_on
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.weights import weights_of_manifest
+from reactor_trio.offline.film_clock import FilmClock
 from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
 from reactor_trio.offline.script_uploads import Uploads
 from reactor_trio.offline.unpaced_session import UnpacedTime
 from reactor_trio.telemetry import Telemetry
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -67,29 +70,31 @@ async def render(
     script, ManifestError if the model cannot be imported, DeclarationError, and ModelFailed if `load()` raises. An exception
     of the block is raised as it is, not in a group.
     """
-    if isinstance(model, Manifest):
-        name, weights = model.name, model.weights
-        config, settings = model.config if config is None else config, settings or model.settings
-    else:
-        name, weights = model.__name__, None
-    settings = msgspec.structs.replace(settings or Settings(), max_sessions=1)
+    source = model_source(model, config=config)
+    name, once = source.name, frames is None and seconds is None
+    settings = msgspec.structs.replace(settings or source.settings, max_sessions=1)
     if fps is not None:
         settings = msgspec.structs.replace(settings, fps=fps, max_fps=max(fps, settings.max_fps or Model.max_fps))
-    _check_limits(frames, seconds)
+    if frames is not None and frames < 1:
+        raise ValueError(f"frames must be 1 or more, not {frames!r}")
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise ValueError(f"seconds must be a finite number above 0, not {seconds!r}")
     entries = read_script(script)
     files = uploads if isinstance(uploads, Uploads) else Uploads(None if uploads is None else Path(uploads))
     time = UnpacedTime(threaded=thread)
     failure: BaseException | None = None
-    with weights_of_manifest(weights):
+    with weights_of_manifest(source.weights):
         async with open_model_host(time) as host:
             try:
-                loaded = await load_on(host, name, partial(_model_class, model), dict(config or {}), settings, Telemetry())
-                if (endless := _endless(loaded.declaration)) and frames is None and seconds is None:
+                loaded = await load_on(host, name, source.find_model, source.config, settings, Telemetry())
+                endless = _endless(loaded.declaration)
+                if endless and once:
                     raise ReactorError(f"{name}: {endless} of this model never ends: say how many frames or seconds to make")
                 commands = await trio.to_thread.run_sync(_decoded, entries, loaded.declaration, files)
-                rendering = Rendering(host, time, loaded, name, commands, frames, seconds, on_message)
+                clock = FilmClock(frames, seconds)
+                rendering = Rendering(host, time, clock, loaded, name, commands, on_message, once=once)
                 async with trio.open_nursery() as nursery:
-                    if _endless(loaded.declaration):
+                    if endless:
                         nursery.start_soon(rendering.watch)
                     nursery.start_soon(rendering.run)
                     try:
@@ -124,31 +129,19 @@ def rendered(model: type[Model] | Manifest, **options: Any) -> list[RenderedBund
         async with render(model, **options) as rendering:
             return [bundle async for bundle in rendering]
 
-    bundles: list[RenderedBundle] = run_blocking(collect)
-    return bundles
+    return run_blocking(collect)
 
 
-def run_blocking(function: Callable[[], Any]) -> Any:
+def run_blocking(function: Callable[[], Awaitable[T]]) -> T:
     """Call `trio.run`. If another event loop runs in this thread, as in a notebook, call it in a new thread."""
     asyncio = sys.modules.get("asyncio")  # not imported here: a notebook has imported it
     if asyncio is None or asyncio._get_running_loop() is None:
         return trio.run(function)
-    results: list[outcome.Maybe[Any]] = []
+    results: list[outcome.Maybe[T]] = []
     thread = threading.Thread(target=lambda: results.append(outcome.capture(trio.run, function)), name="reactor-render")
     thread.start()
     thread.join()
     return results[0].unwrap()
-
-
-def _check_limits(frames: int | None, seconds: float | None) -> None:
-    if frames is not None and frames < 1:
-        raise ValueError(f"frames must be 1 or more, not {frames!r}")
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise ValueError(f"seconds must be a finite number above 0, not {seconds!r}")
-
-
-def _model_class(model: type[Model] | Manifest) -> type[Model]:
-    return model.model if isinstance(model, Manifest) else model
 
 
 def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uploads) -> list[ScriptCommand]:
@@ -156,17 +149,14 @@ def _decoded(entries: list[ScriptCommand], declaration: Declaration, files: Uplo
     decoded = []
     for entry in entries:
         try:
-            _, arguments = declaration.decode(entry.name, _json(entry), files.find)
-        except CommandError as error:
-            raise ScriptError(f"{entry.where}: {entry.name}: {error.message}") from None
-        except ScriptError as error:
+            data = msgspec.json.encode(entry.arguments)
+        except (TypeError, ValueError, RecursionError) as error:
+            wrong = f"the arguments cannot be sent as JSON: {error}"
+            raise ScriptError(f"{entry.where}: {entry.name}: {wrong}") from None
+        try:
+            _, arguments = declaration.decode(entry.name, data, files.find)
+        except (CommandError, ScriptError) as error:
             raise ScriptError(f"{entry.where}: {entry.name}: {error}") from None
         decoded.append(msgspec.structs.replace(entry, arguments=arguments))
     return decoded
 
-
-def _json(entry: ScriptCommand) -> bytes:
-    try:
-        return msgspec.json.encode(entry.arguments)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ScriptError(f"the arguments cannot be sent as JSON: {error}") from None

@@ -10,7 +10,6 @@ At most `ROOM` bundles, or those of one more step, wait to be taken; then the mo
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -30,14 +29,11 @@ from reactor_trio.execution.model_loop import ModelLoop
 from reactor_trio.execution.model_session import Answer
 from reactor_trio.interface.blocking_tracks import fixed_rate
 from reactor_trio.media import Bundle, to_host
-from reactor_trio.offline.film_clock import EPSILON, FilmBlockCadence, FilmCadence, FilmClock
+from reactor_trio.offline.film_clock import ROOM, FilmCadence, FilmClock
 from reactor_trio.offline.script import ScriptCommand, ScriptError
-from reactor_trio.offline.unpaced_session import Feed, StillIdle, UnpacedSessionRunner, UnpacedTime
+from reactor_trio.offline.unpaced_session import StillIdle, UnpacedSessionRunner, UnpacedTime
 
 log = logging.getLogger("reactor_trio.headless")
-
-#: Bundles that may wait to be taken.
-ROOM = 8
 
 
 class RenderedBundle(msgspec.Struct, frozen=True):
@@ -75,12 +71,13 @@ class Rendering:
         self,
         host: ModelHost,
         time: UnpacedTime,
+        clock: FilmClock,
         loaded: LoadedModel,
         name: str,
         commands: list[ScriptCommand],
-        frames: int | None,
-        seconds: float | None,
         on_message: Callable[[str, Any], object] | None,
+        *,
+        once: bool,
     ) -> None:
         #: the model instance; its code may run on another thread
         self.model = loaded.model
@@ -93,25 +90,24 @@ class Rendering:
         self.applied = 0
         self._host = host
         self._commands = commands
-        self._frames, self._most = math.inf if frames is None else frames, math.inf if seconds is None else seconds
         self._on_message = on_message
         self._queue: deque[tuple[Bundle, float] | ReactorError] = deque()
         self._wakeup = RepeatedEvent()
         self._scope = trio.CancelScope()
         self._taken = 0
-        self._enough = self._over = self._stopped = False
+        self._enough = self._stopped = False
+        self._over = trio.Event()
         self._error: BaseException | None = None
-        reached = partial(host.post_io, self._reached)
-        clock = self._clock = FilmClock(ROOM, self._frames, self._most, reached)
+        self._clock = clock
+        clock.reached = partial(host.post_io, self._reached)
         session_copy = loaded.session_copies.take()
         fixed = fixed_rate(type(loaded.model)) or session_copy.binding.declared_fps
-        cadence = FilmBlockCadence if loaded.declaration.kind == "blocking" else FilmCadence
         self._runner = UnpacedSessionRunner(
-            Feed(commands, clock), clock, time, host, once=frames is None and seconds is None, session_id="rendering",
+            commands, clock, time, host=host, once=once, session_id="rendering",
             model=session_copy.model, binding=session_copy.binding, declaration=loaded.declaration, session=self,
             playout=self,
             mailbox=Mailbox(host.post_io, asleep=True), client=(1, trio.current_time()),
-            cadence=cadence(fixed, loaded.max_fps),
+            cadence=FilmCadence(fixed, loaded.max_fps),
         )  # fmt: skip
 
     def __aiter__(self) -> Rendering:
@@ -119,16 +115,36 @@ class Rendering:
 
     async def __anext__(self) -> RenderedBundle:
         """Wait for the next bundle and take it. Always a checkpoint."""
-        for bundle in await self._take(1):
+        for bundle in await self.batch(1):
             return bundle
         raise StopAsyncIteration
 
-    async def batch(self) -> list[RenderedBundle]:
-        """Take all bundles that are made, after waiting for one. Empty at the end. Always a checkpoint.
+    async def batch(self, most: int = ROOM) -> list[RenderedBundle]:
+        """Take all bundles that are made, up to `most`, after waiting for one. Empty at the end. Always a checkpoint.
 
         Raises what the iteration raises.
         """
-        return await self._take(ROOM)
+        await trio.lowlevel.checkpoint()
+        while not self._queue and not self._enough:
+            await self._wakeup.wait()
+        taken: list[tuple[Bundle, float]] = []
+        for item in list(self._queue)[:most]:
+            if isinstance(item, ReactorError) or self._stopped or self._clock.is_enough(self._taken + len(taken), item[1]):
+                break
+            taken.append(item)
+        if not taken:
+            if self._queue and isinstance(error := self._queue[0], ReactorError):
+                self.stop()
+                raise error
+            await self._finish()
+            return []
+        rendered = await self._on_host(taken)
+        for bundle, t in taken:
+            self._queue.popleft()
+            self._taken += 1
+            self._enough |= self._clock.is_enough(self._taken, t + bundle.duration)
+            self._host.post(self._runner.taken)
+        return rendered
 
     @property
     def commands_left(self) -> int:
@@ -139,7 +155,7 @@ class Rendering:
         """End the session; the iteration returns no further bundle. May be called again."""
         self._stopped = True
         self._end()
-        self._wakeup.set()
+        self._reached()
 
     # ---- called from the model loop's mailbox, as its session and its playout -----------------------------------------
 
@@ -176,47 +192,20 @@ class Rendering:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    async def _take(self, most: int) -> list[RenderedBundle]:
-        """Wait for bundles and take up to `most`; empty at the end. Raises what ended the rendering."""
-        await trio.lowlevel.checkpoint()
-        while not self._queue and not self._over and not self._enough and not self._stopped:
-            await self._wakeup.wait()
-        taken: list[tuple[Bundle, float]] = []
-        for item in list(self._queue)[:most]:
-            if isinstance(item, ReactorError) or not self._wanted(len(taken), item[1]):
-                break
-            taken.append(item)
-        if not taken:
-            if self._queue and isinstance(error := self._queue[0], ReactorError):
-                self.stop()
-                raise error
-            await self._finish()
-            return []
-        rendered = await self._on_host(taken)
-        for bundle, t in taken:
-            self._queue.popleft()
-            self._taken += 1
-            self._enough |= self._taken >= self._frames or t + bundle.duration >= self._most - EPSILON
-            self._host.post(self._runner.taken)
-        return rendered
-
-    def _wanted(self, before: int, t: float) -> bool:
-        return not self._stopped and self._taken + before < self._frames and t < self._most - EPSILON
-
     async def _on_host(self, taken: list[tuple[Bundle, float]]) -> list[RenderedBundle]:
         if all(isinstance(frame, np.ndarray) for bundle, _ in taken for frame in bundle.tracks.values()):
             return _rendered(taken)
         return await trio.to_thread.run_sync(_rendered, taken)
 
     def _reached(self) -> None:
+        """Wait for no further bundle."""
         self._enough = True
         self._wakeup.set()
 
     async def _finish(self) -> None:
         """End the session and wait for its end. Raises what ended it."""
         self.stop()
-        while not self._over:
-            await self._wakeup.wait()
+        await self._over.wait()
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -235,8 +224,8 @@ class Rendering:
             error = error or self._runner.error
             if error is not None:
                 self._error = self._error or self._failure(error)
-            self._over = True
-            self._wakeup.set()
+            self._over.set()
+            self._reached()
 
     def _failure(self, error: BaseException) -> ReactorError:
         if isinstance(error, StillIdle):

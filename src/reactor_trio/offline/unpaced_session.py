@@ -16,12 +16,13 @@ from typing import Any
 
 import trio
 
-from reactor_trio.concurrency import ClockHooks, ModelHost
+from reactor_trio.concurrency import ClockHooks
 from reactor_trio.errors import ReactorError
 from reactor_trio.execution.command_queue import Command
 from reactor_trio.execution.drivers.step_drivers import IDLE_WAIT
 from reactor_trio.execution.session_binding import ConnectedSignal
 from reactor_trio.execution.session_runner import SessionRunner
+from reactor_trio.interface.context import set_during
 from reactor_trio.media import Chunk
 from reactor_trio.offline.film_clock import EPSILON, FilmClock
 from reactor_trio.offline.script import ScriptCommand
@@ -36,33 +37,6 @@ _IN_HANDLER: ContextVar[bool] = ContextVar("reactor_in_handler", default=False)
 
 class StillIdle(ReactorError):
     """The model waits for something that will not come."""
-
-
-class Feed:
-    """Queues commands when they are due. It replaces the mailbox from the I/O loop."""
-
-    def __init__(self, commands: Sequence[ScriptCommand], clock: FilmClock) -> None:
-        self._left = deque(enumerate(commands, start=1))
-        self._clock = clock
-        self.runner: UnpacedSessionRunner | None = None
-
-    @property
-    def next(self) -> ScriptCommand | None:
-        """The next command, None at the end of the script."""
-        return self._left[0][1] if self._left else None
-
-    def deliver(self) -> None:
-        """Queue the next command if it is due and no command is queued. For the model loop."""
-        runner, entry = self.runner, self.next
-        if runner is None or entry is None or runner.commands or self._clock.enough:
-            return
-        due = entry.step is None or entry.step <= runner.next_step
-        if due and entry.t is not None:
-            due = entry.t <= self._clock.seconds + EPSILON
-        if due:
-            number, _ = self._left.popleft()
-            at = trio.current_time()
-            runner.commands.add(Command(number, 1, entry.name, dict(entry.arguments), entry.id, at, place=number))
 
 
 class UnpacedTime(ClockHooks):
@@ -96,9 +70,8 @@ class HeldSignal(ConnectedSignal):
 
     def release(self) -> None:
         """Report that these commands are applied."""
-        if self._held:
-            self._held = False
-            self._wakeup.set()
+        self._held = False
+        self._wakeup.set()
 
     async def wait(self) -> None:
         """Wait for the session and its first commands. Always a checkpoint."""
@@ -111,30 +84,48 @@ class UnpacedSessionRunner(SessionRunner):
     """The model's side of a rendering.
 
     Args:
+        script: its commands come when they are due; this object replaces the mailbox from the I/O loop.
         once: end the session when a generator that has made a frame returns.
         options: those of `SessionRunner`.
     """
 
     def __init__(
-        self, feed: Feed, clock: FilmClock, time: UnpacedTime, host: ModelHost, *, once: bool, **options: Any
+        self, script: Sequence[ScriptCommand], clock: FilmClock, time: UnpacedTime, *, once: bool, **options: Any
     ) -> None:
-        super().__init__(replies=feed, forecast=clock, host=host, **options)  # a feed delivers, too
+        super().__init__(replies=self, forecast=clock, **options)
         self.once = once
         self.released = False
-        self._feed = feed
+        self._script = deque(enumerate(script, start=1))
         self._clock = clock
         self._caught_up = False
-        self._idle_asks = self._made_when_idle = 0
         # A virtual clock may jump while a handler computes on a thread of its own; then there is no limit.
         self._patience = PATIENCE if time.threaded else math.inf
         self._signal = HeldSignal()
         options["binding"].connected = self._signal
-        feed.runner = time.runner = self
+        time.runner = self
 
     @property
     def next_step(self) -> int:
         """The number of the step that sees a command that is applied now."""
         return self.step - 1 if self.kind == "blocking" else self.step
+
+    @property
+    def next_command(self) -> ScriptCommand | None:
+        """The next command, None at the end of the script."""
+        return self._script[0][1] if self._script else None
+
+    def deliver(self) -> None:
+        """Queue the next command if it is due and no command is queued."""
+        entry = self.next_command
+        if entry is None or self.commands or self._clock.enough:
+            return
+        due = entry.step is None or entry.step <= self.next_step
+        if due and entry.t is not None:
+            due = entry.t <= self._clock.seconds + EPSILON
+        if due:
+            number, _ = self._script.popleft()
+            at = trio.current_time()
+            self.commands.add(Command(number, 1, entry.name, dict(entry.arguments), entry.id, at, place=number))
 
     # ---- posted by the I/O loop ---------------------------------------------------------------------------------------
 
@@ -168,12 +159,9 @@ class UnpacedSessionRunner(SessionRunner):
 
     async def apply_next(self) -> bool:
         """See `SessionRunner`. Queues the next command first, if it is due."""
-        self._feed.deliver()
-        token = _IN_HANDLER.set(True)
-        try:
+        self.deliver()
+        with set_during(_IN_HANDLER, True):
             applied = await super().apply_next()
-        finally:
-            _IN_HANDLER.reset(token)
         if not applied:
             if not self._caught_up:
                 self._caught_up = True
@@ -186,15 +174,12 @@ class UnpacedSessionRunner(SessionRunner):
 
         Raises StillIdle if the model has been idle too long and nothing will change that.
         """
-        before = self._feed.next
+        before = self.next_command
         self._clock.idle(IDLE_WAIT)
-        if self._made_when_idle != self._clock.made:
-            self._idle_asks, self._made_when_idle = 0, self._clock.made
-        self._idle_asks += 1
         if before is not None and before.t is not None:
             await trio.lowlevel.checkpoint()
             return
-        if self._idle_asks > MOST_IDLE:
+        if self._clock.idled > MOST_IDLE:
             seconds = self._clock.seconds
             comes = "the script has no more commands"
             if before is not None:
