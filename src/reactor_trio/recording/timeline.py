@@ -2,10 +2,14 @@
 
 Each line has a `type` and, except the first, `t`: seconds since the session began. A file without an `end` line comes from a
 process that was killed; each of its complete lines is valid.
+
+A line has digests of data that a recording does not keep, by which a later run can be compared with it: BLAKE2b with 16
+bytes. Different frames have different digests, and a megabyte takes about a millisecond.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from reactor_trio.protocol import TrackInfo, Welcome
-from reactor_trio.recording.fingerprints import frame_digest
 
 #: returns a frame as an array
 Frame = Callable[[], npt.NDArray[np.generic]]
+
+_DIGEST_SIZE = 16
 
 
 def _plain(value: Any) -> Any:
@@ -93,3 +98,20 @@ def frames_line(t: float, step: int, tracks: Mapping[str, tuple[int, Frame]], *,
         shape, digest = (None, None) if data is None else (data.shape, frame_digest(data))
         frames[name] = {"seq": seq, "shape": shape, "digest": digest}
     return {"type": "frames", "t": t, "step": step, "tracks": frames}
+
+
+def frame_digest(frame: npt.NDArray[Any]) -> str:
+    """The digest of a frame's values in row order, without its shape. Releases the GIL meanwhile."""
+    return hashlib.blake2b(np.ascontiguousarray(frame).reshape(-1).data, digest_size=_DIGEST_SIZE).hexdigest()
+
+
+def config_digest(config: Mapping[str, Any], salt: str) -> str | None:
+    """The digest of a model's config, which may hold secrets; None if JSON cannot express the config.
+
+    The salt is the session's id, so that two recordings do not reveal whether their configs are equal.
+    """
+    try:
+        plain = msgspec.json.encode(dict(config), order="deterministic")
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return hashlib.blake2b(plain, digest_size=_DIGEST_SIZE, key=salt.encode()[:64]).hexdigest()
