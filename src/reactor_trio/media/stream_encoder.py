@@ -175,18 +175,11 @@ class StreamEncoder(Encoder):
         context.time_base = MICROSECOND
         context.framerate = Fraction(opening.fps)
         context.bit_rate = opening.bitrate
-        _tag(context, self.color)
+        # the colour space in the bitstream, in the code points of ITU-T H.273
+        context.colorspace = {"smpte170m": 6, "rgb": 0}[self.color.matrix]
+        context.color_primaries, context.color_trc = 1, 13
+        context.color_range = 2 if self.color.full_range else 1
         context.options = self.options(opening)
         with ordinary_scheduling():
             context.open()
         self._context = context
-
-
-def _tag(context: av.VideoCodecContext, color: Color) -> None:
-    """Write the colour space into the bitstream, in the code points of ITU-T H.273."""
-    context.colorspace = {"smpte170m": 6, "rgb": 0}[color.matrix]
-    context.color_primaries = 1
-    context.color_trc = 13
-    context.color_range = 2 if color.full_range else 1
-
-
