@@ -13,7 +13,6 @@ import trio.abc
 
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.protocol.close_codes import ABNORMAL, NORMAL
 from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
 
 #: Messages under way to a client that does not read, as a socket's buffers would hold some.
@@ -87,8 +86,8 @@ class ClientEnd(ABC):
         await self._send(data)
 
     @abstractmethod
-    async def aclose(self, code: int = NORMAL, reason: str = "") -> None:
-        """Leave politely; with `ABNORMAL` break the link without a close message."""
+    async def aclose(self, code: int = 1000, reason: str = "") -> None:
+        """Leave politely; with `1006` break the link without a close message."""
 
     @abstractmethod
     async def _send(self, message: str | bytes) -> None: ...
@@ -116,13 +115,13 @@ class MemoryLink:
         """Take no more messages; the first close counts. A broken link (1006) loses the messages under way."""
         if self.closed is None:
             self.closed = (code, reason)
-            if code == ABNORMAL:
+            if code == 1006:
                 self.to_client.clear()
         self.changed.set()
 
     def _cut(self) -> None:
         """Break the link."""
-        self.close(ABNORMAL, "")
+        self.close(1006, "")
 
 
 class MemoryMessages(ServerEnd):
@@ -153,7 +152,7 @@ class MemoryMessages(ServerEnd):
             await link.changed.wait(deadline)
             if len(link.to_client) >= before and trio.current_time() >= deadline:
                 link._cut()
-                raise PeerTooSlow(ABNORMAL, "too slow")
+                raise PeerTooSlow(1006, "too slow")
         if link.closed is not None:
             raise PeerGone(*link.closed)
         link.to_client.append(message)
@@ -180,7 +179,7 @@ class MemoryTransport(ClientEnd):
         link.changed.set()
         return message
 
-    async def aclose(self, code: int = NORMAL, reason: str = "") -> None:
+    async def aclose(self, code: int = 1000, reason: str = "") -> None:
         """Earlier messages arrive first."""
         self._link.close(code, reason)
 

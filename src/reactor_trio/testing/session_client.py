@@ -15,7 +15,6 @@ from reactor_trio.client.client_transport import Transport
 from reactor_trio.client.streams import FrameStream, MessageStream
 from reactor_trio.client.uploads import Source, Upload
 from reactor_trio.errors import SessionEnded
-from reactor_trio.protocol.close_codes import ABNORMAL
 from reactor_trio.testing.inspected_server import MODEL_FAILURES, InspectedServer
 from reactor_trio.testing.memory_connection import Stall
 from reactor_trio.testing.simulated_link import Link
@@ -124,7 +123,7 @@ class SessionClient(Client):
 
     async def vanish(self) -> None:
         """Disappear without a close message, as a machine that loses power, and wait until the server notices."""
-        await self._transport.aclose(ABNORMAL)
+        await self._transport.aclose(1006)
         await trio.testing.wait_all_tasks_blocked()  # not `settle`: a step of the model may end only when the test allows it
 
     def stall(self) -> None:

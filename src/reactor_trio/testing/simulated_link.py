@@ -15,7 +15,6 @@ import trio.testing
 
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.protocol.close_codes import ABNORMAL, NORMAL
 from reactor_trio.testing.link_direction import Close, Item, Pipe
 from reactor_trio.testing.memory_connection import ClientEnd, ServerEnd, Stall
 from reactor_trio.transport import PeerGone, PeerTooSlow
@@ -102,7 +101,7 @@ class Link:
     def _cut(self) -> None:
         """Break the link and lose the messages under way. Does nothing after a close."""
         if self._server_end is None and self._client_end is None:
-            self._server_end = self._client_end = (ABNORMAL, "")
+            self._server_end = self._client_end = (1006, "")
         self._changed.set()
 
 
@@ -154,7 +153,7 @@ class LinkMessages(ServerEnd):
             given_up = math.inf if pipe.held_since is None else max(began, pipe.held_since) + link._patience
             if now >= given_up:
                 link._cut()
-                raise PeerTooSlow(ABNORMAL, "too slow")
+                raise PeerTooSlow(1006, "too slow")
             await link._changed.wait(min(enters, given_up))
             if link._server_end is not None:
                 raise PeerGone(*link._server_end)
@@ -183,9 +182,9 @@ class LinkTransport(ClientEnd):
                 await link._changed.wait(link._down.arrives_at())
         raise TransportClosed(*link._client_end)
 
-    async def aclose(self, code: int = NORMAL, reason: str = "") -> None:
+    async def aclose(self, code: int = 1000, reason: str = "") -> None:
         """The close takes effect when it arrives."""
-        if code == ABNORMAL:
+        if code == 1006:
             self._link._cut()
         elif self._link._client_end is None:
             self._link._client_end = (code, reason)
