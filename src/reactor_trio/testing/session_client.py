@@ -123,7 +123,7 @@ class SessionClient(Client):
 
     async def vanish(self) -> None:
         """Disappear without a close message, as a machine that loses power, and wait until the server notices."""
-        await self._transport.aclose(1006)
+        await self._connection.transport.aclose(1006)
         await trio.testing.wait_all_tasks_blocked()  # not `settle`: a step of the model may end only when the test allows it
 
     def stall(self) -> None:
