@@ -21,7 +21,7 @@ from typing import Literal
 
 from benchmarks.day_people import Person
 from benchmarks.day_scaling import DECIDE_EVERY, Autoscaler, Rule
-from reactor_trio.admission import Admission, Change, Refused
+from reactor_trio.admission import Admission, Change, NotAdmitted
 
 #: `watched` to its end, `abandoned` the queue, `unclaimed` in time, its replica failed, or `no_room` in the queue
 End = Literal["watched", "abandoned", "unclaimed", "replica_failed", "no_room"]
@@ -140,7 +140,7 @@ class Day:
         self._line.append(sid)
         try:
             changes = self._admission.reserve(sid, self._now)
-        except Refused:
+        except NotAdmitted:
             self._end(sid, "no_room")
             return
         self._tell(changes)
@@ -169,7 +169,7 @@ class Day:
             return
         try:
             self._admission.claim(sid, self._now)
-        except Refused:
+        except NotAdmitted:
             return  # too late; `expire` says so
         visit.begun = True
         self._at(self._now + visit.person.length, lambda: self._leave(sid))

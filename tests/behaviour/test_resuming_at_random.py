@@ -49,7 +49,7 @@ async def play(script: list[tuple[float, str]], link_rate: float | None, **optio
                 case "refused":
                     await peer.command("add", value="no number")
                 case "drop":
-                    await peer._vanish()
+                    await peer.transport.aclose(1006)
                     await again(5 * wait)
                 case "half_open":
                     await again(0)
@@ -92,7 +92,7 @@ async def test_a_link_that_drops_for_five_seconds_a_hundred_times(autojump_clock
                 await peer.command("add", value=number)
                 await trio.sleep(0.137)
                 await peer.command("add", value=1000 + number)
-                await peer._vanish()
+                await peer.transport.aclose(1006)
                 await trio.sleep(5)
                 await peer.connect()
             await trio.sleep(1)

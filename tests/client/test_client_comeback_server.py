@@ -50,7 +50,7 @@ async def test_a_link_that_drops_for_5_s_a_hundred_times(autojump_clock, websock
                         if part == 0:
                             await trio.sleep(drop % 7 / 100)
                         elif part == 1:
-                            await client._vanish()
+                            await client._connection.transport.aclose(1006)
                         elif part == 2:
                             await trio.sleep(5)
                             down.set()
@@ -75,7 +75,7 @@ async def test_a_session_ends_when_its_resume_window_is_over(autojump_clock):
             return await true_reopen(*what)
 
         client._connection._reopen = reopen
-        await client._vanish()
+        await client._connection.transport.aclose(1006)
         with pytest.raises(SessionEnded, match="the link did not come back within 3 s: no link") as caught:
             await client.command("add")
         assert caught.value.reason == "lost"
@@ -93,7 +93,7 @@ async def test_the_client_does_not_continue_with_another_session(autojump_clock)
             return await true_reopen(*what)
 
         client._connection._reopen = reopen
-        await client._vanish()
+        await client._connection.transport.aclose(1006)
         with pytest.raises(SessionEnded, match="the link broke, and when it was back the session was over"):
             await client.command("add")
         await server.settle()

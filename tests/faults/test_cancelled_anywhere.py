@@ -477,7 +477,7 @@ async def on_a_connection(script, server, injector) -> None:
 
     async def serve(stream) -> None:
         site, closing = server._site, server.runtime.draining
-        await injector.run(partial(serve_http, stream, site, site.limits, closing=closing, methods=site.methods))
+        await injector.run(partial(serve_http, stream, site, closing=closing))
         with pytest.raises(trio.ClosedResourceError):
             await stream.send_all(b"x")
 

@@ -73,6 +73,11 @@ class Admission:
         """How many sessions run."""
         return len(self._live)
 
+    @property
+    def reserved(self) -> int:
+        """How many slots are reserved and not claimed."""
+        return len(self._reserved)
+
     def room(self, address: str | None = None) -> RefusalReason | None:
         """Return why a new client would be refused now, or None if it would get a slot or a position in the queue.
 
