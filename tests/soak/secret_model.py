@@ -167,6 +167,6 @@ class Model(ReactorPipeline):
         tasks = [task for task in gc.get_objects() if isinstance(task, trio.lowlevel.Task)]
         return {
             "entered": self.entered, "left": self.left, "garbage": len(gc.garbage),
-            "tasks": sum(task.coro.cr_frame is not None for task in tasks),
+            "tasks": sum(getattr(task, "coro", None) is not None and task.coro.cr_frame is not None for task in tasks),
             "at_rest": gc.get_freeze_count() > 0,  # the last that a server does after its start
         }  # fmt: skip
