@@ -64,7 +64,7 @@ class Model(ReactorPipeline):
         tasks = [task for task in gc.get_objects() if isinstance(task, trio.lowlevel.Task)] if at_rest else []
         return {
             "open": self.entered - self.left,
-            "tasks": sum(task.coro.cr_frame is not None for task in tasks),
+            "tasks": sum(getattr(task, "coro", None) is not None and task.coro.cr_frame is not None for task in tasks),
             "threads": sorted(thread.name for thread in threading.enumerate() if not thread.name.startswith("Trio")),
             "at_rest": at_rest,
         }
