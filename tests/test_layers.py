@@ -29,6 +29,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "protocol": ("errors", "msgspec"),
     "telemetry": ("", "msgspec"),
     "concurrency": ("errors", "outcome trio"),
+    "distributed": ("errors", "torch"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "decoding": ("", "av cv2 numpy"),
     "pacing": ("moved", ""),

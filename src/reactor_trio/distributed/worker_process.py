@@ -1,0 +1,122 @@
+"""The process of one rank: it loads the author's worker and answers the calls of `DistributedRunner`, one at a time.
+
+It leads a process group, with what the author's code starts. It ends with the process that started it: a thread waits at a
+pipe for that, since the worker may be in a call for long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
+from typing import Any, Literal, NamedTuple
+
+from reactor_trio.distributed.shared_payloads import SharedSlot, SlotView, decode, encode
+from reactor_trio.distributed.worker_failures import pickled
+
+
+class Start(NamedTuple):
+    """What a rank needs to begin.
+
+    Attributes:
+        store: path of the file by which torch's process groups find each other; None: no process group.
+    """
+
+    rank: int
+    world_size: int
+    worker_class: type[Any]
+    load_kwargs: dict[str, Any]
+    store: str | None
+
+
+class Call(NamedTuple):
+    """A call to all ranks; with `grown`, the descriptor of a larger slot follows."""
+
+    method: Literal["generate", "reset", "stop"]
+    stream: bytes = b""
+    sizes: tuple[int, ...] = ()
+    grown: bool = False
+
+
+class Answer(NamedTuple):
+    """A rank's answer: a result (of rank 0 alone) or an exception; with `grown`, the descriptor of a larger slot follows."""
+
+    error: bytes | None = None
+    stream: bytes = b""
+    sizes: tuple[int, ...] = ()
+    grown: bool = False
+
+
+def run_worker(connection: Connection, lifeline: Connection, start: Start) -> None:
+    """The main function of the process."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one decides
+    threading.Thread(target=_end_with_parent, args=(lifeline,), name="reactor-lifeline", daemon=True).start()
+    try:
+        worker = _load(start)
+    except BaseException as error:  # it belongs to the caller of `start`
+        connection.send(Answer(pickled(error)))
+        return
+    connection.send(Answer())
+    slot, view = SharedSlot(), SlotView()
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while (call := connection.recv()).method != "stop":
+            if call.grown:
+                view.receive(connection)
+            _answer(worker, call, connection, slot, view)
+    if start.store is not None:
+        import torch.distributed
+
+        torch.distributed.destroy_process_group()
+
+
+def _load(start: Start) -> Any:
+    worker = start.worker_class()
+    worker.rank, worker.world_size, worker.device = start.rank, start.world_size, _device(start.rank)
+    if start.store is not None:
+        import torch.distributed
+
+        torch.distributed.init_process_group(
+            "nccl" if torch.cuda.is_available() else "gloo",
+            init_method=f"file://{start.store}", rank=start.rank, world_size=start.world_size,
+        )  # fmt: skip
+    worker.load(**start.load_kwargs)
+    return worker
+
+
+def _device(rank: int) -> Any:
+    try:
+        import torch
+    except ImportError:
+        return "cpu"
+    if not torch.cuda.is_available():
+        return "cpu"
+    device = torch.device("cuda", rank % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
+def _answer(worker: Any, call: Call, connection: Connection, slot: SharedSlot, view: SlotView) -> None:
+    try:
+        if call.method == "reset":
+            worker.reset()
+            connection.send(Answer())
+            return
+        result = worker.generate(decode(call.stream, view.read(list(call.sizes))))
+        stream, buffers = encode(result) if worker.rank == 0 else (b"", [])
+        sizes, grown = slot.write(buffers)
+    except Exception as error:  # it belongs to the caller
+        connection.send(Answer(pickled(error)))
+        return
+    connection.send(Answer(None, stream, tuple(sizes), grown is not None))
+    if grown is not None:
+        reduction.send_handle(connection, grown, os.getppid())
+
+
+def _end_with_parent(lifeline: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        lifeline.recv()
+    os.killpg(0, signal.SIGKILL)
