@@ -25,6 +25,7 @@ from benchmarks import (
     replicas,
     sessions,
     startup,
+    steps,
     storm,
     traces,
     viewers,
@@ -34,8 +35,8 @@ from benchmarks.report import Report, machine
 BENCHMARKS = {
     "pacing": pacing, "overhead": overhead, "cycles": cycles, "convert": convert, "render": render, "push": push,
     "links": links, "media": media, "page": page, "viewers": viewers, "sessions": sessions, "growth": growth,
-    "isolation": isolation, "ranks": ranks, "startup": startup, "storm": storm, "traces": traces, "compare": compare,
-    "day": day, "replicas": replicas,
+    "isolation": isolation, "ranks": ranks, "startup": startup, "steps": steps, "storm": storm, "traces": traces,
+    "compare": compare, "day": day, "replicas": replicas,
 }  # fmt: skip
 #: those that take an option of their own
 TAKES = {"links": "codec", "startup": "python", "compare": "workload"}

@@ -53,6 +53,30 @@ class Model(ReactorPipeline):
 '''
 
 
+APP = """
+import numpy as np
+from reactor_trio import *
+
+class Picture(Output):
+    main: Video
+
+class State(InputState):
+    level: int = InputField(default=0, ge=0, le=1_000_000)
+
+class Model(ReactorApp):
+    state: State
+    def load(self, config_path):
+        self.frame = np.full(({height}, {width}, 3), 127, np.uint8)
+        self.frame.flags.writeable = {writeable}
+    async def process_input(self):
+        return self.state.level
+    def generate(self, level):
+        return Picture(main=self.frame)
+    async def process_output(self, outcome):
+        return outcome.to_output()
+"""
+
+
 def run(report: Report, *, quick: bool) -> None:
     """Both."""
     latency(report, quick=quick)
@@ -134,6 +158,7 @@ def processor(report: Report, *, quick: bool) -> None:
         "bare header and payload": partial(bare_server, __name__),
         "runtime, read-only frame": partial(server, *SIZE, writeable=False, fps=FPS),
         "runtime, frame copied": partial(server, *SIZE, writeable=True, fps=FPS),
+        "runtime, read-only frame of an app": partial(server, *SIZE, writeable=False, fps=FPS, model=APP),
     }
     cost: dict[str, list[float]] = {name: [] for name in ways}
     idle: dict[str, list[float]] = {name: [] for name in ways}
@@ -155,6 +180,9 @@ def processor(report: Report, *, quick: bool) -> None:
             for name in ways
         ],
     )  # fmt: skip
+    pipeline, app = (cost[f"runtime, read-only frame{whose}"] for whose in ("", " of an app"))
+    ratio = median(own / other for own, other in zip(app, pipeline, strict=True))
+    report.bar("an app's frame: processor time to that of a pipeline's", ratio, 1.05, "times")
     for name in list(ways)[1:]:
         ratio = median(own / other for own, other in zip(cost[name], base, strict=True))
         report.bar(f"{name}: processor time to that of bare writes", ratio, 1.5, "times")
@@ -162,6 +190,7 @@ def processor(report: Report, *, quick: bool) -> None:
 
 def processor_of(pid: int, port: int, seconds: float) -> tuple[float, float, float]:
     """Processor seconds a second at rest, processor seconds while watched, and the frames that arrived meanwhile."""
+    time.sleep(3.0)  # after its start the server checks its encoders and freezes what it holds
     before = cpu_seconds(pid)
     time.sleep(seconds / 4)
     resting = (cpu_seconds(pid) - before) / (seconds / 4)
@@ -187,9 +216,9 @@ def _drain(connection: socket.socket, into: bytearray, seconds: float) -> int:
 
 
 @contextmanager
-def server(width: int, height: int, *, writeable: bool, fps: int) -> Iterator[tuple[int, int]]:
+def server(width: int, height: int, *, writeable: bool, fps: int, model: str = MODEL) -> Iterator[tuple[int, int]]:
     """`reactor run` with a model that costs nothing; its process id and port."""
-    source = MODEL.format(width=width, height=height, writeable=writeable)
+    source = model.format(width=width, height=height, writeable=writeable)
     with tempfile.TemporaryDirectory() as folder, reactor_run(Path(folder), source, fps=fps, max_fps=fps) as running:
         yield running.process.pid, running.port
 

@@ -80,8 +80,9 @@ LAYERS: dict[str, tuple[str, str]] = {
 
 #: the files of the root, which only re-export and start
 ROOT = {
-    "__init__": "errors interface concurrency configuration edge execution server",
+    "__init__": "errors interface concurrency configuration edge execution log server",
     "__main__": "cli", "model_api": "interface", "tracks": "interface", "headless": "moved",
+    "log": "", "paths": "interface",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reactor_trio.execution.current_session import SessionFilter as SessionFilter
     from reactor_trio.execution.current_session import current_session as current_session
     from reactor_trio.interface import *  # noqa: F403
+    from reactor_trio.log import get_logger as get_logger
     from reactor_trio.server.runtime_host import RuntimeHost as RuntimeHost
     from reactor_trio.server.serve import Serving as Serving
     from reactor_trio.server.serve import serve as serve
@@ -27,11 +28,13 @@ _NAMES = {
         "ProtocolError ReactorError SessionEnded UploadRefused",
     "reactor_trio.execution.current_session": "SessionFilter current_session",
     "reactor_trio.interface":
-        "EVENT_REGISTRY INPUT_REGISTRY MESSAGE_REGISTRY OUTPUT_REGISTRY Audio AudioIn AudioOut ClientInfo Connected "
-        "Disconnected DistributedPipeline Event FieldInfo FileUploaded Idle Input InputBuffer InputField InputFrame "
-        "InputState MessageField ModelMessage Output OutputBuffer ReactorCore ReactorModel ReactorPipeline ReadMode "
-        "UploadedFile Video VideoIn VideoModel VideoOut all_input_tracks all_output_tracks command connected disconnected "
-        "event file_uploaded get_ctx get_profiler get_weights_path model to_frames",
+        "EVENT_REGISTRY INPUT_REGISTRY MESSAGE_REGISTRY OUTPUT_REGISTRY ApplicationError Audio AudioIn AudioOut ClientInfo "
+        "Connected Disconnected DistributedPipeline Event FieldInfo FileUploaded Idle Input InputBuffer InputField "
+        "InputFrame InputState MediaInput MessageField ModelMessage Output OutputBuffer OutputStream ReactorApp ReactorCore "
+        "ReactorModel ReactorPipeline ReadMode StepCompleted StepOutcome TrackPayload UploadedFile Video VideoIn VideoModel "
+        "VideoOut all_input_tracks all_output_tracks command connected disconnected event file_uploaded get_ctx "
+        "get_profiler get_weights_path model session_ended session_started to_frames",
+    "reactor_trio.log": "get_logger",
     "reactor_trio.server.runtime_host": "RuntimeHost",
     "reactor_trio.server.serve": "Serving serve",
 }

@@ -34,7 +34,7 @@ class Quiet(ReactorModel):
         await client.send(HTTPStatusUpdate(code))
 
 
-def wire_order(client):
+def wire_order(client, number_of=lambda message: message.data["done"]):
     """What arrives at `client` from now on, in order: the model's messages and frames with their numbers."""
     order = []
     conversation = client._protocol
@@ -43,7 +43,7 @@ def wire_order(client):
     def text(data, now):
         message = receive_text(data, now)
         if isinstance(message, Message):
-            order.append(("message", message.data["done"]))
+            order.append(("message", number_of(message)))
         return message
 
     def packet(data, now):

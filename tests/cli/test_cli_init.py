@@ -8,13 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import trio
 from tests.support.cli_doubles import reactor
 
 from reactor_trio.cli import main
 from reactor_trio.cli.init_command import PLACEHOLDER, template_names
+from reactor_trio.configuration.load_argument import load_argument
 from reactor_trio.configuration.manifest import load_manifest
 from reactor_trio.interface import ReactorModel, ReactorPipeline
 from reactor_trio.interface.declaration import declaration_of
+from reactor_trio.interface.manifest_files import files_of_manifest
+from reactor_trio.testing import open_session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -73,8 +77,31 @@ def test_each_template_loads_and_leaves_no_placeholder(template):
     manifest = load_manifest(Path("mine"))
     assert manifest.name == "mine"
     assert issubclass(manifest.model, ReactorModel)
-    manifest.model().load(manifest.config)
+    model = manifest.model()
+    with files_of_manifest(manifest.files):
+        model.load(load_argument(model.load, manifest.config))
     assert not any(PLACEHOLDER.encode() in content for content in files(Path("mine")).values())
+
+
+@pytest.mark.parametrize("template", template_names())
+async def test_each_template_is_served(template, autojump_clock):
+    assert main(["init", "served", "--template", template]) == 0
+    manifest = load_manifest(Path("served"))
+    async with open_session(manifest.model, config=manifest.config) as client:
+        frames = await client.take(3)
+        assert frames[0].data.shape == (480, 640, 3)
+        assert not np.array_equal(frames[0].data, frames[2].data)
+
+
+async def test_the_app_template_answers_and_pauses(autojump_clock):
+    assert main(["init", "answers", "--template", "app"]) == 0
+    manifest = load_manifest(Path("answers"))
+    async with open_session(manifest.model, config={"width": 32, "height": 24}, step_cost=1 / 15) as client:
+        assert await client.command("restart") == {"runs": 2}
+        await client.command("set_paused", paused=True)
+        steps = client.server.model.waves.time
+        await trio.sleep(1)
+        assert client.server.model.waves.time == steps
 
 
 def test_an_existing_folder_is_refused_and_nothing_is_written(capsys):
@@ -91,7 +118,7 @@ def test_an_existing_folder_is_refused_and_nothing_is_written(capsys):
         (["init", "file/below"], "cannot make file/below: "),
         (["init", "my model"], "'my model': a project's name is made of letters"),
         (["init", "."], "'.': a project's name is made of letters"),
-        (["init", "demo", "--template", "none"], "no template 'none'; there are: gradient, run_loop"),
+        (["init", "demo", "--template", "none"], "no template 'none'; there are: app, gradient, run_loop"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused_in_one_line(arguments, message, capsys):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -43,11 +45,16 @@ async def locked() -> None:
 
 
 async def executor() -> None:
-    await asyncio.get_running_loop().run_in_executor(None, print)
+    with ThreadPoolExecutor(1) as pool:
+        await asyncio.get_running_loop().run_in_executor(pool, print)
 
 
-async def old_executor() -> None:
-    await asyncio.get_event_loop().run_in_executor(None, print)
+async def task_of_loop() -> None:
+    asyncio.get_event_loop().create_task(nothing())
+
+
+async def future_of_loop() -> None:
+    await asyncio.get_running_loop().create_future()
 
 
 async def gathered() -> None:
@@ -61,22 +68,20 @@ async def imported() -> None:
 
 
 CALLS: dict[str, tuple[Any, str]] = {
-    "sleep": (lambda: asyncio.sleep(1), "asyncio.sleep does not work here.*use trio.sleep or anyio.sleep"),
-    "sleep0": (lambda: asyncio.sleep(0), "use trio.sleep"),
-    "to_thread": (lambda: asyncio.to_thread(print), "use trio.to_thread.run_sync or anyio.to_thread.run_sync"),
     "event": (lambda: asyncio.Event().wait(), "asyncio.Event .*use trio.Event"),
     "wait_for": (lambda: asyncio.wait_for(asyncio.sleep(0), 1), "asyncio.wait_for .*use trio.fail_after"),
     "gather": (gathered, "asyncio.gather .*use trio.open_nursery or anyio.create_task_group"),
     "imported": (imported, "asyncio.gather .*use trio.open_nursery"),
     "create_task": (lambda: asyncio.create_task(nothing()), "asyncio.create_task .*use trio.open_nursery"),
     "TaskGroup": (task_group, "asyncio.TaskGroup .*use trio.open_nursery"),
-    "wait": (lambda: asyncio.wait([1]), "asyncio.wait .*use trio.open_nursery"),
+    "as_completed": (lambda: list(asyncio.as_completed([nothing()])), "asyncio.as_completed .*use trio.open_nursery"),
     "Queue.get": (lambda: asyncio.Queue().get(), "asyncio.Queue .*use trio.open_memory_channel"),
     "Queue.put": (full_queue, "asyncio.Queue .*use trio.open_memory_channel"),
     "Lock": (locked, "asyncio.Lock .*use trio.Lock"),
     "timeout": (timeout, "asyncio.timeout .*use trio.fail_after"),
     "get_running_loop": (executor, "asyncio.run_in_executor .*use trio.to_thread.run_sync"),
-    "get_event_loop": (old_executor, "use trio.to_thread.run_sync"),
+    "get_event_loop": (task_of_loop, "asyncio.create_task .*use trio.open_nursery"),
+    "create_future": (future_of_loop, "asyncio.get_running_loop .*use trio.lowlevel.current_trio_token"),
     "current_task": (lambda: asyncio.current_task(), "asyncio.current_task .*use trio.lowlevel.current_task"),
     "subprocess": (lambda: asyncio.create_subprocess_exec("true"), "create_subprocess_exec .*use trio.run_process"),
 }
@@ -118,10 +123,24 @@ async def test_in_a_handler_the_session_goes_on(autojump_clock: object) -> None:
             while True:
                 yield np.zeros((2, 2, 3), np.uint8)
 
-    async with open_session(Handling, config={"call": "sleep"}, debug=True) as client:
-        with pytest.raises(CommandError, match=r"use trio\.sleep"):
+    async with open_session(Handling, config={"call": "gather"}, debug=True) as client:
+        with pytest.raises(CommandError, match=r"use trio\.open_nursery"):
             await client.command("handle")
         await client.take(2)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: asyncio.sleep(1), "asyncio.sleep does not work here.*use trio.sleep or anyio.sleep"),
+        (lambda: asyncio.sleep(0), "use trio.sleep"),
+        (lambda: asyncio.to_thread(print), "use trio.to_thread.run_sync or anyio.to_thread.run_sync"),
+    ],
+)
+async def test_in_a_task_that_the_author_started(call: Any, text: str) -> None:
+    with pytest.raises((RuntimeError, TypeError)) as raised:
+        await call()
+    assert re.search(text, str(with_twin(raised.value)))
 
 
 def test_other_errors_are_left_as_they_are() -> None:

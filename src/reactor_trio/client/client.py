@@ -255,7 +255,8 @@ class Client:
         return self._protocol.statistics(anyio.current_time(), lost, dropped, connection.comebacks, connection.seconds_lost)
 
     async def push_video(
-        self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85
+        self, track: str | None, frame: ArrayLike, pts: float | None = None, *, codec: str = "jpeg", quality: int = 85,
+        metadata: bytes | None = None,
     ) -> bool:
         """Send a picture to the model. Returns True when it is sent; False if a newer one replaced it, or the link broke
         under it.
@@ -271,6 +272,7 @@ class Client:
                 need the extra `reactor-trio[video]` here and at the server. A packet larger than the server's limit (4 MiB)
                 closes the connection.
             quality: JPEG quality, 1 to 100.
+            metadata: bytes that the model reads with the picture.
 
         Raises ValueError if there is no such track, the array is not a picture or the codec is missing; SessionEnded when
         the session is over. If the server cannot use the picture, it sends a message of type `reactor.error`. If the call is
@@ -284,7 +286,10 @@ class Client:
         async def encode() -> Payload:
             await self._connection.wait_available()
             work = partial(push_track.encode, picture, captured, codec, quality)
-            return work() if codec == "raw" else await self._run_in_thread(work)
+            payload = work() if codec == "raw" else await self._run_in_thread(work)
+            if metadata is not None:
+                payload.meta["metadata"] = metadata
+            return payload
 
         return await push_track.push_newest(captured, encode, self._connection.send_bytes)
 

@@ -30,6 +30,9 @@ _TABLE = (
 )
 _TWINS = {name: (f"trio.{in_trio}", f"anyio.{in_anyio}") for names, in_trio, in_anyio in _TABLE for name in names.split()}
 
+#: these give a loop, and the call that fails is that of the loop's method
+_GETTERS = ("get_event_loop", "get_running_loop")
+
 #: a call as authors write it, with or without `asyncio.`
 _WRITTEN = re.compile(r"\b(asyncio\.)?(\w+)\(")
 
@@ -71,5 +74,6 @@ def _asyncio_call(error: Exception) -> str | None:
             return entered if entered in _TWINS else written or entered
         line = linecache.getline(frame.f_code.co_filename, number, frame.f_globals)
         names = ["run_in_executor"] if "run_in_executor" in line else [name for _, name in _WRITTEN.findall(line)]
-        written = next((name for name in names if name in _TWINS), written)
+        known = [name for name in names if name in _TWINS]
+        written = next((name for name in known if name not in _GETTERS), known[0] if known else written)
     return written

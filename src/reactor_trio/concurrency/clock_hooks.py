@@ -7,7 +7,7 @@ while model code computes, decides which loop goes first at the same instant, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import trio
 
@@ -66,6 +66,10 @@ class ClockHooks:
 
     def author_rests(self) -> None:
         """Called on the model loop when that code has ended, or waits for this loop."""
+
+    async def run_in_worker(self, function: Callable[[], Any]) -> Any:
+        """Call `function` in a worker thread, for author code of the model loop; returns or raises what it does."""
+        return await trio.to_thread.run_sync(function)
 
     async def settle(self, rested: bool) -> None:
         """Called on the model loop before a step or a handler. Lets everything that is due at this instant happen first.

@@ -31,6 +31,7 @@ from typing import Any, TypeVar
 import outcome
 import trio
 
+from reactor_trio.concurrency.asyncio_calls import ASYNCIO_CALLS, AsyncioCalls
 from reactor_trio.concurrency.author_thread import AuthorThread, start_thread
 from reactor_trio.concurrency.clock_hooks import ClockHooks
 from reactor_trio.concurrency.failure_log import FailureLog
@@ -85,6 +86,7 @@ class ModelHost:
 
     def __init__(self, time: ClockHooks) -> None:
         self.time = time
+        self._asyncio_calls = AsyncioCalls(time.run_in_worker)
         #: logs exceptions of author code that end no session; for the model loop
         self.failures = FailureLog()
         #: observes sessions, and exceptions of author code that reach no client
@@ -123,6 +125,7 @@ class ModelHost:
 
         async def body() -> None:
             _CALL.set(call)
+            ASYNCIO_CALLS.set(self._asyncio_calls)
             result: outcome.Maybe[T] | None = None
             try:
                 with call.scope:

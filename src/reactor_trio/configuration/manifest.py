@@ -32,6 +32,7 @@ from reactor_trio.configuration.credentials import under
 from reactor_trio.configuration.reactor_config import ReactorConfig, split_path
 from reactor_trio.configuration.settings import AuthSettings, Settings, TlsSettings
 from reactor_trio.errors import ManifestError
+from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
 
 if TYPE_CHECKING:
     from reactor_trio.interface.model import Model
@@ -50,6 +51,7 @@ class Manifest:
         model_path: the text `module:Class`.
         config: the argument of `load(config)`.
         weights: the folder of `weights_path`, absolute; None without that key.
+        config_path: the file of `config`, absolute; None without that key, or if overrides hold.
         model_key, unused: see `ReactorConfig`.
     """
 
@@ -59,15 +61,19 @@ class Manifest:
     config: dict[str, Any]
     settings: Settings
     weights: Path | None = None
+    config_path: Path | None = None
     model_key: str = "model"
     unused: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> ManifestFiles:
+        """The files that model code may ask for."""
+        return ManifestFiles(self.weights, self.config_path)
 
     @cached_property
     def model(self) -> type[Model]:
         """The model class. The first use imports its module, in the calling thread. Raises `ManifestError`."""
-        from reactor_trio.interface.weights import weights_of_manifest
-
-        with weights_of_manifest(self.weights):
+        with files_of_manifest(self.files):
             return _import_model(self)
 
     def import_quietly(self) -> type[Model]:
@@ -128,7 +134,10 @@ def load_manifest(
         paths["tls"] = TlsSettings(_absolute(folder, tls.certfile), tls.keyfile and _absolute(folder, tls.keyfile))
     settings = msgspec.structs.replace(settings, **paths)
     weights = Path(_absolute(folder, file.weights_path)) if file.weights_path else None
-    return Manifest(folder, file.model, file.name or file.model, config, settings, weights, file.model_key, file.unused)
+    config_path = folder / file.config if file.config and not overrides else None
+    return Manifest(
+        folder, file.model, file.name or file.model, config, settings, weights, config_path, file.model_key, file.unused
+    )
 
 
 def _absolute(folder: Path, path: str) -> str:

@@ -316,6 +316,8 @@ class Rendition:
         ]  # fmt: skip
         if origin.input_pts_us is not None:
             meta["input_pts_us"] = origin.input_pts_us
+        if origin.metadata is not None and (metadata := origin.metadata.get(info.name)) is not None:
+            meta["metadata"] = metadata
         head = packet_head(
             self._index, frame.seq, round(frame.pts * 1e6), KEYFRAME if encoded.keyframe else 0,
             origin.command, origin.step, meta, encoded.payload,

@@ -44,9 +44,9 @@ class Phase(enum.IntEnum):
 
     #: author code has not seen the session; it stays so if the I/O loop was cancelled before the first turn of `run`
     NEW = enum.auto()
-    #: from `connected` set to `connected` cleared
+    #: from `@session_started` until `connected` is cleared
     OPEN = enum.auto()
-    #: `@disconnected` runs and the driver closes
+    #: `@disconnected` runs, the driver closes, `@session_ended` runs
     ENDING = enum.auto()
     #: the model has let go of the session
     CLOSED = enum.auto()
@@ -94,7 +94,7 @@ class DrivenSession:
         self.declaration = declaration
         self.kind = declaration.kind
         self.outputs = declaration.outputs
-        self.state: Any = None
+        self._state: Any = None
         self.phase = Phase.NEW
         #: set when the driver is to end
         self.stopped = trio.Event()
@@ -102,7 +102,7 @@ class DrivenSession:
         #: name of the hook that raised `error`; empty if no hook did
         self.failed_hook = ""
         self.author = AuthorCalls(model, declaration, ClientInfo(client[0], client[1], self._send_to))
-        self.author.observer = turn.observer if declaration.kind == "pipeline" else None
+        self.author.observer = turn.observer if declaration.stepped else None
         #: the calls of author code that run now
         self.calls = CallWatch(host)
         #: wakes the driver, and whoever waits for room in the output
@@ -133,6 +133,18 @@ class DrivenSession:
         """Whether the session is over. True as soon as the client has left; any thread may read it."""
         return self.phase >= Phase.ENDING or self._call.cancel_requested
 
+    @property
+    def state(self) -> Any:
+        """The session's state. That of an app is a plain attribute of its model."""
+        return self.model.state if self.declaration.keeps_state else self._state  # type: ignore[attr-defined]
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        if self.declaration.keeps_state:
+            self.model.state = state  # type: ignore[attr-defined]
+        else:
+            self._state = state
+
     # ---- commands -----------------------------------------------------------------------------------------------------
 
     async def apply_next(self) -> bool:
@@ -159,7 +171,7 @@ class DrivenSession:
         else:
             if command.id is not None:
                 self.newest_command, self._newest_at, self._waited = command.id, command.at, None
-                if self.kind != "pipeline":
+                if not self.declaration.stepped:
                     self.command_waited()  # a run loop or a blocking model may see the command in what it computes now
             answer = Answer(numbers, self.step if self.next_block is None else self.next_block, reply)
         self._mailbox.post(self._session.answered, replace(answer, values=self._changed_values()))
@@ -181,7 +193,7 @@ class DrivenSession:
 
     def input_ended(self) -> None:
         """A reader gets BufferClosed: as after a cancellation, the cleanup of a generator may await."""
-        if self.kind == "pipeline":
+        if self.declaration.stepped:
             self.step_was_cancelled()
 
     def command_waited(self) -> float | None:
@@ -236,9 +248,9 @@ class DrivenSession:
     async def call_hook(self, kind: str, arguments: dict[str, Any] | None = None) -> None:
         """Call a hook, if the model has it.
 
-        An exception of `@connected` ends the session, as an exception of a step does: without that hook the session has
-        half a state. An Exception of another hook is logged and goes no further. A BaseException that is no Exception ends
-        the model. An exception that only says that the session is over is no error.
+        An exception of `@session_started` or `@connected` ends the session, as an exception of a step does: without that
+        hook the session has half a state. An Exception of another hook is logged and goes no further. A BaseException that
+        is no Exception ends the model. An exception that only says that the session is over is no error.
         """
         try:
             with self.calls.running(f"@{kind} has run", self.author.thread):
@@ -251,10 +263,11 @@ class DrivenSession:
                 raise
             if isinstance(error, Exception):
                 error = without_cancellation(with_twin(error))
-                if kind != "connected":
+                if kind not in ("session_started", "connected"):
                     self.unheard(error, "session %s: @%s raised", self.session_id, kind)
                     return
             if self.error is None and error is not None:
+                log.info("session %s: @%s raised, which ends the session", self.session_id, kind)
                 self.error, self.failed_hook = error, kind
 
     def unheard(self, error: BaseException, message: str, *args: object) -> None:

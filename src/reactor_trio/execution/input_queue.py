@@ -60,7 +60,7 @@ class InputQueue:
         }
         #: by the attribute of the model, its `Input` class with a buffer in each field
         self.inputs = with_buffers(declaration.inputs, {name: buffer for name, (_, buffer) in self._tracks.items()})
-        if declaration.kind == "pipeline":
+        if declaration.stepped:
             self.close()
 
     # ---- on the I/O loop ----------------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 
 from reactor_trio.concurrency import ModelHost
+from reactor_trio.configuration.load_argument import load_argument
 from reactor_trio.configuration.settings import Settings
+from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.drivers.turns import Turn
 from reactor_trio.execution.local_model_session import LocalModelSession
 from reactor_trio.execution.model_checks import buffer_size_of, check_model, refuse_no_generator, sessions_of
@@ -97,6 +99,8 @@ async def load_model(
     prepare(model)
     if isinstance(model, ReactorModel):
         await call_load(model, config)
+    binding.loaded(_declared_fps(model) if settings.fps is None else settings.fps)
+    declared = binding.declared_fps
     if declaration.kind == "pipeline" and not declaration.batched:  # again: `load` may have assigned one
         refuse_no_generator(model_class.__qualname__, model.inference)  # type: ignore[attr-defined]
     buffer_size, max_sessions = buffer_size_of(model, settings), sessions_of(model, settings)
@@ -106,10 +110,10 @@ async def load_model(
 
 
 async def call_load(model: ReactorModel, config: dict[str, Any]) -> None:
-    """Call the model's `load`, plain or async."""
-    loaded: Awaitable[None] | None = model.load(config)  # type: ignore[func-returns-value]
+    """Call the model's `load`, plain or async, with its configuration or the path of that."""
+    loaded: Awaitable[None] | None = model.load(load_argument(model.load, config))  # type: ignore[func-returns-value]
     if inspect.isawaitable(loaded):
-        await loaded
+        await TracedAwaitable(loaded)
 
 
 async def _instantiate(model_class: type[Model], config: dict[str, Any], host: ModelHost) -> Model:

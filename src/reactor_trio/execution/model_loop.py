@@ -92,5 +92,6 @@ async def _run(model: Model, binding: SessionBinding) -> None:
     running: object = model.run()
     if not inspect.isawaitable(running):
         raise TypeError(f"run() must be async, it returned {type(running).__name__}")
-    code = TracedAwaitable(running, observer=WatchesPieces(lambda: None if binding.runner is None else binding.runner.calls))
+    pieces = WatchesPieces(lambda: None if binding.runner is None else binding.runner.calls)
+    code = TracedAwaitable(running, observer=pieces)
     await (binding.turn.run(code) if isinstance(binding.turn, SharedTurn) else code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +14,7 @@ from reactor_trio.configuration.manifest import Manifest
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import ManifestError
 from reactor_trio.execution.placement import Check, Place, Placement, SeveralRanks, place_here
+from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
 from reactor_trio.telemetry import Telemetry
 
@@ -32,7 +32,7 @@ class ModelSource(msgspec.Struct, frozen=True):
         find_model, find_hook: return the class and the moderation hook. Called where the model runs, since they may import.
         config: the argument of the model's `load`.
         path: `module:Class`; None without a manifest.
-        weights: the folder that the manifest names.
+        files: those that the manifest names.
     """
 
     name: str
@@ -41,7 +41,7 @@ class ModelSource(msgspec.Struct, frozen=True):
     config: dict[str, Any]
     settings: Settings
     path: str | None = None
-    weights: Path | None = None
+    files: ManifestFiles = ManifestFiles()
 
 
 def model_source(
@@ -54,9 +54,10 @@ def model_source(
 ) -> ModelSource:
     """What is given here holds instead of what the manifest says."""
     if isinstance(model, Manifest):
+        files = model.files if config is None else model.files._replace(config=None)
         return ModelSource(
             name or model.name, lambda: model.model, lambda: moderate or model.moderate,
-            dict(model.config if config is None else config), settings or model.settings, model.model_path, model.weights,
+            dict(model.config if config is None else config), settings or model.settings, model.model_path, files,
         )  # fmt: skip
     settings = settings or Settings()
     if settings.moderate is not None:
@@ -98,7 +99,7 @@ def place_model(
         from reactor_trio.execution.ranks.rank_group import open_ranks
 
         return await place_in_process(
-            nursery, open_process or open_ranks, source.name, await in_thread(find), source.path, source.weights,
+            nursery, open_process or open_ranks, source.name, await in_thread(find), source.path, source.files,
             config, settings, telemetry,
         )  # fmt: skip
 

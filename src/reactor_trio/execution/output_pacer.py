@@ -131,6 +131,8 @@ class OutputPacer:
             if at > now:  # the rest is dropped too, even if room comes meanwhile: a batch is shown without holes
                 self._drop(tracks, chunk.length - index, "full")
                 return
+            if chunk.metadata:
+                origin = replace(origin, metadata={name: each[index] for name, each in chunk.metadata.items()})
             self._mailbox.post_lazily(self._playout.put, self._bundle(tracks, duration, origin, made))
 
     async def push(self, chunk: Chunk, origin: Origin) -> None:

@@ -118,6 +118,12 @@ class SessionBinding:
         if self.runner is not None:
             self.runner.output_pacer.set_fps(fps)
 
+    def loaded(self, fps: float | None) -> None:
+        """Note the rate that the model declares after its load. A rate that `load` has set holds instead in each session."""
+        if self.declared_fps == self._class_fps:
+            self.declared_fps = fps
+        self._class_fps = self.declared_fps
+
     def forget_fps(self) -> None:
         """Return to the rate that the class declares, when a pipeline's session is over."""
         self.declared_fps = self._class_fps

@@ -1,7 +1,8 @@
 """The life of a session on the model loop: when its hooks are called, and when its driver begins and ends.
 
-Order at connect: fresh state, `connected` set, `@connected` to its end, then the driver. Order at disconnect: `connected`
-cleared, `@disconnected` with the state still readable, generator closed and its `finally` run, state gone.
+Order at connect: fresh state, `@session_started`, `connected` set, `@connected` to its end, then the driver. Order at
+disconnect: `connected` cleared, the step of an app ended, `@disconnected` with the state still readable, generator closed
+and its `finally` run, `@session_ended`, state gone.
 
 The disconnect cancels `run`'s own task, not the driver. The driver is shielded until `@disconnected` has run: otherwise a
 step that happens to be at an `await` would unwind before that hook, and a step that happens to be at a yield after it.
@@ -24,6 +25,7 @@ import trio
 
 from reactor_trio.concurrency import SessionOver, current_call, strip, with_twin
 from reactor_trio.execution.driven_session import DrivenSession, Phase, without_cancellation
+from reactor_trio.execution.drivers.app_driver import AppDriver
 from reactor_trio.execution.drivers.blocking_driver import BlockingDriver
 from reactor_trio.execution.drivers.step_drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
 from reactor_trio.execution.session_binding import SEEN_SESSION, SessionBinding
@@ -78,34 +80,51 @@ class SessionRunner(DrivenSession):
         self.phase = Phase.OPEN
         self.binding.runner = self
         try:
-            async with trio.open_nursery() as nursery:
-                try:
-                    self.binding.connected.change(self)
-                    self.tell_values()
-                    await self.call_hook("connected")
-                    if self.error is None:
-                        nursery.start_soon(self._drive, nursery.cancel_scope)
-                        await trio.sleep(math.inf)  # until the disconnect, or until the driver ends the session
-                finally:
-                    self.phase = Phase.ENDING
-                    self.binding.connected.change(None)
-                    self.output_pacer.close()
-                    with trio.move_on_after(CLOSE_TIMEOUT, shield=True) as limit:
-                        await self.call_hook("disconnected")
-                    if limit.cancelled_caught:
-                        self._took_too_long("@disconnected")
-                    self.binding.input_queue.close()  # first: a generator in `read` ends by BufferClosed, not by Cancelled
-                    self._stop.cancel()
-                    self.stopped.set()
+            await self.call_hook("session_started")
+            if self.error is None:
+                await self._serve_client()
         finally:
+            self.phase = Phase.ENDING
+            self.output_pacer.close()
+            self.binding.input_queue.close()
+            await self._call_last_hook("session_ended")
             self.phase = Phase.CLOSED
             self.state = None
             self.model = self.author.model = self._shared_model
             self.binding.runner = None
-            if self.kind == "pipeline":
+            if self.declaration.stepped:
                 self.binding.forget_fps()
                 self.turn.leave()
         return self._outcome()
+
+    async def _serve_client(self) -> None:
+        """Call `@connected`, run the driver until the client leaves or the driver ends the session, call `@disconnected`."""
+        async with trio.open_nursery() as nursery:
+            try:
+                self.binding.connected.change(self)
+                self.tell_values()
+                await self.call_hook("connected")
+                if self.error is None:
+                    nursery.start_soon(self._drive, nursery.cancel_scope)
+                    await trio.sleep(math.inf)
+            finally:
+                self.phase = Phase.ENDING
+                self.binding.connected.change(None)
+                self.output_pacer.close()
+                with trio.move_on_after(CLOSE_TIMEOUT, shield=True) as limit:
+                    await self._driver.at_boundary()
+                if limit.cancelled_caught:
+                    self._took_too_long("the step that ran when the client left")
+                await self._call_last_hook("disconnected")
+                self.binding.input_queue.close()  # first: a generator in `read` ends by BufferClosed, not by Cancelled
+                self._stop.cancel()
+                self.stopped.set()
+
+    async def _call_last_hook(self, kind: str) -> None:
+        with trio.move_on_after(CLOSE_TIMEOUT, shield=True) as limit:
+            await self.call_hook(kind)
+        if limit.cancelled_caught:
+            self._took_too_long(f"@{kind}")
 
     @property
     def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
@@ -139,6 +158,8 @@ class SessionRunner(DrivenSession):
                 return BlockingDriver(self)
             case "run_loop":
                 return RunLoopDriver(self)
+            case "app":
+                return AppDriver(self)
         return BatchDriver(self) if self.declaration.batched else GeneratorDriver(self)
 
     async def _drive(self, session: trio.CancelScope) -> None:

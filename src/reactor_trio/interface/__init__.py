@@ -7,6 +7,8 @@ from reactor_trio.errors import BufferClosed as BufferClosed
 from reactor_trio.errors import CommandError as CommandError
 from reactor_trio.errors import DeclarationError as DeclarationError
 from reactor_trio.errors import OutputError as OutputError
+from reactor_trio.interface.app import OutputStream as OutputStream
+from reactor_trio.interface.app import ReactorApp as ReactorApp
 from reactor_trio.interface.blocking_tracks import AudioIn as AudioIn
 from reactor_trio.interface.blocking_tracks import AudioOut as AudioOut
 from reactor_trio.interface.blocking_tracks import VideoIn as VideoIn
@@ -19,10 +21,13 @@ from reactor_trio.interface.events import connected as connected
 from reactor_trio.interface.events import disconnected as disconnected
 from reactor_trio.interface.events import event as event
 from reactor_trio.interface.events import file_uploaded as file_uploaded
+from reactor_trio.interface.events import session_ended as session_ended
+from reactor_trio.interface.events import session_started as session_started
 from reactor_trio.interface.files import UploadedFile as UploadedFile
 from reactor_trio.interface.input_buffer import InputBuffer as InputBuffer
 from reactor_trio.interface.input_buffer import InputFrame as InputFrame
 from reactor_trio.interface.input_buffer import ReadMode as ReadMode
+from reactor_trio.interface.manifest_files import get_weights_path as get_weights_path
 from reactor_trio.interface.messages import ClientInfo as ClientInfo
 from reactor_trio.interface.messages import MessageField as MessageField
 from reactor_trio.interface.messages import ModelMessage as ModelMessage
@@ -42,15 +47,21 @@ from reactor_trio.interface.registries import FileUploaded as FileUploaded
 from reactor_trio.interface.registries import all_input_tracks as all_input_tracks
 from reactor_trio.interface.registries import all_output_tracks as all_output_tracks
 from reactor_trio.interface.state import InputState as InputState
+from reactor_trio.interface.steps import ApplicationError as ApplicationError
+from reactor_trio.interface.steps import StepCompleted as StepCompleted
+from reactor_trio.interface.steps import StepOutcome as StepOutcome
 from reactor_trio.interface.tensors import to_frames as to_frames
 from reactor_trio.interface.tracks import Audio as Audio
 from reactor_trio.interface.tracks import Input as Input
 from reactor_trio.interface.tracks import Output as Output
+from reactor_trio.interface.tracks import TrackPayload as TrackPayload
 from reactor_trio.interface.tracks import Video as Video
 from reactor_trio.interface.video_model import VideoModel as VideoModel
 from reactor_trio.interface.video_model import command as command
 from reactor_trio.interface.video_model import model as model
-from reactor_trio.interface.weights import get_weights_path as get_weights_path
+
+#: Reactor 3.x's name for `Input`
+MediaInput = Input
 
 #: Reactor 2.x's name for the base class of `ReactorModel`; here the two are one class
 ReactorCore = ReactorModel

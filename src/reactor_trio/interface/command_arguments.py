@@ -58,6 +58,7 @@ def InputField(
     choices: Sequence[Any] | None = None,
     moderate: bool = False,
     accept: Sequence[str] | None = None,
+    default_factory: None = None,
 ) -> Any:
     """Declare the default and the limits of an `InputState` field or of an `@event` argument.
 
@@ -69,7 +70,12 @@ def InputField(
         choices: the only values allowed.
         moderate: whether the server's moderation hook (`runtime.moderate`), if there is one, checks the text.
         accept: MIME types of an `UploadedFile`, such as `image/*`; the server refuses a file of any other type.
+        default_factory: refused; Reactor 3.x has the keyword, too. A mutable default is copied for each session.
+
+    Raises DeclarationError for a `default_factory`.
     """
+    if default_factory is not None:
+        raise DeclarationError("InputField takes no default_factory: give the default itself, it is copied for each session")
     return FieldInfo(
         default, description, ge, le, min_length, max_length, tuple(choices) if choices is not None else None, moderate,
         tuple(accept) if accept is not None else None,

@@ -18,17 +18,18 @@ import msgspec
 
 from reactor_trio.errors import CommandError, DeclarationError
 from reactor_trio.interface.blocking_tracks import declared_input, declared_output
-from reactor_trio.interface.command_arguments import Arguments
+from reactor_trio.interface.command_arguments import MISSING, Arguments
 from reactor_trio.interface.dataclass_base import class_statement_frame, resolved_hints
-from reactor_trio.interface.events import EventMark, Handler, arguments_of, hook_of, marked_methods, yields
+from reactor_trio.interface.events import EventMark, Handler, arguments_of, check_app, hook_of, marked_methods, yields
 from reactor_trio.interface.files import Resolve
+from reactor_trio.interface.input_buffer import InputBuffer
 from reactor_trio.interface.json_values import json_of
-from reactor_trio.interface.messages import ModelMessage, message_schema
+from reactor_trio.interface.messages import ModelMessage, message_schema, reply_schema
 from reactor_trio.interface.state import InputState
-from reactor_trio.interface.tracks import Input, Output, TrackSpec
+from reactor_trio.interface.tracks import Input, Output, TrackSpec, with_buffers, without_none
 
 T = TypeVar("T")
-ModelKind = Literal["pipeline", "run_loop", "blocking"]
+ModelKind = Literal["pipeline", "app", "run_loop", "blocking"]
 #: How pending commands of one name from one client merge into one: not at all, only consecutive ones, or all of them.
 Sharing = Literal["none", "consecutive", "anywhere"]
 
@@ -45,6 +46,8 @@ class CommandSpec(msgspec.Struct, frozen=True):
     field: str | None = None
     handler: Handler | None = None
     sharing: Sharing = "none"
+    #: JSON Schema of the reply; `{}` if the handler does not annotate what it returns
+    reply: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "null"})
 
 
 class Declaration(msgspec.Struct, frozen=True, dict=True):
@@ -62,6 +65,15 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
     batched: bool = False
     #: attribute -> the `Input` class with which the author annotated it
     inputs: dict[str, type[Input]] = msgspec.field(default_factory=dict)
+    session_started: Handler | None = None
+    session_ended: Handler | None = None
+    #: whether the state is a plain attribute of the model, as in an app
+    keeps_state: bool = False
+
+    @property
+    def stepped(self) -> bool:
+        """Whether the runtime makes the model's steps one by one."""
+        return self.kind in ("pipeline", "app")
 
     @functools.cached_property
     def outputs(self) -> tuple[type[Output], ...]:
@@ -134,7 +146,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
                 for t in self.tracks
             ],
             "commands": [
-                {"name": c.name, "description": c.description, "schema": c.arguments.schema()}
+                {"name": c.name, "description": c.description, "schema": c.arguments.schema(), "reply": c.reply}
                 for c in self.commands.values()
             ],
             "messages": [{"name": m.__reactor_type__, "schema": message_schema(m)} for m in self.messages],
@@ -145,9 +157,12 @@ def declare(cls: type) -> None:
     """Read the commands and hooks of a new model class and store its `Declaration` on it. Raises DeclarationError."""
     frame = class_statement_frame()
     hints = resolved_hints(cls, frame)
-    kind = cls.__reactor_kind__  # type: ignore[attr-defined]
-    _refuse_members_of_other_kinds(cls, kind, hints)
-    state = hints.get("state") if kind == "pipeline" else None
+    kind, app = cls.__reactor_kind__, cls.__reactor_app__  # type: ignore[attr-defined]
+    _refuse_members_of_other_kinds(cls, kind, app, hints)
+    state = hints.get("state") if kind == "pipeline" or app else None
+    if app:
+        check_app(cls)
+        state = without_none(state)
     if state is not None and not _is_subclass(state, InputState):
         raise DeclarationError(f"{cls.__qualname__}.state: annotate it with an InputState class, not {state!r}")
     output = hints.get("output")
@@ -165,9 +180,11 @@ def declare(cls: type) -> None:
         hook_of(cls, "file_uploaded"),
         _is_batched(cls, kind),
         inputs,
+        hook_of(cls, "session_started"), hook_of(cls, "session_ended"),
+        app and state is not None,
     )  # fmt: skip
     for attribute in inputs:
-        setattr(cls, attribute, property(functools.partial(_buffers, attribute)))
+        setattr(cls, attribute, _InputAttribute(attribute))
 
 
 def _is_subclass(value: Any, base: type) -> bool:
@@ -193,10 +210,13 @@ def _commands(cls: type, state: type[InputState] | None, frame: FrameType | None
             raise DeclarationError(
                 f"{where}: it would hide the runtime's own {attribute}; rename the method and write @event({mark.name!r})"
             )
-        parameters, client = arguments_of(cls, attribute, function, frame)
+        parameters, client, returned = arguments_of(cls, attribute, function, frame)
         arguments, handler = Arguments(where, mark.name, parameters), Handler(attribute, client)
         sharing: Sharing = "anywhere" if mark.dedupe else "none"
-        commands[mark.name] = CommandSpec(mark.name, mark.description, arguments, handler=handler, sharing=sharing)
+        reply = {} if returned is MISSING else reply_schema(returned)
+        commands[mark.name] = CommandSpec(
+            mark.name, mark.description, arguments, handler=handler, sharing=sharing, reply=reply
+        )
     return commands
 
 
@@ -214,20 +234,49 @@ def _is_batched(cls: type, kind: ModelKind) -> bool:
     return True
 
 
-def _buffers(attribute: str, model: Any) -> Any:
-    return model._port().inputs[attribute]
+class _InputAttribute:
+    """The attribute of a model that is annotated with an `Input` class. A test may assign another object to the instance."""
+
+    def __init__(self, attribute: str) -> None:
+        self._attribute = attribute
+
+    def __get__(self, model: Any, _owner: type) -> Any:
+        if model is None:
+            return self
+        if model._reactor_binding is None and model.__reactor_app__:
+            return vars(model).setdefault(_OWN_INPUTS, _own_inputs(type(model)))[self._attribute]
+        return model._port().inputs[self._attribute]
+
+
+#: attribute for the input buffers of an app that is not served
+_OWN_INPUTS: Final = "_reactor_inputs"
+
+
+def _own_inputs(cls: type) -> dict[str, Input]:
+    inputs = declaration_of(cls).inputs
+    names = [track.name for given in inputs.values() for track in given.__reactor_tracks__]
+    return with_buffers(inputs, {name: InputBuffer() for name in names})
 
 
 #: attributes of the runtime that a method with `@event` must not hide
 _RESERVED_ATTRIBUTES = frozenset(
     ("state", "load", "run", "inference", "batch_inference", "connected", "output_buffer", "emit", "send", "cancelled",
-     "check_cancelled")
+     "check_cancelled", "process_input", "generate", "process_output", "complete_step")
 )
 
 
-def _refuse_members_of_other_kinds(cls: type, kind: ModelKind, hints: dict[str, Any]) -> None:
+def _refuse_members_of_other_kinds(cls: type, kind: ModelKind, app: bool, hints: dict[str, Any]) -> None:
     """Raise DeclarationError for members that only another kind of model uses: they would silently do nothing here."""
     own = vars(cls)
+    if app and "inference" in own:
+        raise DeclarationError(f"{cls.__qualname__} has inference(), which a ReactorApp never calls: subclass "
+                               "ReactorPipeline, or define generate()")  # fmt: skip
+    if not app and "process_output" in own and "generate" in own:
+        raise DeclarationError(f"{cls.__qualname__} has generate() and process_output(), which only a ReactorApp has: "
+                               "subclass ReactorApp")  # fmt: skip
+    if app:
+        _refuse_assigned_state(cls)
+        return
     if kind == "run_loop":
         if _is_subclass(hints.get("state"), InputState):
             raise DeclarationError(
@@ -239,7 +288,11 @@ def _refuse_members_of_other_kinds(cls: type, kind: ModelKind, hints: dict[str, 
         return
     if inspect.iscoroutinefunction(own.get("run")) and "inference" not in own:
         raise DeclarationError(f"{cls.__qualname__} has run(), which a ReactorPipeline never calls: subclass ReactorModel")
-    given = own.get("state")
+    _refuse_assigned_state(cls)
+
+
+def _refuse_assigned_state(cls: type) -> None:
+    given = vars(cls).get("state")
     if isinstance(given, InputState) or _is_subclass(given, InputState):
         name = (given if isinstance(given, type) else type(given)).__name__
         raise DeclarationError(f"{cls.__qualname__}.state: annotate it, `state: {name}`; the runtime makes one a session")

@@ -18,9 +18,11 @@ from reactor_trio.interface.messages import ClientInfo
 from reactor_trio.interface.pydantic_compat import is_field, read_annotation
 
 F = TypeVar("F", bound=Callable[..., Any])
-HookKind = Literal["connected", "disconnected", "file_uploaded"]
+HookKind = Literal["connected", "disconnected", "file_uploaded", "session_started", "session_ended"]
 _MARKS = ("__reactor_event__", "__reactor_hook__")
 HOOKS: tuple[HookKind, ...] = typing.get_args(HookKind)
+#: names on the wire that no command may have
+_RESERVED_NAMES = ("connected", "disconnected", "file_uploaded")
 
 
 class EventMark(msgspec.Struct, frozen=True):
@@ -64,7 +66,7 @@ def event(name: Any = None, description: str = "", dedupe: bool = False) -> Any:
         wire_name = function.__name__ if name is None or callable(name) else name
         if not isinstance(wire_name, str) or not wire_name:
             raise DeclarationError(f"@event on {function.__qualname__}: the name must be text, not {wire_name!r}")
-        if wire_name in HOOKS or wire_name.startswith("reactor."):
+        if wire_name in _RESERVED_NAMES or wire_name.startswith("reactor."):
             raise DeclarationError(f"@event on {function.__qualname__}: the name {wire_name!r} is the runtime's own")
         doc = (inspect.getdoc(function) or "").partition("\n")[0]
         function = _with_plain_defaults(function)
@@ -134,6 +136,19 @@ def disconnected(function: F) -> F:
     return _hook("disconnected", function)
 
 
+def session_started(function: F) -> F:
+    """Call this method as a session begins: its state is new, `connected` not yet set. It may take a `ClientInfo`.
+
+    An exception of it ends the session.
+    """
+    return _hook("session_started", function)
+
+
+def session_ended(function: F) -> F:
+    """Call this method as a session ends, after everything else. Its state can still be read. It may take a `ClientInfo`."""
+    return _hook("session_ended", function)
+
+
 def file_uploaded(function: F) -> F:
     """Call this method with each complete file that a client uploads, between two steps.
 
@@ -167,7 +182,7 @@ def hook_of(cls: type, kind: HookKind) -> Handler | None:
             raise DeclarationError(f"{base.__qualname__}: two methods marked @{kind}: {' and '.join(names)}")
         if names and getattr(cls, names[0], None) is not None:
             function = vars(base)[names[0]]
-            parameters, client = arguments_of(cls, names[0], function, None)
+            parameters, client, _ = arguments_of(cls, names[0], function, None)
             if kind == "file_uploaded":
                 if len(parameters) != 1:
                     raise DeclarationError(
@@ -185,8 +200,12 @@ def hook_of(cls: type, kind: HookKind) -> Handler | None:
 
 def arguments_of(
     cls: type, attribute: str, function: Callable[..., Any], frame: FrameType | None
-) -> tuple[list[Parameter], str | None]:
-    """Return the typed parameters of a handler, and the name of the parameter for the client, None if it has none."""
+) -> tuple[list[Parameter], str | None, Any]:
+    """Return the typed parameters of a handler, the name of its parameter for the client, and the type of its result.
+
+    The parameter for the client (None without one) is annotated `ClientInfo`, or is named `client` and not annotated. In an
+    app it is the one named `client`, whatever its annotation. The type of the result is MISSING if it is not annotated.
+    """
     where = f"{cls.__qualname__}.{attribute}"
     if yields(function):
         raise DeclarationError(f"{where}: a handler that yields never runs; use await self.send(message) to send messages")
@@ -202,10 +221,33 @@ def arguments_of(
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise DeclarationError(f"{where}: {parameter} cannot be filled from a client's command; name each argument")
         hint = hints.get(parameter.name, Any)
-        if hint is ClientInfo or ClientInfo in typing.get_args(hint):
+        by_name = parameter.name == "client" and (parameter.annotation is parameter.empty or cls.__reactor_app__)  # type: ignore[attr-defined]
+        if hint is ClientInfo or ClientInfo in typing.get_args(hint) or by_name:
             client = parameter.name
             continue
         default = MISSING if parameter.default is parameter.empty else parameter.default
         hint, info = read_annotation(hint, default)
         parameters.append(Parameter(parameter.name, hint, info, required=info.default is MISSING))
-    return parameters, client
+    return parameters, client, hints.get("return", MISSING)
+
+
+def check_app(cls: type) -> None:
+    """Check the three methods and the hooks of a `ReactorApp` class. Raises DeclarationError."""
+    for name in ("process_input", "process_output"):
+        if not inspect.iscoroutinefunction(inspect.unwrap(getattr(cls, name))):
+            raise DeclarationError(f"{cls.__qualname__}.{name}: it must be async, `async def {name}`")
+    generate = inspect.unwrap(cls.generate)  # type: ignore[attr-defined]
+    if inspect.iscoroutinefunction(generate) or yields(generate):
+        raise DeclarationError(
+            f"{cls.__qualname__}.generate: it must be a plain method that returns one result, `def generate(self, input)`"
+        )
+    for kind in HOOKS:
+        marked = {
+            name: base
+            for base in reversed(cls.__mro__)
+            for name, value in vars(base).items()
+            if getattr(value, "__reactor_hook__", None) == kind
+        }
+        if len(marked) > 1:
+            places = " and ".join(f"{base.__qualname__}.{name}" for name, base in marked.items())
+            raise DeclarationError(f"{cls.__qualname__}: two methods marked @{kind}: {places}; override the method instead")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextvars
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, overload
 
 #: returns the file of an upload's id; raises LookupError for an unknown id
 Resolve = Callable[[str], "UploadedFile"]
@@ -33,13 +33,19 @@ class UploadedFile:  # no dataclass: msgspec would decode one from the client's 
         mime_type: the client's statement, such as `image/png`; the server does not check it against the bytes.
         size: number of bytes.
         data: the bytes.
+
+    Tests and models make one of a name, a type and the bytes, or of these with the size before the bytes, as in Reactor 2.x.
     """
 
-    def __init__(self, name: str, mime_type: str, size: int, data: bytes) -> None:
+    @overload
+    def __init__(self, name: str, mime_type: str, data: bytes, /) -> None: ...
+    @overload
+    def __init__(self, name: str, mime_type: str, size: int | None = None, data: bytes = b"") -> None: ...
+    def __init__(self, name: str, mime_type: str, size: int | bytes | None = None, data: bytes = b"") -> None:
         self.name = name
         self.mime_type = mime_type
-        self.size = size
-        self.data = data
+        self.data = size if isinstance(size, bytes) else data
+        self.size = size if isinstance(size, int) else len(self.data)
 
     def __repr__(self) -> str:
         return f"UploadedFile(name={self.name!r}, mime_type={self.mime_type!r}, size={self.size})"

@@ -47,10 +47,14 @@ class InputFrame:
     Attributes:
         data: a picture `(H, W, 3)` uint8 RGB, or sound `(1, M)` int16 at the track's `sample_rate`. You may change it.
         pts: the capture time in seconds, on the client's clock, which begins with its first frame.
+        metadata: bytes that the client sent with the frame, or None.
+        capture_time_us: the capture time in microseconds of whatever clock the client states, or None.
     """
 
     data: npt.NDArray[Any]
     pts: float
+    metadata: bytes | None = None
+    capture_time_us: int | None = None
 
 
 class InputBuffer:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+import types
+import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, dataclass_transform
@@ -94,6 +96,19 @@ def message_schema(cls: type[ModelMessage]) -> dict[str, Any]:
         raise DeclarationError(f"{cls.__qualname__}: {error}") from None
 
 
+def reply_schema(annotation: Any) -> dict[str, Any]:
+    """Return the JSON Schema of what a handler returns, `{}` if its annotation says nothing about JSON."""
+    members = typing.get_args(annotation) if typing.get_origin(annotation) in (typing.Union, types.UnionType) else ()
+    if any(isinstance(member, type) and issubclass(member, ModelMessage) for member in members):
+        return {"anyOf": [reply_schema(member) for member in members]}
+    if isinstance(annotation, type) and issubclass(annotation, ModelMessage):
+        return message_schema(annotation)
+    try:
+        return inline_schema(annotation)
+    except (TypeError, RuntimeError, NotImplementedError):
+        return {}
+
+
 @dataclass(frozen=True)
 class ClientInfo:
     """The client for which the runtime calls a hook or handler.
@@ -101,11 +116,13 @@ class ClientInfo:
     Attributes:
         id: number of the client's connection, unique in the server's life.
         joined_at: the `trio.current_time()` of its connection, in seconds.
+        system: always False; Reactor 3.x has a client of its own, and apps ask for it.
     """
 
     id: int
     joined_at: float
     _send: Callable[[int, ModelMessage], Awaitable[None]] = dataclasses.field(compare=False)
+    system: bool = False
 
     def send(self, message: ModelMessage) -> Awaitable[None]:
         """Send `message` to this client alone; await the result. Does nothing if it has left. Raises like `model.send`."""

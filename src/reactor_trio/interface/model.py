@@ -125,6 +125,8 @@ class Model:
 
     __reactor_declaration__: ClassVar[Declaration]
     __reactor_kind__: ClassVar[ModelKind]
+    #: whether it is a `ReactorApp`
+    __reactor_app__: ClassVar[bool] = False
     _reactor_binding: ModelBinding | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, dataclass_transform
 from reactor_trio.errors import DeclarationError
 from reactor_trio.interface.command_arguments import MISSING, Arguments, FieldInfo, InputField, Parameter
 from reactor_trio.interface.dataclass_base import class_statement_frame, make_dataclass, resolved_hints
+from reactor_trio.interface.files import UploadedFile
 
 
 @dataclass_transform(field_specifiers=(InputField, dataclasses.field))
@@ -17,11 +18,14 @@ class InputState:
     """Base class of a model's state. Each public field makes a command `set_<field>`; `_fields` are private to the model.
 
     `@dataclass` on the subclass is optional. Every field needs a default, because a session begins with a value for each
-    field. A mutable default (a list, a dict, an array) is copied for each session. A `default_factory` of
-    `dataclasses.field` runs for each session; that of a public field also runs once at the class's creation, for the schema.
+    field; that of an `UploadedFile` is None if the author gives no other. A mutable default (a list, a dict, an array) is
+    copied for each session. A `default_factory` of `dataclasses.field` runs for each session; that of a public field also
+    runs once at the class's creation, for the schema.
     """
 
     __reactor_arguments__: ClassVar[dict[str, Arguments]] = {}
+    #: as in Reactor 3.x: the public fields by name
+    _public_fields: ClassVar[dict[str, FieldInfo]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -36,11 +40,12 @@ class InputState:
                 continue
             if name.startswith("_") and _factory(cls, name) is not None:
                 continue  # the dataclass runs the factory for each session; the schema does not show the field
-            info = _field_info(cls, name)
+            info = _field_info(cls, name, hint)
             _install_default(cls, name, info)
             if not name.startswith("_"):
                 arguments[name] = Arguments(cls.__qualname__, f"set_{name}", [Parameter(name, hint, info)])
         cls.__reactor_arguments__ = arguments
+        cls._public_fields = {name: each.parameters[0].info for name, each in arguments.items()}
         make_dataclass(cls)
 
 
@@ -51,7 +56,7 @@ def _factory(cls: type, name: str) -> Callable[[], Any] | None:
     return given.default_factory
 
 
-def _field_info(cls: type, name: str) -> FieldInfo:
+def _field_info(cls: type, name: str, hint: Any) -> FieldInfo:
     given = cls.__dict__.get(name, MISSING)
     if isinstance(given, FieldInfo):
         info = given
@@ -61,6 +66,8 @@ def _field_info(cls: type, name: str) -> FieldInfo:
         info = FieldInfo(MISSING if given.default is dataclasses.MISSING else given.default)
     else:
         info = FieldInfo(given)
+    if info.default is MISSING and UploadedFile in (hint, *typing.get_args(hint)):
+        info = dataclasses.replace(info, default=None)
     if info.default is MISSING:
         raise DeclarationError(f"{cls.__qualname__}.{name}: a state field needs a default, its value as a session begins")
     return info

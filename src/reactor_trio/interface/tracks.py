@@ -48,6 +48,8 @@ class _Tracks:
     """Base class of `Output` and `Input`: fields of a subclass become tracks."""
 
     __reactor_tracks__: ClassVar[tuple[TrackSpec, ...]] = ()
+    #: as in Reactor 3.x: the tracks by name
+    __tracks__: ClassVar[dict[str, TrackSpec]] = {}
     __reactor_markers__: ClassVar[dict[str, Any]] = {}
     __reactor_serial__: ClassVar[int] = -1
     #: the `__init__` that `@dataclass` generated for the nearest class whose author wrote none
@@ -69,7 +71,8 @@ class _Tracks:
             cls.__reactor_init__ = vars(cls)["__init__"]
         defaults = {field.name: field.default for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         cls.__reactor_tracks__ = tuple(_track(cls, name, hints[name], defaults[name] is None) for name in defaults)
-        cls.__reactor_markers__ = {name: _marker(hints[name]) for name in defaults}
+        cls.__tracks__ = {track.name: track for track in cls.__reactor_tracks__}
+        cls.__reactor_markers__ = {name: without_none(hints[name]) for name in defaults}
         cls.__reactor_serial__ = next(_serial)
 
 
@@ -100,6 +103,22 @@ class Input(_Tracks):
     _direction = "in"
 
 
+@dataclasses.dataclass(frozen=True)
+class TrackPayload:
+    """A video track's frames with metadata for the client, in place of the bare array: `Output(main=TrackPayload(...))`.
+
+    Attributes:
+        data: what the track takes: a frame, or a batch of frames.
+        metadata: JSON data (a mapping) or bytes, for every frame of it; or a list with one for each frame of a batch.
+
+    The runtime checks it at the yield or emit. An OutputError names what is wrong: a list of another length, data that is
+    not JSON, metadata of an audio track.
+    """
+
+    data: Any
+    metadata: Any = None
+
+
 def with_buffers(inputs: Mapping[str, type[Input]], buffers: Mapping[str, Any]) -> dict[str, Input]:
     """Make an instance of each `Input` class, with the buffer of each track in the field of its name.
 
@@ -113,7 +132,7 @@ def with_buffers(inputs: Mapping[str, type[Input]], buffers: Mapping[str, Any]) 
     }
 
 
-def _marker(hint: Any) -> Any:
+def without_none(hint: Any) -> Any:
     """`Video | None` -> `Video`."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         members = [member for member in typing.get_args(hint) if member is not type(None)]
@@ -123,7 +142,7 @@ def _marker(hint: Any) -> Any:
 
 def _track(cls: type[_Tracks], name: str, hint: Any, optional: bool) -> TrackSpec:
     optional = optional or type(None) in typing.get_args(hint)
-    hint = _marker(hint)
+    hint = without_none(hint)
     kinds: tuple[type, ...] = hint.__mro__ if isinstance(hint, type) else ()
     if Video in kinds:
         return TrackSpec(name, "video", cls._direction, None, optional)

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from reactor_trio.errors import OutputError
+from reactor_trio.interface.messages import plain
 from reactor_trio.interface.tensors import is_tensor
-from reactor_trio.interface.tracks import Output, TrackSpec
+from reactor_trio.interface.tracks import Output, TrackPayload, TrackSpec
 from reactor_trio.media.device_frames import DeviceFrames, Made
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Origin(msgspec.Struct, frozen=True):
         waited: seconds from that command's arrival to the start of the first step that saw it; None without a command.
         seconds: duration of the step; 0 if the model did not report it.
         input_pts_us: capture time of the newest input frame that the step had seen, in microseconds of the client's clock.
+        metadata: what the model says of the frame, by track: JSON data or bytes.
     """
 
     step: int
@@ -50,6 +52,7 @@ class Origin(msgspec.Struct, frozen=True):
     waited: float | None = None
     seconds: float = 0.0
     input_pts_us: int | None = None
+    metadata: Mapping[str, Any] | None = None
 
 
 class Bundle(msgspec.Struct, frozen=True):
@@ -87,6 +90,8 @@ class Chunk(msgspec.Struct, frozen=True):
     videos: Mapping[str, FrameHandle]
     audios: Mapping[str, tuple[FrameHandle, int]]
     length: int
+    #: by track, what the model says of each bundle
+    metadata: Mapping[str, list[Any]] = msgspec.field(default_factory=dict)
 
     @property
     def pending_fences(self) -> list[Made]:
@@ -117,7 +122,12 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
     videos: dict[str, _Yielded] = {}
     audios: dict[str, tuple[_Yielded, int]] = {}
     batches: dict[str, int] = {}
+    given_metadata: dict[str, Any] = {}
     for spec, data in _tracks_of(value, outputs):
+        if isinstance(data, TrackPayload):
+            if data.metadata is not None:
+                given_metadata[spec.name] = data.metadata
+            data = data.data  # noqa: PLW2901 - the payload is only a wrapper
         if data is None and spec.optional:
             continue
         checked = _checked(spec, data)
@@ -139,6 +149,7 @@ def chunk_from_output(value: object, outputs: tuple[type[Output], ...]) -> Chunk
         {name: _owned(frames) for name, frames in videos.items()},
         {name: (_owned(samples), rate) for name, (samples, rate) in audios.items()},
         length,
+        {name: _metadata(name, given, videos, length) for name, given in given_metadata.items()},
     )
 
 
@@ -164,6 +175,22 @@ def black_chunk(tracks: tuple[TrackSpec, ...], sizes: Mapping[str, tuple[int, in
 def to_host(frame: FrameHandle) -> npt.NDArray[Any]:
     """The frame as a numpy array. Blocks for a frame on a device, so do not call it on an event loop."""
     return frame.host() if isinstance(frame, DeviceFrames) else frame
+
+
+def _metadata(track: str, given: object, videos: Mapping[str, object], length: int) -> list[Any]:
+    """A copy of a track's metadata as plain data, one for each bundle. Raises OutputError."""
+    if track not in videos:
+        raise OutputError(f"track {track}: only a video track has metadata")
+    each = given if isinstance(given, (list, tuple)) else [given] * length
+    if len(each) != length:
+        raise OutputError(f"track {track}: metadata of {len(each)} frames for {length} frames")
+    for one in each:
+        if not isinstance(one, (Mapping, bytes, type(None))):
+            raise OutputError(f"track {track}: metadata of a frame is a mapping or bytes, not {type(one).__name__}")
+    try:
+        return [one if isinstance(one, bytes) else plain(one, f"track {track}: metadata") for one in each]
+    except TypeError as error:
+        raise OutputError(str(error)) from None
 
 
 def _split_at(samples: int, parts: int, index: int) -> int:

@@ -29,16 +29,19 @@ import trio
 from reactor_trio.concurrency import SessionOver, strip, with_twin
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import BufferClosed, CommandError, DeclarationError, ProtocolError
+from reactor_trio.execution.drivers.app_driver import AppSteps, media_line
 from reactor_trio.execution.drivers.author_calls import AuthorCalls
 from reactor_trio.execution.drivers.dynamic_batcher import call_batch
 from reactor_trio.execution.drivers.step_drivers import DONE, Steps
 from reactor_trio.execution.loading import call_load
 from reactor_trio.execution.model_checks import check_model
+from reactor_trio.interface.app import ReactorApp
 from reactor_trio.interface.author_code import NamesPlace, defining_line, yielding_line
 from reactor_trio.interface.declaration import CommandSpec, declaration_of
 from reactor_trio.interface.input_buffer import InputFrame
 from reactor_trio.interface.messages import ClientInfo, ModelMessage
 from reactor_trio.interface.model import Idle, ReactorPipeline
+from reactor_trio.interface.steps import StepOutcome
 from reactor_trio.interface.tracks import Output, TrackSpec
 from reactor_trio.media import chunk_from_output
 from reactor_trio.offline.executor_binding import ExecutorBinding
@@ -50,21 +53,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class StepResult:
-    """The result of one yield.
+    """The result of one yield, or of one step of an app.
 
     Attributes:
         output: the `Output` (the executor puts a bare frame into one), or `Idle` if there was no frame.
-        compute_time: seconds from resuming the generator to its yield; 0 for `Idle`.
+        compute_time: seconds from resuming the generator to its yield, or of the app's step; 0 for `Idle`.
         messages: the messages that the model sent meanwhile, in order, to all clients or to one.
+        outcome: what `generate` of an app came to; None for a pipeline, and for a refused step.
+        refused: the text of the ApplicationError that refused the step of an app, or None.
     """
 
     output: Any
     compute_time: float
     messages: list[ModelMessage]
+    outcome: StepOutcome | None = None
+    refused: str | None = None
 
 
 class PipelineExecutor:
-    """Steps a pipeline without server or clock. Iterating over it returns one `StepResult` for each yield.
+    """Steps a pipeline or an app without server or clock. Iterating over it returns a `StepResult` for each yield or step.
 
     Args:
         cls: the model class.
@@ -75,15 +82,15 @@ class PipelineExecutor:
     may use an executor at a time.
     """
 
-    def __init__(self, cls: type[ReactorPipeline], config: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, cls: type[ReactorPipeline] | type[ReactorApp], config: Mapping[str, Any] | None = None) -> None:
         self._declaration = declaration_of(cls)
-        if self._declaration.kind != "pipeline":
-            raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline; test other models with "
-                                   "open_session")  # fmt: skip
+        if not self._declaration.stepped:
+            raise DeclarationError(f"{cls.__qualname__}: PipelineExecutor steps a ReactorPipeline or a ReactorApp; test "
+                                   "other models with open_session")  # fmt: skip
         check_model(cls, Settings(ranks=1))  # it steps a model of several ranks as one
         self._loop = _ModelLoop()
         self._finish = weakref.finalize(self, self._loop.stop)
-        self._steps = Steps()
+        self._steps = AppSteps() if self._declaration.kind == "app" else Steps()
         self._client: ClientInfo | None = None
         self._clients = 0
         #: the result of the last event's handler
@@ -97,10 +104,12 @@ class PipelineExecutor:
     @property
     def state(self) -> Any:
         """The session's state, None while no client is connected."""
-        return self._binding.state
+        return self.model.state if self._declaration.keeps_state else self._binding.state
 
     def connect(self) -> list[ModelMessage]:
-        """Begin a session: make a new state, set `connected`, call `@connected`. Returns the messages sent meanwhile.
+        """Begin a session: make a new state, call `@session_started`, set `connected`, call `@connected`.
+
+        Returns the messages sent meanwhile.
 
         Raises RuntimeError if a session runs already.
         """
@@ -147,7 +156,7 @@ class PipelineExecutor:
         return self._loop.call(self._step)
 
     def disconnect(self) -> list[ModelMessage]:
-        """End the session: clear `connected`, call `@disconnected`, close the generator, drop the state.
+        """End the session: clear `connected`, call the hooks of the end, close the generator, drop the state.
 
         Returns the messages sent meanwhile. Raises, after all that, what the hook or the generator's cleanup raises.
         RuntimeError if no client is connected.
@@ -195,7 +204,9 @@ class PipelineExecutor:
 
     # ---- on the model's thread ----------------------------------------------------------------------------------------
 
-    async def _load(self, cls: type[ReactorPipeline], config: dict[str, Any]) -> ReactorPipeline:
+    async def _load(
+        self, cls: type[ReactorPipeline] | type[ReactorApp], config: dict[str, Any]
+    ) -> ReactorPipeline | ReactorApp:
         model = cls()
         self._binding = model._reactor_binding = ExecutorBinding(self._declaration, checked_fps(model.fps))
         await call_load(model, config)
@@ -206,9 +217,17 @@ class PipelineExecutor:
         self._client = ClientInfo(self._clients, trio.current_time(), self._send_to)
         self._author = AuthorCalls(self.model, self._declaration, self._client)
         state = self._declaration.state
-        self._binding.begin(state() if state is not None else None)
+        self._set_state(state() if state is not None else None)
+        await self._author.hook("session_started", {})
+        self._binding.begin(self._binding.state)
         await self._author.hook("connected", {})
         return self._taken()
+
+    def _set_state(self, state: Any) -> None:
+        if self._declaration.keeps_state:
+            self.model.state = state
+        else:
+            self._binding.set_state(state)
 
     async def _push(self, track: str, data: npt.NDArray[Any], pts: float | None) -> None:
         assert self._client is not None
@@ -221,7 +240,7 @@ class PipelineExecutor:
             self.reply = await self._author.call(spec.handler, arguments)
         elif spec.field is not None:
             self.reply = None
-            setattr(self._binding.state, spec.field, arguments[spec.field])
+            setattr(self.state, spec.field, arguments[spec.field])
         return self._taken()
 
     async def _step(self) -> StepResult:
@@ -232,14 +251,18 @@ class PipelineExecutor:
             self._steps.generator = None
             raise
         seconds = trio.current_time() - began
+        outcome = refused = None
+        if isinstance(self._steps, AppSteps):
+            refused = self._steps.refusal
+            outcome = self._steps.outcome if refused is None else None
         if value is DONE or value is None or value is Idle:
-            return StepResult(Idle, 0.0, self._taken())
+            return StepResult(Idle, 0.0, self._taken(), outcome, refused)
         outputs = self._declaration.outputs
         with NamesPlace(self._place):
             chunk_from_output(value, outputs)  # raises the same errors as under the server
         if not isinstance(value, Output):
             value = outputs[0](**{outputs[0].__reactor_tracks__[0].name: value})
-        return StepResult(value, seconds, self._taken())
+        return StepResult(value, seconds, self._taken(), outcome, refused)
 
     async def _resume(self) -> Any:
         """The value of the next yield, or of a batch of one."""
@@ -251,6 +274,8 @@ class PipelineExecutor:
         return await self._steps.resume(self.model)
 
     def _place(self) -> str:
+        if self._declaration.kind == "app":
+            return media_line(self.model)
         generator = self._steps.generator
         return defining_line(self.model.batch_inference) if generator is None else yielding_line(generator)
 
@@ -267,7 +292,10 @@ class PipelineExecutor:
                     # A nursery held open across a yield wraps even GeneratorExit in a group.
                     if strip(error, GeneratorExit, SessionOver, BufferClosed, trio.Cancelled) is not None:
                         raise
+                finally:
+                    await self._author.hook("session_ended", {})
         finally:
+            self._set_state(None)
             self._binding.end()
             self._client = None
         return self._taken()

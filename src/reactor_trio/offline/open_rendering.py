@@ -21,8 +21,8 @@ from reactor_trio.errors import CommandError, ReactorError
 from reactor_trio.execution.model_side import model_source
 from reactor_trio.execution.placement import load_on
 from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
-from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.offline.film_clock import FilmClock
 from reactor_trio.offline.rendering import RenderedBundle, Rendering
 from reactor_trio.offline.script import Script, ScriptCommand, ScriptError, read_script
@@ -83,7 +83,7 @@ async def render(
     files = uploads if isinstance(uploads, Uploads) else Uploads(None if uploads is None else Path(uploads))
     time = UnpacedTime(threaded=thread)
     failure: BaseException | None = None
-    with weights_of_manifest(source.weights):
+    with files_of_manifest(source.files):
         async with open_model_host(time) as host:
             try:
                 loaded = await load_on(host, name, source.find_model, source.config, settings, Telemetry())

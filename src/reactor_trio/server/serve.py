@@ -19,8 +19,8 @@ from reactor_trio.edge.certificates import Certificates
 from reactor_trio.execution.model_side import Hook, ModelSource, model_source, place_model
 from reactor_trio.execution.placement import Place
 from reactor_trio.execution.processors import usable_processors
+from reactor_trio.interface.manifest_files import files_of_manifest
 from reactor_trio.interface.model import Model
-from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.media.codec_pool import worker_threads
 from reactor_trio.server.free_memory import FreeMemory, trimmer
 from reactor_trio.server.moderation_hook import check_in_thread
@@ -94,7 +94,7 @@ async def serve(
     worker = worker_threads(usable_processors())
 
     try:
-        with weights_of_manifest(source.weights), one_failure():
+        with files_of_manifest(source.files), one_failure():
             async with open_tracing(settings.tracing, source.name) as tracing, _open_place(source) as place:
                 runtime = Runtime(
                     place, name=source.name, settings=settings, debug=debug, worker=worker, on_phase=tell,

@@ -72,6 +72,8 @@ async def _place(model_session: SessionRunner, host: ModelHost) -> str:
             return _said("inference()", _innermost(_places(awaits(generator)), model_session.model))
         hook = ": @connected has not returned" if model_session.declaration.connected is not None else ""
         return f"inference() has not begun{hook}" if not model_session.step and not model_session.empty_steps else ""
+    if model_session.kind == "app":
+        return "" if model_session.step or model_session.empty_steps else "no step has ended"
     if model_session.kind == "blocking":
         threads = host.opened_author_threads
         frame = sys._current_frames().get(threads[0].thread.ident or -1) if threads else None

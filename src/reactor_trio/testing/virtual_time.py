@@ -14,6 +14,7 @@ import threading
 import unittest.mock
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
 
 import trio
 import trio.testing
@@ -53,7 +54,7 @@ class InlineTime(VirtualTime):
     def attach(self, host: LoopCrossing, nursery: trio.Nursery) -> None:
         """Begin to keep time."""
         self._computing = 0  # threads of the author that compute now
-        self._holding = 0  # the same, with those that wait for their turn
+        self._holding = 0  # the same, with those that wait for their turn, and the worker threads
         self._nobody_computes = threading.Event()
         self._nobody_computes.set()
         self._order, self._begun, self._hold = trio.Lock(), trio.Event(), trio.CancelScope()
@@ -64,8 +65,7 @@ class InlineTime(VirtualTime):
 
         If two threads wait for each other by a lock or event of their own, the second goes on after a second of real time.
         """
-        self._holding += 1
-        self._begun.set()
+        self._hold_clock()
         async with self._order:
             if self._computing:
                 await trio.to_thread.run_sync(self._nobody_computes.wait, PATIENCE)
@@ -75,16 +75,31 @@ class InlineTime(VirtualTime):
     def author_rests(self) -> None:
         """The clock may go on."""
         self._computing -= 1
-        self._holding -= 1
         if not self._computing:
             self._nobody_computes.set()
-        if not self._holding:
-            self._begun = trio.Event()
-            self._hold.cancel()
+        self._release_clock()
+
+    async def run_in_worker(self, function: Callable[[], Any]) -> Any:
+        """Hold the clock while the worker thread runs: autojump does not wait for it."""
+        self._hold_clock()
+        try:
+            return await super().run_in_worker(function)
+        finally:
+            self._release_clock()
 
     async def settle(self, rested: bool) -> None:
         """Wait until nothing else can run at this instant."""
         await trio.testing.wait_all_tasks_blocked()
+
+    def _hold_clock(self) -> None:
+        self._holding += 1
+        self._begun.set()
+
+    def _release_clock(self) -> None:
+        self._holding -= 1
+        if not self._holding:
+            self._begun = trio.Event()
+            self._hold.cancel()
 
     async def _keep(self) -> None:
         while True:

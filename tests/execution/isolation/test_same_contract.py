@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from tests.behaviour.test_app_output import *  # noqa: F403
+from tests.behaviour.test_app_sessions import *  # noqa: F403
+from tests.behaviour.test_app_steps import *  # noqa: F403
 from tests.behaviour.test_driver_matrix import *  # noqa: F403
 from tests.behaviour.test_generator_lifecycle import *  # noqa: F403
 from tests.behaviour.test_several_clients import *  # noqa: F403
@@ -16,6 +19,11 @@ from tests.behaviour.test_upload_behaviour import *  # noqa: F403
 import reactor_trio.testing.memory_server as kit
 
 for left_out in [
+    "test_metadata_that_does_not_fit_is_refused",
+    "test_sound_has_no_metadata",
+    "test_a_hook_that_raises_ends_the_session",
+    "test_an_error_ends_this_session_and_the_next_client_is_served",
+    "test_a_result_that_is_no_output_ends_the_session",
     "test_a_model_that_raises_ends_its_session_and_serves_the_next",
     "test_an_exception_ends_its_session_and_not_the_server",
     "test_an_exception_between_two_awaits_of_a_step_ends_its_session",

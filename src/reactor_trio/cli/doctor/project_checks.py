@@ -11,7 +11,7 @@ from reactor_trio.cli.doctor.finding import Finding, ok, problem, warning
 from reactor_trio.configuration.manifest import MANIFEST_NAME, Manifest, load_manifest
 from reactor_trio.errors import ReactorError
 from reactor_trio.execution.model_checks import check_model as check_class
-from reactor_trio.interface.weights import WEIGHTS_VARIABLE, get_weights_path, weights_of_manifest
+from reactor_trio.interface.manifest_files import WEIGHTS_VARIABLE, files_of_manifest, get_weights_path
 
 
 def check_manifest(path: Path) -> tuple[Manifest | None, Finding]:
@@ -48,7 +48,7 @@ def check_weights(manifest: Manifest) -> Finding | None:
     named_by = WEIGHTS_VARIABLE if WEIGHTS_VARIABLE in os.environ else "weights_path"
     if manifest.weights is None and named_by != WEIGHTS_VARIABLE:
         return None
-    with weights_of_manifest(manifest.weights):
+    with files_of_manifest(manifest.files):
         folder = get_weights_path()
     if not folder.is_dir():
         return warning("weights", f"there is no folder {folder}", f"put the weights there, or correct {named_by}")

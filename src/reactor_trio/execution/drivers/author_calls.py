@@ -41,7 +41,7 @@ class AuthorCalls:
         self.observer: Observer | None = None
 
     async def hook(self, kind: str, arguments: dict[str, Any]) -> None:
-        """Call the hook `connected`, `disconnected` or `file_uploaded`, if the model has it. Raises what the hook raises."""
+        """Call the hook of this kind, if the model has it. Raises what the hook raises."""
         handler: Handler | None = getattr(self._declaration, kind)
         if handler is not None:
             await self.call(handler, arguments)
@@ -69,4 +69,4 @@ class AuthorCalls:
         result = function(**arguments)
         if not inspect.isawaitable(result):
             return result
-        return await (result if self.observer is None else TracedAwaitable(result, observer=self.observer))
+        return await TracedAwaitable(result, observer=self.observer)

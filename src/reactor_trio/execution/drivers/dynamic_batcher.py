@@ -18,6 +18,7 @@ import trio
 
 from reactor_trio.concurrency import ClockHooks, SessionOver
 from reactor_trio.errors import BufferClosed, OutputError
+from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.execution.drivers.turns import SharedTurn, Turns
 from reactor_trio.execution.session_binding import SEEN_SESSION
 from reactor_trio.interface.author_code import defining_line, plain_step
@@ -143,7 +144,7 @@ async def call_batch(model: Model, models: Sequence[Model | None]) -> list[Any]:
     function = model.batch_inference  # type: ignore[attr-defined]
     results = plain_step(function, models, method="batch_inference")
     if inspect.isawaitable(results):
-        results = await results
+        results = await TracedAwaitable(results)
     if isinstance(results, (list, tuple)) and len(results) == len(models):
         return list(results)
     wrong = f"expected a list with one output for each session, got {type(results).__name__}"

@@ -15,7 +15,7 @@ import trio
 
 from reactor_trio.execution.driven_session import DrivenSession, wait_for_fences
 from reactor_trio.execution.drivers.dynamic_batcher import BatchTurn
-from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
+from reactor_trio.execution.drivers.traced_awaitable import Observer, TracedAwaitable
 from reactor_trio.interface.author_code import NamesPlace, defining_line, plain_step, yielding_line
 from reactor_trio.interface.model import Idle
 from reactor_trio.media import Chunk, Origin, chunk_from_output
@@ -61,6 +61,9 @@ class Driver(ABC):
 
     async def close(self) -> None:  # noqa: B027 - a driver that holds nothing has nothing to end
         """End what is left of author code. The caller shields it and sets a deadline."""
+
+    async def at_boundary(self) -> None:  # noqa: B027 - other drivers have author code that may stop at any await
+        """Return when author code of the session is at a place where its hooks may run."""
 
     def what_is_left(self) -> str:
         """What it still drives, in words; empty after `close`."""
@@ -109,7 +112,7 @@ class StepDriver(Driver):
             session.empty_steps += 1
             if follows == "rest":
                 session.turn.give_back()
-                await session.wait_for_command(trio.current_time() + IDLE_WAIT)
+                await self._rest()
 
     @abstractmethod
     async def resume(self, model: Any) -> Any:
@@ -118,6 +121,14 @@ class StepDriver(Driver):
     @abstractmethod
     def _place(self) -> str:
         """`file:line` of the author's code that gave the newest step's value."""
+
+    async def _rest(self) -> None:
+        """Wait for the next step, after one that made no frame."""
+        await self._session.wait_for_command(trio.current_time() + IDLE_WAIT)
+
+    async def _apply_next(self) -> bool:
+        """Apply the oldest pending command; False if none is pending."""
+        return await self._session.apply_next()
 
     def _after_no_frame(self) -> Literal["rest", "step", "end"]:
         """What follows a step that made no frame."""
@@ -144,7 +155,7 @@ class StepDriver(Driver):
             self._turn_waited += await session.turn.take(rested)
             rested = False
             applied = False
-            while not session.over and await session.apply_next():
+            while not session.over and await self._apply_next():
                 applied = True
             if session.over:
                 # The disconnect is on its way; it comes as a cancellation, unless author code has just swallowed that.
@@ -180,14 +191,15 @@ class Steps:
     """The steps of one session's `inference()`. A generator that has returned is followed by a new one.
 
     Args:
-        watch: wraps each await of an async generator.
+        cancelled, observer: for the awaits of an async generator, see `TracedAwaitable`.
 
     Attributes:
         generator: the generator, None before its first step and after it has returned.
     """
 
-    def __init__(self, watch: Callable[[Awaitable[Any]], Awaitable[Any]] = lambda code: code) -> None:
-        self._watch = watch
+    def __init__(self, cancelled: Callable[[], object] = lambda: None, observer: Observer | None = None) -> None:
+        self._cancelled = cancelled
+        self._observer = observer
         self.generator: AuthorGenerator | None = None
 
     async def resume(self, model: Any) -> Any:
@@ -197,7 +209,8 @@ class Steps:
         if isinstance(self.generator, Generator):
             value = plain_step(next, self.generator, DONE)  # blocks this loop, on purpose: the thread is the model's
         else:
-            value = await self._watch(anext(self.generator, DONE))
+            step = anext(self.generator, DONE)
+            value = await TracedAwaitable(step, self._cancelled, self._observer)
         if value is DONE:
             self.generator = None
         return value
@@ -208,7 +221,7 @@ class Steps:
         if isinstance(generator, Generator):
             plain_step(generator.close)
         elif generator is not None:
-            await generator.aclose()
+            await TracedAwaitable(generator.aclose())
 
 
 class GeneratorDriver(Steps, StepDriver):
@@ -216,7 +229,7 @@ class GeneratorDriver(Steps, StepDriver):
 
     def __init__(self, session: DrivenSession) -> None:
         StepDriver.__init__(self, session)
-        Steps.__init__(self, lambda code: TracedAwaitable(code, session.step_was_cancelled, session.turn.observer))
+        Steps.__init__(self, session.step_was_cancelled, session.turn.observer)
 
     def what_is_left(self) -> str:
         """See `Driver`."""

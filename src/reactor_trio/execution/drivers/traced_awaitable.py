@@ -1,7 +1,8 @@
 """Awaits author code and reports where it waits, and when a cancellation reaches it, before it does.
 
 Trio resumes a task by sending it the value that it waited for; a cancellation is such a value, an `outcome.Error`. What the
-code yields to Trio tells a checkpoint, which only lets others run, from a wait.
+code yields to Trio tells a checkpoint, which only lets others run, from a wait. What only asyncio yields, None for
+`asyncio.sleep(0)`, is a checkpoint here.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any, Protocol
 
 import outcome
 import trio
+
+from reactor_trio.concurrency.asyncio_calls import ASYNCIO_CALLS, running_loop, set_running_loop
 
 
 def _checkpoint_trap() -> Any:
@@ -36,8 +39,18 @@ class Observer(Protocol):
         """The code has ended."""
 
 
+def _wait(wanted: Any) -> Generator[Any, Any, Any]:
+    """Wait for what author code has yielded to its loop."""
+    if wanted is None:  # `asyncio.sleep(0)`
+        return (yield from trio.lowlevel.checkpoint().__await__())  # noqa: ASYNC105 - awaited so
+    return (yield wanted)
+
+
 class TracedAwaitable:
-    """Awaits `code`. Calls `cancelled` when a cancellation reaches it, and reports its awaits to `observer`."""
+    """Awaits `code`, a coroutine of the author's, which finds `ASYNCIO_CALLS` as its asyncio loop.
+
+    Calls `cancelled` when a cancellation reaches the code, and reports its awaits to `observer`.
+    """
 
     def __init__(
         self,
@@ -46,16 +59,19 @@ class TracedAwaitable:
         observer: Observer | None = None,
     ) -> None:
         self._code = code
+        self._asyncio_calls = ASYNCIO_CALLS.get()
         self._cancelled = cancelled
         self._observer = observer
 
     def __await__(self) -> Generator[Any, Any, Any]:
         code: Any = self._code.__await__()
         observer = self._observer
+        outer_loop = running_loop()  # a notebook's
         resume: outcome.Maybe[Any] = outcome.Value(None)
         while True:
             if observer is not None:
                 observer.resumes()
+            set_running_loop(self._asyncio_calls)
             try:
                 wanted = resume.send(code)
             except BaseException as end:
@@ -64,11 +80,15 @@ class TracedAwaitable:
                 if isinstance(end, StopIteration):
                     return end.value
                 raise
+            finally:
+                set_running_loop(outer_loop)
             if observer is not None:
-                observer.waits(checkpoint=wanted is _CHECKPOINT)
+                observer.waits(checkpoint=wanted is _CHECKPOINT or wanted is None)
             try:
-                sent = yield wanted
+                sent = yield from _wait(wanted)
             except BaseException as error:  # Trio throws an error at code that yields what it cannot wait for
+                if isinstance(error, trio.Cancelled):
+                    self._cancelled()
                 resume = outcome.Error(error)
             else:
                 resume = outcome.Value(sent)

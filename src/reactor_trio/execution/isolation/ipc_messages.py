@@ -116,7 +116,7 @@ class LoadModel(IpcMessage, frozen=True, tag=10):
     Attributes:
         model: `module:Class`.
         path: `sys.path` of the server's process.
-        given: config, settings and folder of the weights, pickled: YAML has dates, and an embedding program may pass more.
+        given: config, settings and files of the manifest, pickled: YAML has dates, and an embedding program may pass more.
     """
 
     model: str
@@ -147,6 +147,8 @@ class InputFrameArrived(_SessionMessage, frozen=True, tag=14):
     track: str
     plane: Plane
     pts: float
+    metadata: bytes | None
+    capture_time_us: int | None
 
 
 class SetPaused(_SessionMessage, frozen=True, tag=43):

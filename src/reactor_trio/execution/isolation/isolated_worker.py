@@ -12,7 +12,6 @@ import pickle  # nosec B403 - from the process that started this one, over a soc
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -30,15 +29,15 @@ from reactor_trio.execution.model_loop import ModelLoop
 from reactor_trio.execution.model_session import FILE_UPLOADED, Answer
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.input_buffer import InputFrame
+from reactor_trio.interface.manifest_files import ManifestFiles, files_of_manifest
 from reactor_trio.interface.model import Model
-from reactor_trio.interface.weights import weights_of_manifest
 from reactor_trio.media import Bundle, to_host
 from reactor_trio.telemetry import Telemetry
 
 log = logging.getLogger("reactor_trio.model")
 
-#: config, settings, folder of the weights
-Given = tuple[dict[str, Any], Settings, Path | None]
+#: config, settings, files of the manifest
+Given = tuple[dict[str, Any], Settings, ManifestFiles]
 #: see `load_model`
 ModelLoader = Callable[..., Awaitable[LoadedModel]]
 
@@ -98,8 +97,8 @@ class ProcessWorker:
 
     async def _load(self, message: ipc_messages.LoadModel) -> None:
         sys.path[:] = message.path
-        config, settings, weights = self.source.unpack(message.given)
-        with weights_of_manifest(weights):
+        config, settings, files = self.source.unpack(message.given)
+        with files_of_manifest(files):
             try:
                 max_sessions = await self.host.run(self.load, message.model, config, settings)
             except trio.Cancelled:
@@ -228,9 +227,9 @@ class _SessionStandIn:
                 log.error("session %s: it is here:\n%s", self.id, self.model_session.stack())
             case ipc_messages.CommandArrived(_, command):
                 self.model_session.command(self._decoded(command))
-            case ipc_messages.InputFrameArrived(_, track, plane, pts):
+            case ipc_messages.InputFrameArrived(_, track, plane, pts, metadata, captured):
                 frame = self._frames.see(plane).copy()  # the author may change it
-                self.model_session.take_input(track, InputFrame(frame, pts))
+                self.model_session.take_input(track, InputFrame(frame, pts, metadata, captured))
             case ipc_messages.SetPaused(_, paused):
                 self.model_session.pause(paused)
             case ipc_messages.SetFpsLimit(_, fps):

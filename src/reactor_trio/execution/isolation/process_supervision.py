@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,6 +27,7 @@ from reactor_trio.execution.model_checks import check_model
 from reactor_trio.execution.model_loop import Ending
 from reactor_trio.execution.placement import Check, not_loaded
 from reactor_trio.interface.declaration import Declaration
+from reactor_trio.interface.manifest_files import ManifestFiles
 from reactor_trio.interface.model import Model
 from reactor_trio.telemetry import Telemetry
 
@@ -182,7 +182,7 @@ async def place_in_process(
     name: str,
     found: tuple[type[Model], Check | None],
     path: str | None,
-    weights: Path | None,
+    files: ManifestFiles,
     config: dict[str, Any],
     settings: Settings,
     telemetry: Telemetry,
@@ -194,7 +194,7 @@ async def place_in_process(
         open_process: starts a process, or as many as the model has ranks.
         found: the model class, for its declaration, and what checks the text in commands.
         path: the model as `module:Class`; None: the place where the class is defined.
-        weights: the folder that the manifest names.
+        files: those that the manifest names.
     """
     model_class, moderate = found
     try:
@@ -206,7 +206,7 @@ async def place_in_process(
     placement = ProcessPlacement(process, checked.declaration, moderate, telemetry)
     await nursery.start(placement.run)
     bare = msgspec.structs.replace(settings, auth=None, tls=None)  # the model must not see secrets
-    given = process.pack((config, bare, weights))
+    given = process.pack((config, bare, files))
     await placement.load(ipc_messages.LoadModel(path, list(sys.path), given), name)
     if settings.step_timeout:
         nursery.start_soon(placement.watch, settings.step_timeout)

@@ -99,7 +99,10 @@ class RemoteModelSession:
 
     def take_input(self, track: str, frame: InputFrame) -> None:
         """See `ModelSession`."""
-        self._send(ipc_messages.InputFrameArrived(self.session_id, track, self.frames.show(frame.data), frame.pts))
+        plane = self.frames.show(frame.data)
+        self._send(ipc_messages.InputFrameArrived(
+            self.session_id, track, plane, frame.pts, frame.metadata, frame.capture_time_us
+        ))  # fmt: skip
 
     def limit(self, fps: float) -> None:
         """See `ModelSession`."""

@@ -174,8 +174,8 @@ class RankInputBuffer(InputBuffer):
         self._buffer.close()
 
 
-def _plain(frame: InputFrame) -> tuple[tuple[int, ...], str, bytes, float]:
-    return frame.data.shape, frame.data.dtype.str, frame.data.tobytes(), frame.pts
+def _plain(frame: InputFrame) -> tuple[Any, ...]:
+    return frame.data.shape, frame.data.dtype.str, frame.data.tobytes(), frame.pts, frame.metadata, frame.capture_time_us
 
 
 def _frames(found: Any) -> list[InputFrame] | None:
@@ -184,4 +184,4 @@ def _frames(found: Any) -> list[InputFrame] | None:
         raise _READ_ERRORS[raised](value)
     if value is None:
         return None
-    return [InputFrame(np.frombuffer(data, kind).reshape(shape).copy(), pts) for shape, kind, data, pts in value]
+    return [InputFrame(np.frombuffer(data, kind).reshape(shape).copy(), *about) for shape, kind, data, *about in value]

@@ -1,0 +1,102 @@
+"""`await asyncio.to_thread(...)` and `await asyncio.sleep(...)` in model code, which runs on Trio.
+
+Public models for Reactor 3.x await these two. While a coroutine of model code runs, and only then, `AsyncioCalls` is the
+running asyncio loop of the thread: asyncio's own functions find it and ask it for what they need. Its worker threads, its
+clock and its cancellation are Trio's. Whatever else asyncio asks for is refused with an error that `asyncio_guard` replaces
+by one that names the replacement. Plain code of the model, such as a step that blocks, sees no loop, so it may call
+`asyncio.run()`.
+
+What asyncio's functions ask of a loop: `to_thread` awaits `run_in_executor(None, function)`. `sleep(t)` makes a future,
+has `call_later` set its result, and awaits it. `sleep(0)` yields None to its loop, which `TracedAwaitable` turns into a
+checkpoint. Source: CPython 3.11 to 3.13, `asyncio/threads.py` and `asyncio/tasks.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio.events  # noqa: TID251 - its functions find this module
+import asyncio.futures  # noqa: TID251
+import contextvars
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, NoReturn
+
+import trio
+
+#: Runs a function in a worker thread and returns its result, as `trio.to_thread.run_sync` does.
+RunInWorker = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
+
+#: Each of these sets or reads the running asyncio loop of the calling thread.
+set_running_loop: Callable[[Any], None] = asyncio.events._set_running_loop
+running_loop: Callable[[], Any] = asyncio.events._get_running_loop
+
+_wakes_sleeper: Any = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
+
+
+class AsyncioCalls:
+    """What `asyncio.to_thread` and `asyncio.sleep` find as the running loop.
+
+    Args:
+        run_in_worker: runs a function in a worker thread; the test kit holds its clock meanwhile.
+
+    Any other use raises RuntimeError with asyncio's words for code without a loop.
+    """
+
+    def __init__(self, run_in_worker: RunInWorker = trio.to_thread.run_sync) -> None:
+        self._run_in_worker = run_in_worker
+
+    def run_in_executor(self, executor: object, function: Callable[..., Any], *args: object) -> Awaitable[Any]:
+        """Return an awaitable that runs `function(*args)` in a worker thread once it is awaited.
+
+        Cancelled, it waits for the thread, as `trio.to_thread.run_sync` does. An executor of the author's is refused.
+        """
+        if executor is not None:
+            _refuse()
+        return self._run_in_worker(lambda: function(*args))
+
+    def create_future(self) -> _Sleep:
+        """Return a future that can only be that of `asyncio.sleep`."""
+        return _Sleep()
+
+    def call_later(self, seconds: float, callback: object, *args: Any, context: object = None) -> _Sleep:
+        """Let the future in `args` end with its result `seconds` after it is awaited."""
+        if callback is not _wakes_sleeper or not isinstance(args[0], _Sleep):
+            _refuse()
+        future: _Sleep = args[0]
+        future.seconds, future.result = seconds, args[1]
+        return future
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse()
+
+    # `asyncio.current_task()` looks the loop up, would find no task, and return None
+    def __hash__(self) -> int:  # noqa: PLE0309
+        _refuse()
+
+
+#: of the code of this context
+ASYNCIO_CALLS: contextvars.ContextVar[AsyncioCalls] = contextvars.ContextVar(
+    "reactor_asyncio", default=AsyncioCalls()  # noqa: B039 - it never changes
+)
+
+
+class _Sleep:
+    """The future of `asyncio.sleep`, and the handle of its timer."""
+
+    seconds: float | None = None
+    result: Any = None
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        if self.seconds is None:  # it belongs to an Event, a Queue or a Lock
+            _refuse()
+        yield from trio.sleep(self.seconds).__await__()  # noqa: ASYNC105 - awaited so
+        return self.result
+
+    def cancel(self) -> None:
+        """Do nothing: the sleep ends with the scope that cancels it."""
+
+    def cancelled(self) -> bool:
+        """A queue asks this of a future that it has been refused."""
+        return True
+
+
+def _refuse() -> NoReturn:
+    raise RuntimeError("no running event loop")

@@ -1,0 +1,50 @@
+"""What a model's `load` gets: its configuration as a dict, or the path of the file."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reactor_trio.errors import ManifestError
+from reactor_trio.interface.manifest_files import MANIFEST_FILES
+
+
+def load_argument(load: Callable[..., object], config: dict[str, Any]) -> Any:
+    """Return `config`, or the path of its file if `load` takes a path, as Reactor 3.x gives it.
+
+    The path is that of the manifest's `config`, None without any configuration. If values were replaced, or given without a
+    manifest, a private file holds them until the program ends. Raises ManifestError if YAML cannot hold them.
+    """
+    if not _takes_path(load):
+        return config
+    if (path := MANIFEST_FILES.get().config) is not None or not config:
+        return path
+    try:
+        text = yaml.safe_dump(config, sort_keys=False)
+    except yaml.YAMLError as error:
+        wrong = " ".join(str(error).split())
+        raise ManifestError(f"config: load() takes the path of a file, and YAML cannot hold the values: {wrong}") from None
+    _folders.append(folder := tempfile.TemporaryDirectory(prefix="reactor-config-"))
+    private = Path(folder.name) / "config.yml"
+    private.write_text(text, encoding="utf-8")
+    return private
+
+
+#: deleted when the program ends
+_folders: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _takes_path(load: Callable[..., object]) -> bool:
+    """Whether the first parameter of a bound `load` is named `config_path`, or annotated `Path` or `Path | None`."""
+    first = next(iter(inspect.signature(load).parameters.values()), None)
+    if first is None:
+        return False
+    annotation = first.annotation
+    members = annotation.split("|") if isinstance(annotation, str) else [annotation, *getattr(annotation, "__args__", ())]
+    paths = {Path, "Path", "pathlib.Path", "Optional[Path]"}
+    return first.name == "config_path" or any((m.strip() if isinstance(m, str) else m) in paths for m in members)
