@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import mmap
 import os
-import pickle
+import pickle  # nosec B403 - between processes of one group, over pipes that no other process has
 import sys
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
