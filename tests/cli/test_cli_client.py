@@ -47,7 +47,7 @@ async def test_a_waiting_client_prints_why_and_leaves_when_its_time_is_up(server
     async with open_server(Still, step_cost=0.1) as server, server.connect():
         server_of_watch(server)
         began = trio.current_time()
-        with pytest.raises(headless.NotAdmitted, match="no session within 5 s"):
+        with pytest.raises(headless.StillWaiting, match="no session within 5 s"):
             await headless.watch("", seconds=5, report=lines.append)
         assert trio.current_time() - began == 5
         assert lines == [f"queued: 1 of 1: {TAKEN}"]
@@ -93,7 +93,7 @@ async def test_the_servers_reason_has_priority_over_the_clients(server_of_watch,
             await first.take(1)
             await trio.sleep(0.1)
         await trio.sleep(5)
-        with pytest.raises(headless.NotAdmitted):
+        with pytest.raises(headless.StillWaiting):
             await headless.watch("", seconds=1, report=lines.append)
         (line,) = lines
         assert line.startswith("queued: 1 of 1: a step of Still still computes for session ")

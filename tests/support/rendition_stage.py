@@ -36,7 +36,7 @@ from reactor_trio.media.codec_pool import CodecPool
 from reactor_trio.pacing import Quality
 from reactor_trio.protocol import TrackInfo, decode_packet
 from reactor_trio.telemetry import Telemetry
-from reactor_trio.transport import MessageStream
+from reactor_trio.transport import MessageChannel
 
 VIDEO = TrackSpec("main_video", "video")
 INTERVAL = 0.125
@@ -132,7 +132,7 @@ class FakeLink:
         return self.probe_at
 
 
-class Viewer(MessageStream):
+class Viewer(MessageChannel):
     """A client sender and the stream that it writes to, which takes a message at once, unless it is stalled."""
 
     peer = "test"

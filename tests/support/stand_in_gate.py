@@ -20,7 +20,7 @@ from reactor_trio.transport import (
     BodyTaker,
     Conversation,
     Limits,
-    MessageStream,
+    MessageChannel,
     Refused,
     Request,
     Response,
@@ -97,7 +97,7 @@ class StandInGate:
         place = self.places.pop(0) if len(self.places) > 1 else self.places[0]
         return partial(self._converse, place)
 
-    async def _converse(self, place: Place, messages: MessageStream) -> None:
+    async def _converse(self, place: Place, messages: MessageChannel) -> None:
         for type_, data in place.words():
             await messages.send_text(json.dumps({"type": type_, "data": data}))
         await messages.aclose(1000 if place.bye is None else close_code(place.bye), "")

@@ -17,7 +17,7 @@ from reactor_trio.transport import (
     BodyTaker,
     Conversation,
     Limits,
-    MessageStream,
+    MessageChannel,
     PeerGone,
     Refused,
     Request,
@@ -30,7 +30,7 @@ KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 MASK = b"\x00\x00\x00\x00"
 
 
-async def until_gone(messages: MessageStream) -> PeerGone:
+async def until_gone(messages: MessageChannel) -> PeerGone:
     try:
         while True:
             await messages.receive()
@@ -45,7 +45,7 @@ class TinySite:
 
     def __init__(
         self,
-        talk: Callable[[MessageStream], Awaitable[object]] = until_gone,
+        talk: Callable[[MessageChannel], Awaitable[object]] = until_gone,
         limits: Limits | None = None,
         methods: Sequence[str] = ("GET", "HEAD"),
     ) -> None:
@@ -101,7 +101,7 @@ class TinySite:
             return Response.plain(503, "no room", {"retry-after": "5"})
         return self.serve_client
 
-    async def serve_client(self, messages: MessageStream) -> None:
+    async def serve_client(self, messages: MessageChannel) -> None:
         self.conversations += 1
         self.result = await self.talk(messages)
 
@@ -217,7 +217,7 @@ class Peer:
 
 @asynccontextmanager
 async def conversing(
-    talk: Callable[[MessageStream], Awaitable[object]] = until_gone, limits: Limits | None = None
+    talk: Callable[[MessageChannel], Awaitable[object]] = until_gone, limits: Limits | None = None
 ) -> AsyncIterator[tuple[Peer, TinySite]]:
     """An open WebSocket to a site with the conversation `talk`."""
     site = TinySite(talk)

@@ -15,7 +15,7 @@ from tests.support.transport_peers import PAGE, TinySite, answers, frame, openin
 from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from reactor_trio.transport import Limits, MessageStream, PatientListener, PeerGone, serve_http
+from reactor_trio.transport import Limits, MessageChannel, PatientListener, PeerGone, serve_http
 
 PICTURE = memoryview(bytes(range(256)) * 10_800)  # as large as a raw 720p frame
 
@@ -43,7 +43,7 @@ async def in_thread(port: int, act: Callable[[ClientConnection], None], **option
 
 
 
-async def echo(messages: MessageStream) -> PeerGone:
+async def echo(messages: MessageChannel) -> PeerGone:
     try:
         while True:
             message = await messages.receive()
@@ -71,7 +71,7 @@ async def test_a_third_party_client_talks_and_closes():
 
 
 async def test_a_third_party_client_is_closed_politely():
-    async def talk(messages: MessageStream) -> None:
+    async def talk(messages: MessageChannel) -> None:
         await messages.send_text("bye")
         await messages.aclose(1013, "no_room")
 
@@ -104,12 +104,12 @@ async def test_a_third_party_client_gets_1009():
 async def test_pings_during_a_large_packet():
     site_saw: list[PeerGone] = []
 
-    async def talk(messages: MessageStream) -> None:
+    async def talk(messages: MessageChannel) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(send, messages)
             site_saw.append(await until_gone(messages))
 
-    async def send(messages: MessageStream) -> None:
+    async def send(messages: MessageChannel) -> None:
         for _ in range(20):
             await messages.send_packet(b"head", PICTURE)
 
@@ -201,7 +201,7 @@ async def test_a_client_that_returns_ok():
         with pytest.raises(ConnectionClosedOK):
             client.recv()
 
-    async def talk(messages: MessageStream) -> None:
+    async def talk(messages: MessageChannel) -> None:
         return
 
     async with tcp_server(TinySite(talk)) as port:

@@ -28,12 +28,12 @@ from wsproto.events import (
     TextMessage,
 )
 
-from reactor_trio.transport import Limits, MessageStream, PeerGone, PeerTooSlow, serve_http
+from reactor_trio.transport import Limits, MessageChannel, PeerGone, PeerTooSlow, serve_http
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 
-async def echo(messages: MessageStream) -> PeerGone:
+async def echo(messages: MessageChannel) -> PeerGone:
     try:
         while True:
             message = await messages.receive()
@@ -182,7 +182,7 @@ async def test_a_close_is_answered_and_reported(body, code, reason, autojump_clo
 async def test_messages_before_a_close_are_received(autojump_clock):
     received = []
 
-    async def talk(messages: MessageStream) -> PeerGone:
+    async def talk(messages: MessageChannel) -> PeerGone:
         try:
             while True:
                 received.append(await messages.receive())
@@ -204,7 +204,7 @@ async def test_a_client_that_vanishes(autojump_clock):
 
 
 async def test_sending_to_a_client_that_has_gone(autojump_clock):
-    async def talk(messages: MessageStream) -> list[int]:
+    async def talk(messages: MessageChannel) -> list[int]:
         codes = [(await until_gone(messages)).code]
         for send in (lambda: messages.send_text("x"), lambda: messages.send_packet(b"x", memoryview(b"y"))):
             with pytest.raises(PeerGone) as gone:
@@ -223,7 +223,7 @@ async def test_sending_to_a_client_that_has_gone(autojump_clock):
 
 
 async def test_a_polite_close_and_its_answer(autojump_clock):
-    async def talk(messages: MessageStream) -> tuple[float, int]:
+    async def talk(messages: MessageChannel) -> tuple[float, int]:
         await messages.send_text("bye")
         await messages.aclose(1013, "no_room")
         return trio.current_time(), (await until_gone(messages)).code
@@ -239,7 +239,7 @@ async def test_a_polite_close_and_its_answer(autojump_clock):
 
 
 async def test_a_polite_close_waits_one_second_for_a_silent_client(autojump_clock):
-    async def talk(messages: MessageStream) -> PeerGone:
+    async def talk(messages: MessageChannel) -> PeerGone:
         await messages.aclose(1001, "draining")
         assert trio.current_time() == 1
         return await until_gone(messages)
@@ -252,7 +252,7 @@ async def test_a_polite_close_waits_one_second_for_a_silent_client(autojump_cloc
 
 
 async def test_a_polite_close_waits_one_second_for_a_client_that_never_stops_talking(autojump_clock):
-    async def talk(messages: MessageStream) -> float:
+    async def talk(messages: MessageChannel) -> float:
         await messages.aclose(1001, "draining")
         return trio.current_time()
 
@@ -267,7 +267,7 @@ async def test_a_polite_close_waits_one_second_for_a_client_that_never_stops_tal
 async def test_a_polite_close_behind_a_stalled_packet_is_bounded_too(autojump_clock):
     ended = None
 
-    async def talk(messages: MessageStream) -> None:
+    async def talk(messages: MessageChannel) -> None:
         nonlocal ended
         async with trio.open_nursery() as nursery:
 
@@ -290,7 +290,7 @@ async def test_a_polite_close_behind_a_stalled_packet_is_bounded_too(autojump_cl
 
 
 async def test_a_pending_receive_ends_with_our_close(autojump_clock):
-    async def talk(messages: MessageStream) -> PeerGone:
+    async def talk(messages: MessageChannel) -> PeerGone:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(messages.aclose, 4002, "mine")
             return await until_gone(messages)
@@ -302,7 +302,7 @@ async def test_a_pending_receive_ends_with_our_close(autojump_clock):
 
 
 async def test_reasons_are_cut_at_123_bytes_between_characters(autojump_clock):
-    async def talk(messages: MessageStream) -> None:
+    async def talk(messages: MessageChannel) -> None:
         await messages.aclose(1001, "ä" * 100)
 
     async with conversing(talk) as (peer, _site):
@@ -310,7 +310,7 @@ async def test_reasons_are_cut_at_123_bytes_between_characters(autojump_clock):
 
 
 async def test_abort_sends_no_close_frame(autojump_clock):
-    async def talk(messages: MessageStream) -> int:
+    async def talk(messages: MessageChannel) -> int:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(messages.abort)
             return (await until_gone(messages)).code
@@ -322,7 +322,7 @@ async def test_abort_sends_no_close_frame(autojump_clock):
 
 
 async def test_a_conversation_that_returns_is_closed_as_normal(autojump_clock):
-    async def talk(messages: MessageStream) -> str | bytes:
+    async def talk(messages: MessageChannel) -> str | bytes:
         return await messages.receive()
 
     async with conversing(talk) as (peer, site):
@@ -334,7 +334,7 @@ async def test_a_conversation_that_returns_is_closed_as_normal(autojump_clock):
 
 @pytest.mark.parametrize("grouped", [False, True])
 async def test_a_conversation_may_end_with_peer_gone(grouped, autojump_clock):
-    async def talk(messages: MessageStream) -> None:
+    async def talk(messages: MessageChannel) -> None:
         if not grouped:
             await messages.receive()
         async with trio.open_nursery() as nursery:
@@ -346,7 +346,7 @@ async def test_a_conversation_may_end_with_peer_gone(grouped, autojump_clock):
 
 
 async def test_a_bug_in_the_conversation_closes_with_1011_and_is_raised(autojump_clock):
-    async def talk(messages: MessageStream) -> None:
+    async def talk(messages: MessageChannel) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ExceptionGroup) as raised:
@@ -442,7 +442,7 @@ async def test_messages_of_exactly_their_limit_pass(autojump_clock):
 async def test_a_ping_during_a_large_packet_is_answered_after_it(autojump_clock):
     payload = memoryview(bytes(range(256)) * 10_800)  # a raw 720p frame
 
-    async def talk(messages: MessageStream) -> PeerGone:
+    async def talk(messages: MessageChannel) -> PeerGone:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(messages.send_packet, b"head", payload)
             return await until_gone(messages)
@@ -462,7 +462,7 @@ async def test_a_ping_during_a_large_packet_is_answered_after_it(autojump_clock)
 
 
 async def test_a_client_that_takes_nothing_is_too_slow_after_15_seconds(autojump_clock):
-    async def talk(messages: MessageStream) -> tuple[PeerGone, PeerGone, float]:
+    async def talk(messages: MessageChannel) -> tuple[PeerGone, PeerGone, float]:
         with pytest.raises(PeerTooSlow) as gone:
             await messages.send_packet(b"", memoryview(bytes(1_000_000)))
         return gone.value, await until_gone(messages), trio.current_time()
@@ -478,7 +478,7 @@ async def test_a_client_that_takes_nothing_is_too_slow_after_15_seconds(autojump
 
 
 async def test_a_send_cancelled_half_way_ends_the_conversation(autojump_clock):
-    async def talk(messages: MessageStream) -> PeerGone:
+    async def talk(messages: MessageChannel) -> PeerGone:
         with trio.move_on_after(1):
             await messages.send_packet(b"", memoryview(bytes(1_000_000)))
         with pytest.raises(PeerGone) as gone:
@@ -497,7 +497,7 @@ async def test_a_send_cancelled_half_way_ends_the_conversation(autojump_clock):
 
 
 async def test_a_silent_client_is_lost_after_20_seconds(autojump_clock):
-    async def talk(messages: MessageStream) -> tuple[PeerGone, float]:
+    async def talk(messages: MessageChannel) -> tuple[PeerGone, float]:
         return await until_gone(messages), trio.current_time()
 
     async with conversing(talk) as (peer, site):
@@ -531,7 +531,7 @@ async def test_any_byte_counts_as_life(autojump_clock):
 async def trickle(speaks_until: float) -> tuple[str, float]:
     """A client reads a piece of a large packet every 4 s, and sends pongs for a while. Return how that ended, and when."""
 
-    async def talk(messages: MessageStream) -> tuple[str, float]:
+    async def talk(messages: MessageChannel) -> tuple[str, float]:
         try:
             await messages.send_packet(b"", memoryview(bytes(4 * 1024 * 1024)))
         except PeerGone as gone:

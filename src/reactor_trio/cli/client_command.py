@@ -27,7 +27,7 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
 
     A terminal gets the live view, unless `options.plain` is set; other outputs get a line a second. Raises UsageError.
     """
-    from reactor_trio.client.watch import NotAdmitted, watch
+    from reactor_trio.client.watch import StillWaiting, watch
 
     live = not options.plain and terminal.draws
     if options.picture and not live:
@@ -51,7 +51,7 @@ def client(options: argparse.Namespace, terminal: Terminal) -> int:
             if isinstance(leaf, SessionEnded) and leaf.reason in POLITE:
                 terminal.say(str(leaf))
                 return OK
-            if isinstance(leaf, SessionEnded | ProtocolError | NotAdmitted):
+            if isinstance(leaf, SessionEnded | ProtocolError | StillWaiting):
                 terminal.fail(f"{target}: {leaf}")
                 return FAILED
             if isinstance(leaf, CommandError):

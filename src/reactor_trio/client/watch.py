@@ -18,7 +18,7 @@ from reactor_trio.errors import ReactorError
 from reactor_trio.recording import Recorder, container_of
 
 
-class NotAdmitted(ReactorError):
+class StillWaiting(ReactorError):
     """The session had not begun when the time to watch was over."""
 
 
@@ -48,7 +48,7 @@ async def watch(
         on_queued: called, while the server has no room, with a line that has the place in the queue and the reason; by
             default `report`.
 
-    Raises what `connect` raises; NotAdmitted if `seconds` are over before the session begins; CommandError if the server
+    Raises what `connect` raises; StillWaiting if `seconds` are over before the session begins; CommandError if the server
     refuses a command of `send`; SessionEnded if the session does not end politely; ReactorError if the recording cannot be
     written.
     """
@@ -95,7 +95,7 @@ async def watch(
                 if recorder is not None:
                     report(f"recorded {record}: {recorder.summary()}")
     if admission.cancelled_caught:
-        raise NotAdmitted(f"no session within {seconds:g} s: {waits_for}")
+        raise StillWaiting(f"no session within {seconds:g} s: {waits_for}")
 
 
 async def _drive(

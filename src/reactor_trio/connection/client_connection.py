@@ -32,7 +32,7 @@ from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.execution.current_session import serve_connection
 from reactor_trio.protocol import ClientText, EndReason, NotFiniteError, Welcome, decode_client_text, presentable, readable
 from reactor_trio.session import Flood, Session
-from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
+from reactor_trio.transport import MessageChannel, PeerGone, PeerTooSlow
 
 log = logging.getLogger("reactor_trio.connection")
 
@@ -97,7 +97,7 @@ class SessionProvider(Protocol):
         """The first message to a client; `resumable` is that of the controlling one."""
 
 
-async def serve_client(provider: SessionProvider, request: ConnectRequest, messages: MessageStream) -> None:
+async def serve_client(provider: SessionProvider, request: ConnectRequest, messages: MessageChannel) -> None:
     """Serve one connected client until its socket is closed and its session has unwound.
 
     A fault of the client closes the connection; it is never raised.
@@ -113,7 +113,7 @@ async def serve_client(provider: SessionProvider, request: ConnectRequest, messa
 
 
 class _ClientConnection:
-    def __init__(self, provider: SessionProvider, request: ConnectRequest, messages: MessageStream) -> None:
+    def __init__(self, provider: SessionProvider, request: ConnectRequest, messages: MessageChannel) -> None:
         self._resumable = provider.resumable(request.resume)
         self.sender = provider.sender(request)
         self._receiver = MediaReceiver(self.sender.context, self.sender.say)

@@ -29,7 +29,7 @@ from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.connection.sound_queue import SoundQueue, SoundTrack
 from reactor_trio.media import Bundle, choose_codecs
 from reactor_trio.protocol import EndReason, TrackInfo, Welcome, close_code
-from reactor_trio.transport import MessageStream
+from reactor_trio.transport import MessageChannel
 
 
 @dataclass(eq=False)
@@ -239,7 +239,7 @@ class ClientSender:
 
     # ---- the sending task ---------------------------------------------------------------------------------------------
 
-    async def send(self, stream: MessageStream) -> None:
+    async def send(self, stream: MessageChannel) -> None:
         """Send until `end` has been said and the socket closed. Raises PeerGone when the client has left.
 
         Cancelled in the middle of a message, the transport closes the socket: nothing follows half a message.
@@ -284,7 +284,7 @@ class ClientSender:
                     return down_track, now
         return None, turn
 
-    async def _send_texts(self, stream: MessageStream) -> bool:
+    async def _send_texts(self, stream: MessageChannel) -> bool:
         while self._texts:
             text = self._texts.popleft()
             if isinstance(text, tuple):
@@ -296,7 +296,7 @@ class ClientSender:
             await stream.aclose(close_code(self.end_reason), self.end_reason)
         return self.end_reason is None
 
-    async def _send_video(self, stream: MessageStream, down_track: DownTrack, coded: CodedFrame) -> bool:
+    async def _send_video(self, stream: MessageChannel, down_track: DownTrack, coded: CodedFrame) -> bool:
         down_track.sending = True
         self._turns.remove(down_track)
         self._turns.append(down_track)
@@ -319,7 +319,7 @@ class ClientSender:
                 self.context.telemetry.dropped("lane", "client_left", 1)
         return True
 
-    async def _send_sound(self, stream: MessageStream) -> bool:
+    async def _send_sound(self, stream: MessageChannel) -> bool:
         sent, reason = False, "client_left"
         try:
             coded = await self._sound.encode_next()

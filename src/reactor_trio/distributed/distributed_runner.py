@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from reactor_trio.distributed.shared_payloads import SharedSlot, SlotView, decode, encode
 from reactor_trio.distributed.worker_failures import RankDesync, WorkerCrashed, WorkerTimeout, unpickled
-from reactor_trio.distributed.worker_process import Answer, Call, Start, run_worker
+from reactor_trio.distributed.worker_process import GroupAnswer, GroupCall, Start, run_worker
 from reactor_trio.errors import ReactorError
 
 #: Seconds for which the other ranks may go on after one has raised, and for which ranks may end by themselves.
@@ -126,12 +126,12 @@ class DistributedRunner:
                 raise first
             return self._ranks.result(answers[0])
 
-    def _answers(self, method: str, seconds: float) -> list[Answer]:
+    def _answers(self, method: str, seconds: float) -> list[GroupAnswer]:
         """The answers of all ranks. Ends the group and raises if they do not come."""
         ranks = self._ranks
         assert ranks is not None
         deadline, waiting = time.monotonic() + seconds, dict(enumerate(ranks.connections))
-        answers: dict[int, Answer] = {}
+        answers: dict[int, GroupAnswer] = {}
         while waiting:
             ready = connections.wait(
                 [*waiting.values(), *(process.sentinel for process in ranks.processes)],
@@ -216,19 +216,19 @@ class _Ranks:
         sizes, grown = self._slot.write(buffers)
         for process, connection in zip(self.processes, self.connections, strict=True):
             with contextlib.suppress(OSError):  # it is dead, which the wait for the answers tells
-                connection.send(Call(method, stream, tuple(sizes), grown is not None))
+                connection.send(GroupCall(method, stream, tuple(sizes), grown is not None))
                 if grown is not None:
                     assert process.pid is not None
                     reduction.send_handle(connection, grown, process.pid)
 
-    def receive(self, rank: int) -> Answer:
+    def receive(self, rank: int) -> GroupAnswer:
         """The answer of a rank that has one. Raises EOFError or OSError if it is dead."""
-        answer: Answer = self.connections[rank].recv()
+        answer: GroupAnswer = self.connections[rank].recv()
         if answer.grown:
             self._view.receive(self.connections[rank])
         return answer
 
-    def result(self, answer: Answer) -> Any:
+    def result(self, answer: GroupAnswer) -> Any:
         """The value in an answer of rank 0."""
         return decode(answer.stream, self._view.read(list(answer.sizes))) if answer.stream else None
 
@@ -237,7 +237,7 @@ class _Ranks:
         if not at_once:
             for connection in self.connections:
                 with contextlib.suppress(OSError):
-                    connection.send(Call("stop"))
+                    connection.send(GroupCall("stop"))
             deadline = time.monotonic() + GRACE
             for process in self.processes:
                 process.join(max(0.0, deadline - time.monotonic()))
@@ -258,7 +258,7 @@ def _kill(processes: list[SpawnProcess], folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _error(answer: Answer | None) -> Exception | None:
+def _error(answer: GroupAnswer | None) -> Exception | None:
     return None if answer is None or answer.error is None else unpickled(answer.error)
 
 

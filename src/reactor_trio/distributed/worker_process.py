@@ -32,7 +32,7 @@ class Start(NamedTuple):
     store: str | None
 
 
-class Call(NamedTuple):
+class GroupCall(NamedTuple):
     """A call to all ranks; with `grown`, the descriptor of a larger slot follows."""
 
     method: Literal["generate", "reset", "stop"]
@@ -41,7 +41,7 @@ class Call(NamedTuple):
     grown: bool = False
 
 
-class Answer(NamedTuple):
+class GroupAnswer(NamedTuple):
     """A rank's answer: a result (of rank 0 alone) or an exception; with `grown`, the descriptor of a larger slot follows."""
 
     error: bytes | None = None
@@ -58,9 +58,9 @@ def run_worker(connection: Connection, lifeline: Connection, start: Start) -> No
     try:
         worker = _load(start)
     except BaseException as error:  # it belongs to the caller of `start`
-        connection.send(Answer(pickled(error)))
+        connection.send(GroupAnswer(pickled(error)))
         return
-    connection.send(Answer())
+    connection.send(GroupAnswer())
     slot, view = SharedSlot(), SlotView()
     with contextlib.suppress(EOFError, BrokenPipeError):
         while (call := connection.recv()).method != "stop":
@@ -99,19 +99,19 @@ def _device(rank: int) -> Any:
     return device
 
 
-def _answer(worker: Any, call: Call, connection: Connection, slot: SharedSlot, view: SlotView) -> None:
+def _answer(worker: Any, call: GroupCall, connection: Connection, slot: SharedSlot, view: SlotView) -> None:
     try:
         if call.method == "reset":
             worker.reset()
-            connection.send(Answer())
+            connection.send(GroupAnswer())
             return
         result = worker.generate(decode(call.stream, view.read(list(call.sizes))))
         stream, buffers = encode(result) if worker.rank == 0 else (b"", [])
         sizes, grown = slot.write(buffers)
     except Exception as error:  # it belongs to the caller
-        connection.send(Answer(pickled(error)))
+        connection.send(GroupAnswer(pickled(error)))
         return
-    connection.send(Answer(None, stream, tuple(sizes), grown is not None))
+    connection.send(GroupAnswer(None, stream, tuple(sizes), grown is not None))
     if grown is not None:
         reduction.send_handle(connection, grown, os.getppid())
 

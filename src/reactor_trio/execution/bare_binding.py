@@ -66,11 +66,11 @@ class BareBinding:
         self.state = state
 
     def is_set(self) -> bool:
-        """See `Connected`."""
+        """See `ConnectedEvent`."""
         return self._client_there.is_set()
 
     async def wait(self) -> None:
-        """See `Connected`."""
+        """See `ConnectedEvent`."""
         await self._client_there.wait()
 
     def set_fps(self, fps: float) -> None:

@@ -22,7 +22,7 @@ from reactor_trio.interface.model import Model, ReactorModel
 log = logging.getLogger("reactor_trio.server")
 
 
-class Ending(msgspec.Struct, frozen=True):
+class ModelEnding(msgspec.Struct, frozen=True):
     """Why a model has ended, in words; the exception that ended it; whether it can be loaded again."""
 
     what: str
@@ -42,14 +42,14 @@ class ModelLoop:
         self._host = loaded.host
         self._session_copies = loaded.session_copies
         self._life = trio.CancelScope()
-        self._ending: Ending | None = None
+        self._ending: ModelEnding | None = None
 
     def killed(self, error: BaseException) -> None:
         """End the model: code of a session raised an exception that no program survives, such as SystemExit."""
-        self._ending = Ending(f"model code raised {type(error).__name__}: {error}", error)
+        self._ending = ModelEnding(f"model code raised {type(error).__name__}: {error}", error)
         self._life.cancel()
 
-    async def until_ended(self) -> Ending:
+    async def until_ended(self) -> ModelEnding:
         """Run the model's own `run()`; returns when that, or the model, has ended."""
         with self._life:
             async with trio.open_nursery() as nursery:
@@ -69,18 +69,19 @@ class ModelLoop:
             self.running -= 1
 
     async def _run(self, model: Model, binding: SessionBinding) -> None:
-        ending = Ending("run() returned; it must go on for the model's life")
+        ending = ModelEnding("run() returned; it must go on for the model's life")
         try:
             await self._go_on(partial(_run, model, binding))
         except trio.Cancelled:
             raise
         except SessionOver as error:
-            ending = Ending("check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()", error)
+            what = "check_cancelled() left run(): catch SessionOver around the step, or poll cancelled()"
+            ending = ModelEnding(what, error)
         except BaseException as error:
             if self._host.is_interrupt(error):
                 raise
             cause = with_twin(error) if isinstance(error, Exception) else error
-            ending = Ending(f"run() raised {type(cause).__name__}: {cause}", cause)
+            ending = ModelEnding(f"run() raised {type(cause).__name__}: {cause}", cause)
             if trio.current_effective_deadline() == -math.inf:  # the server ends already, and does not read the result
                 log.error("%s while the server ended", ending.what, exc_info=cause)
         self._ending = self._ending or ending

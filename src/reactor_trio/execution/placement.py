@@ -12,7 +12,7 @@ from reactor_trio.configuration.settings import Settings
 from reactor_trio.errors import DeclarationError, ManifestError, ModelFailed, ReactorError
 from reactor_trio.execution.loading import LoadedModel, load_model
 from reactor_trio.execution.model_checks import check_model
-from reactor_trio.execution.model_loop import Ending, ModelLoop
+from reactor_trio.execution.model_loop import ModelEnding, ModelLoop
 from reactor_trio.execution.model_session import ModelSession
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.model import Model
@@ -46,7 +46,7 @@ class Placement(Protocol):
     async def begin(self) -> None:
         """Return when the model's `run()`, which `until_ended` has started, has had its first turn of the loop."""
 
-    async def until_ended(self) -> Ending:
+    async def until_ended(self) -> ModelEnding:
         """Run the model's own `run()`; returns when that, or the model, has ended."""
 
     def killed(self, error: BaseException) -> None:

@@ -21,7 +21,7 @@ from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.waiting_client import WaitingClient
 from reactor_trio.protocol import Admitted, EndReason, close_code
 from reactor_trio.server.readiness import not_ready
-from reactor_trio.transport import BodyTaker, Conversation, MessageStream, Refused, Request, Response
+from reactor_trio.transport import BodyTaker, Conversation, MessageChannel, Refused, Request, Response
 
 QUEUE_PATH = "/v1/queue"
 #: Seconds within which a place must come for a client that does not wait in the queue.
@@ -142,7 +142,7 @@ class GateSite(AccessSite):
             return self.addresses.queue_full(request)
         return grant
 
-    async def _wait(self, request: Request, grant: Grant, messages: MessageStream) -> None:
+    async def _wait(self, request: Request, grant: Grant, messages: MessageChannel) -> None:
         with self.addresses.conversation(request) as why_not:
             if why_not is not None:
                 await messages.aclose(close_code("no_room"), why_not)

@@ -15,7 +15,7 @@ import trio
 from reactor_trio.errors import ProtocolError
 from reactor_trio.gate.allocation import PlaceRequest
 from reactor_trio.protocol import EndReason, NotFiniteError, ServerText, close_code, decode_client_text, encode_server_text
-from reactor_trio.transport import MessageStream, PeerGone
+from reactor_trio.transport import MessageChannel, PeerGone
 
 #: If a place comes within this time in seconds, the client gets no message about its position.
 QUIET = 0.1
@@ -28,7 +28,7 @@ _TOO_EARLY = "this client waits for its place; commands are taken after the welc
 class WaitingClient:
     """Serves one waiting client at its WebSocket, from the handshake to the close."""
 
-    def __init__(self, request: PlaceRequest, messages: MessageStream) -> None:
+    def __init__(self, request: PlaceRequest, messages: MessageChannel) -> None:
         self._request = request
         self._messages = messages
         self._answers: list[ServerText] = []

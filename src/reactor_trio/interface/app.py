@@ -14,7 +14,7 @@ import trio
 
 from reactor_trio.errors import ReactorError
 from reactor_trio.interface.declaration import ModelKind
-from reactor_trio.interface.model import Connected, ReactorModel
+from reactor_trio.interface.model import ConnectedEvent, ReactorModel
 from reactor_trio.interface.steps import StepCompleted, StepOutcome
 from reactor_trio.interface.tracks import Output
 
@@ -107,7 +107,7 @@ class ReactorApp(ReactorModel):
         output: OutputStream
 
         @property
-        def connected(self) -> Connected: ...  # noqa: D102 - as in `ReactorModel`
+        def connected(self) -> ConnectedEvent: ...  # noqa: D102 - as in `ReactorModel`
     else:
         state = None
         output = _OutputAttribute()

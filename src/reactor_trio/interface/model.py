@@ -18,7 +18,7 @@ from reactor_trio.interface.messages import ModelMessage, message_data
 from reactor_trio.interface.tracks import Input
 
 
-class Connected(Protocol):
+class ConnectedEvent(Protocol):
     """An event that is set while a client is connected. The runtime sets it before `@connected`, clears it before
     `@disconnected`.
     """
@@ -58,7 +58,7 @@ class ModelBinding(Protocol):
     """
 
     @property
-    def connected(self) -> Connected:
+    def connected(self) -> ConnectedEvent:
         """An event that is set while a client is connected."""
 
     @property
@@ -165,7 +165,7 @@ class ReactorModel(Model):
         await trio.sleep_forever()
 
     @property
-    def connected(self) -> Connected:
+    def connected(self) -> ConnectedEvent:
         """An event that is set while a client is connected; wait for it in `run()`."""
         return self._port().connected
 

@@ -19,7 +19,7 @@ from reactor_trio.protocol import close_code
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.upload_route import UPLOAD_PATH, take_upload
-from reactor_trio.transport import BodyTaker, Conversation, MessageStream, Refused, Request, Response
+from reactor_trio.transport import BodyTaker, Conversation, MessageChannel, Refused, Request, Response
 
 
 class ReactorSite(AccessSite):
@@ -133,7 +133,7 @@ class ReactorSite(AccessSite):
             raise Denied("wrong", "no session has this token: the share link is wrong, or its session is over")
         return busy("no session runs that a viewer could watch")
 
-    async def _converse(self, request: Request, connect_request: ConnectRequest, messages: MessageStream) -> None:
+    async def _converse(self, request: Request, connect_request: ConnectRequest, messages: MessageChannel) -> None:
         with self.addresses.conversation(request) as why_not:
             if why_not is None:
                 await serve_client(self._runtime.session_manager, connect_request, messages)

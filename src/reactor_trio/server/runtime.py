@@ -22,7 +22,7 @@ from reactor_trio.concurrency import FailureLog
 from reactor_trio.configuration.settings import Settings
 from reactor_trio.edge.access import Access
 from reactor_trio.errors import ManifestError, ModelFailed
-from reactor_trio.execution.model_loop import Ending
+from reactor_trio.execution.model_loop import ModelEnding
 from reactor_trio.execution.placement import Place, Placement
 from reactor_trio.execution.restarts import Restarts
 from reactor_trio.interface.model import Model
@@ -309,7 +309,7 @@ class Runtime:
         self.services = SessionServices(placement, self.settings, self.debug, self.disk, self._failures, self.metrics)
         self.schema = {"name": self.name, "protocol": PROTOCOL, **placement.declaration.schema()}
 
-    async def _restart(self, ending: Ending, restarts: Restarts) -> None:
+    async def _restart(self, ending: ModelEnding, restarts: Restarts) -> None:
         """End all sessions and load the model again. New clients wait meanwhile."""
         log.error("the model is gone: %s; its sessions end, and it is loaded again", ending.what, exc_info=ending.cause)
         self.metrics.model_restarted()

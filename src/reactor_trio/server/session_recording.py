@@ -35,8 +35,8 @@ from reactor_trio.recording import (
     upload_line,
 )
 from reactor_trio.session import Session
-from reactor_trio.session.upload_store import Upload
-from reactor_trio.transport import MessageStream
+from reactor_trio.session.upload_store import StoredUpload
+from reactor_trio.transport import MessageChannel
 
 log = logging.getLogger("reactor_trio.server")
 
@@ -64,7 +64,7 @@ def recorder_request() -> ConnectRequest:
     return ConnectRequest("viewer", choose_codecs(container_of(Path("any.mp4")).video))
 
 
-class SessionRecording(MessageStream):
+class SessionRecording(MessageChannel):
     """Records one session: its journal, and the stream of a connection without a peer.
 
     Args:
@@ -158,7 +158,7 @@ class SessionRecording(MessageStream):
         for index in recorder.keyframes_wanted():
             self._sender.request_keyframe(index)
 
-    # ---- MessageStream: messages to this viewer -----------------------------------------------------------------------
+    # ---- MessageChannel: messages to this viewer -----------------------------------------------------------------------
 
     async def receive(self) -> NoReturn:
         """Never return: a recorder sends nothing."""
@@ -214,7 +214,7 @@ class SessionRecording(MessageStream):
         """The model sent a message."""
         self._note(message_line(self._now(), type, data) | ({} if client is None else {"client": client}))
 
-    def uploaded(self, upload: Upload) -> None:
+    def uploaded(self, upload: StoredUpload) -> None:
         """A file was uploaded."""
         self._note(upload_line(self._now(), upload.id, upload.name, upload.size, upload.mime_type, upload.digest))
 

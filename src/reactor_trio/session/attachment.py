@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from reactor_trio.media import Bundle
 from reactor_trio.protocol import EndReason
-from reactor_trio.session.upload_store import Upload
+from reactor_trio.session.upload_store import StoredUpload
 
 
 class Flood(Exception):
@@ -29,7 +29,7 @@ class Journal(Protocol):
     def told(self, type: str, data: Any, client: int | None) -> None:  # noqa: A002 - the wire's word
         """Record a message of the model to all clients, or to the client with this number."""
 
-    def uploaded(self, upload: Upload) -> None:
+    def uploaded(self, upload: StoredUpload) -> None:
         """Record a complete upload."""
 
 

@@ -32,7 +32,7 @@ from reactor_trio.session.lifetime import Lifetime
 from reactor_trio.session.playout import Playout
 from reactor_trio.session.session_services import SessionServices
 from reactor_trio.session.setting_values import KnownValues
-from reactor_trio.session.upload_store import Upload, UploadStore
+from reactor_trio.session.upload_store import StoredUpload, UploadStore
 
 log = logging.getLogger("reactor_trio.session")
 
@@ -185,7 +185,7 @@ class Session:
         else:
             self._model_session.command(command)
 
-    async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
+    async def upload(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> StoredUpload:
         """Take a file of `size` bytes of the controlling client, and call `@file_uploaded` when it is complete.
 
         Raises UploadRefused, and the exceptions of `body`.

@@ -36,7 +36,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(eq=False)
-class Upload:
+class StoredUpload:
     """A complete file of a client."""
 
     id: str
@@ -61,11 +61,11 @@ class UploadStore:
         self.token: str | None = secrets.token_urlsafe()
         self._limits = limits
         self._disk = disk
-        self._files: dict[str, Upload] = {}
+        self._files: dict[str, StoredUpload] = {}
         self._under_way: set[trio.CancelScope] = set()
         self._bytes = 0
 
-    async def receive(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> Upload:
+    async def receive(self, name: str, mime_type: str, size: int, body: AsyncIterator[bytes]) -> StoredUpload:
         """Keep the `size` bytes (at least 1) of `body`.
 
         Raises UploadRefused when the file is over a limit, cannot be written or has another size, or when the session ends.
@@ -73,13 +73,13 @@ class UploadStore:
         """
         self._check_room(size)
         self._bytes += size
-        upload: Upload | None = None
+        upload: StoredUpload | None = None
         scope = trio.CancelScope()
         self._under_way.add(scope)
         try:
             with scope:
                 content, digest = await self._write_all(size, body)
-                upload = Upload(secrets.token_urlsafe(12), name, mime_type, size, content, digest)
+                upload = StoredUpload(secrets.token_urlsafe(12), name, mime_type, size, content, digest)
                 self._files[upload.id] = upload
         finally:
             self._under_way.discard(scope)

@@ -13,7 +13,7 @@ import trio.abc
 
 from reactor_trio.client.client_transport import TransportClosed
 from reactor_trio.concurrency.repeated_event import RepeatedEvent
-from reactor_trio.transport import MessageStream, PeerGone, PeerTooSlow
+from reactor_trio.transport import MessageChannel, PeerGone, PeerTooSlow
 
 #: Messages under way to a client that does not read, as a socket's buffers would hold some.
 CAPACITY = 1
@@ -44,7 +44,7 @@ class Stall:
             await self._resumed.wait()
 
 
-class ServerEnd(MessageStream):
+class ServerEnd(MessageChannel):
     """The server's end of a connection in memory, over a link of any kind."""
 
     def __init__(self, link: Any, peer: str) -> None:

@@ -1,14 +1,14 @@
 """The server's side of HTTP/1.1 and WebSocket on one port. This part knows neither models nor sessions.
 
 `serve_http` serves one connection for a `Site`. If the site admits a WebSocket, `serve_http` calls the site's `Conversation`
-with a `MessageStream`.
+with a `MessageChannel`.
 """
 
 from reactor_trio.transport.http import serve_http as serve_http
 from reactor_trio.transport.http import turn_away as turn_away
-from reactor_trio.transport.message_stream import MessageStream as MessageStream
-from reactor_trio.transport.message_stream import PeerGone as PeerGone
-from reactor_trio.transport.message_stream import PeerTooSlow as PeerTooSlow
+from reactor_trio.transport.message_channel import MessageChannel as MessageChannel
+from reactor_trio.transport.message_channel import PeerGone as PeerGone
+from reactor_trio.transport.message_channel import PeerTooSlow as PeerTooSlow
 from reactor_trio.transport.patient_listener import PatientListener as PatientListener
 from reactor_trio.transport.site import BodyTaker as BodyTaker
 from reactor_trio.transport.site import Conversation as Conversation

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from reactor_trio.transport.message_stream import MessageStream
+from reactor_trio.transport.message_channel import MessageChannel
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class Refused(Exception):
 BodyTaker = Callable[[AsyncIterator[bytes]], Awaitable[Response]]
 
 #: Talks to one admitted client over its WebSocket. When it returns or raises PeerGone, the transport closes the connection.
-Conversation = Callable[[MessageStream], Awaitable[None]]
+Conversation = Callable[[MessageChannel], Awaitable[None]]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

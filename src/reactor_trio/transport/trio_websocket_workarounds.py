@@ -21,7 +21,7 @@ Reading
     https://github.com/python-trio/trio-websocket/issues/47 asks for messages in parts, which would end the need.
 
     *Blocked reader.* While a message is not collected, the library's reader waits: it answers no ping and sees no close
-    frame. So one task must call `MessageStream.receive` all the time.
+    frame. So one task must call `MessageChannel.receive` all the time.
 
 Closing
     *Silent failure.* When a client breaks the framing, the library closes the stream without a close frame of 1002 or 1007.

@@ -13,7 +13,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
-from reactor_trio.transport.message_stream import MessageStream, PeerGone, PeerTooSlow
+from reactor_trio.transport.message_channel import MessageChannel, PeerGone, PeerTooSlow
 from reactor_trio.transport.site import Conversation, Limits
 from reactor_trio.transport.trio_websocket_workarounds import ReaderStream, frame_header, run_reader
 from reactor_trio.transport.upgrade import Handshake
@@ -49,14 +49,14 @@ async def serve_websocket(
         nursery.cancel_scope.cancel()
 
 
-async def _until_gone(serve_client: Conversation, messages: MessageStream) -> None:
+async def _until_gone(serve_client: Conversation, messages: MessageChannel) -> None:
     try:
         await serve_client(messages)
     except* PeerGone as gone:
         logger.debug("%s: conversation ended: %s", messages.peer, gone.exceptions[0])
 
 
-class WebSocketStream(MessageStream):
+class WebSocketStream(MessageChannel):
     """The messages of one accepted WebSocket. `serve_websocket` makes it; it lives as long as the conversation."""
 
     def __init__(self, connection: WebSocketConnection, stream: ReaderStream, limits: Limits) -> None:
@@ -135,7 +135,7 @@ class WebSocketStream(MessageStream):
                 await self._send(frame_header(_PING, 0))
 
     async def aclose(self, code: int, reason: str) -> None:
-        """Close politely, as `MessageStream.aclose` says."""
+        """Close politely, as `MessageChannel.aclose` says."""
         try:
             with trio.move_on_after(CLOSE_WAIT), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 if self._connection.closed is None:

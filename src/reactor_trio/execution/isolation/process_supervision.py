@@ -24,7 +24,7 @@ from reactor_trio.execution.isolation.process_link import IpcLink, answered_with
 from reactor_trio.execution.isolation.remote_session import RemoteModelSession
 from reactor_trio.execution.isolation.shared_frames import FrameExchange
 from reactor_trio.execution.model_checks import check_model
-from reactor_trio.execution.model_loop import Ending
+from reactor_trio.execution.model_loop import ModelEnding
 from reactor_trio.execution.placement import Check, not_loaded
 from reactor_trio.interface.declaration import Declaration
 from reactor_trio.interface.manifest_files import ManifestFiles
@@ -54,8 +54,8 @@ class ProcessPlacement:
         self._model_sessions: dict[str, RemoteModelSession] = {}
         self._load_result: ipc_messages.ModelLoaded | ipc_messages.LoadFailed | None = None
         self._ponged = 0
-        self._broken: Ending | None = None
-        self._ending: Ending | None = None
+        self._broken: ModelEnding | None = None
+        self._ending: ModelEnding | None = None
         self._gone = False
         #: one of the fields above has changed
         self._changed = RepeatedEvent()
@@ -108,13 +108,13 @@ class ProcessPlacement:
         while not self._gone:
             if not await answered_within(timeout, partial(self._until_pong, self._ping())):
                 what = f"its process {self.process.silent()}computed for more than {timeout:g} s in one step"
-                self._broken = self._broken or Ending(f"{what} (runtime.step_timeout)", restarts=True)
+                self._broken = self._broken or ModelEnding(f"{what} (runtime.step_timeout)", restarts=True)
                 self.process.kill()
                 await self._until_gone()
             with trio.move_on_after(timeout / _PINGS):
                 await self._until_gone()
 
-    async def until_ended(self) -> Ending:
+    async def until_ended(self) -> ModelEnding:
         """See `Placement`."""
         await self._until(lambda: self._ending is not None)
         assert self._ending is not None
@@ -152,11 +152,11 @@ class ProcessPlacement:
                 self._load_result = message
                 self._changed.set()
             case ipc_messages.RunLoopEnded(what, failure):
-                self._ending = Ending(what, None if failure is None else failure.error())
+                self._ending = ModelEnding(what, None if failure is None else failure.error())
                 self._changed.set()
             case ipc_messages.ModelBroken(failure):
                 what = f"its code raised {failure.kind}: {failure.text}"
-                self._broken = Ending(what, failure.error(), restarts=True)
+                self._broken = ModelEnding(what, failure.error(), restarts=True)
             case ipc_messages.LogLine():
                 forward_log(message)
             case ipc_messages.FramesDropped(None, place, reason, frames):
@@ -167,7 +167,7 @@ class ProcessPlacement:
 
     def _over(self) -> None:
         self._gone = True
-        exited = Ending(f"its process {self.process.exit()}", restarts=True)
+        exited = ModelEnding(f"its process {self.process.exit()}", restarts=True)
         self._ending = self._ending or self._broken or exited
         self._changed.set()
         for model_session in list(self._model_sessions.values()):

@@ -126,11 +126,11 @@ class RankBinding:
             raise SessionOver
 
     def is_set(self) -> bool:
-        """See `Connected`."""
+        """See `ConnectedEvent`."""
         return self._answers.same("connected", self._binding.connected.is_set)
 
     async def wait(self) -> None:
-        """See `Connected`."""
+        """See `ConnectedEvent`."""
         await self._binding.connected.wait()
 
 

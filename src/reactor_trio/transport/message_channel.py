@@ -1,4 +1,4 @@
-"""`MessageStream`: the interface through which the rest of the server talks to one client, in whole messages."""
+"""`MessageChannel`: the interface through which the rest of the server talks to one client, in whole messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PeerTooSlow(PeerGone):
     """Raised when the client took no byte for `Limits.stall` seconds. The server cut the connection within a message."""
 
 
-class MessageStream(Protocol):
+class MessageChannel(Protocol):
     """The WebSocket messages of one connected client.
 
     One task must call `receive` all the time: the server answers pings and notices a close only while a task receives.
