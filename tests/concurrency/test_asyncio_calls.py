@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.concurrency.asyncio_calls import ASYNCIO_CALLS, running_loop, set_running_loop
+from reactor_trio.concurrency.asyncio_calls import ASYNCIO_CALLS
 from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
 from reactor_trio.interface import (
     Output,
@@ -124,21 +126,21 @@ async def test_the_loop_is_there_only_while_the_coroutine_runs() -> None:
     seen: list[object] = []
 
     async def other() -> None:
-        seen.append(running_loop())
+        seen.append(asyncio._get_running_loop())
 
     async def code() -> None:
         await asyncio.sleep(0)
         assert asyncio.get_running_loop() is calls
 
     calls, notebook = ASYNCIO_CALLS.get(), object()
-    set_running_loop(notebook)  # type: ignore[arg-type]
+    asyncio._set_running_loop(notebook)  # type: ignore[arg-type]
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(other)
             await TracedAwaitable(code())
-            assert running_loop() is notebook  # type: ignore[comparison-overlap]
+            assert asyncio._get_running_loop() is notebook  # type: ignore[comparison-overlap]
     finally:
-        set_running_loop(None)
+        asyncio._set_running_loop(None)
     assert seen == [notebook]
 
 
@@ -250,6 +252,28 @@ async def test_plain_code_may_run_a_loop_of_its_own(autojump_clock: object) -> N
 
     async with open_session(Model) as client:
         await client.take(2)
+
+
+IMPORTS_LATE = """
+import sys
+import trio
+from reactor_trio.execution.drivers.traced_awaitable import TracedAwaitable
+
+async def handler():
+    import asyncio
+    return await asyncio.to_thread(int, "3")
+
+async def main():
+    assert "asyncio" not in sys.modules
+    assert await TracedAwaitable(handler()) == 3
+
+trio.run(main)
+"""
+
+
+def test_a_handler_may_import_asyncio_itself() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTS_LATE], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_in_the_executor() -> None:

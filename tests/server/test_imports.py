@@ -33,7 +33,7 @@ LATE = [
 #: what all names of the package together bring: of ours, by package, and of others at most
 OURS = {
     "admission", "concurrency", "configuration", "connection", "decoding", "edge", "errors", "execution", "interface",
-    "media", "moved", "pacing", "protocol", "recording", "server", "session", "telemetry", "transport",
+    "log", "media", "moved", "pacing", "protocol", "recording", "server", "session", "telemetry", "transport",
 }  # fmt: skip
 OTHERS = {
     "attr", "attrs", "h11", "idna", "msgspec", "numpy", "outcome", "simplejpeg", "sniffio", "sortedcontainers", "trio",

@@ -13,9 +13,8 @@ checkpoint. Source: CPython 3.11 to 3.13, `asyncio/threads.py` and `asyncio/task
 
 from __future__ import annotations
 
-import asyncio.events  # noqa: TID251 - its functions find this module
-import asyncio.futures  # noqa: TID251
 import contextvars
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, NoReturn
 
@@ -24,11 +23,16 @@ import trio
 #: Runs a function in a worker thread and returns its result, as `trio.to_thread.run_sync` does.
 RunInWorker = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
 
-#: Each of these sets or reads the running asyncio loop of the calling thread.
-set_running_loop: Callable[[Any], None] = asyncio.events._set_running_loop
-running_loop: Callable[[], Any] = asyncio.events._get_running_loop
 
-_wakes_sleeper: Any = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
+def asyncio_events(code: object = None) -> Any:
+    """Return the module `asyncio.events`; None if this program does without asyncio, which takes 20 ms to import.
+
+    `code`: a coroutine that is about to begin. If its own body names asyncio, it may import it.
+    """
+    names = getattr(getattr(code, "cr_code", None) or getattr(code, "ag_code", None), "co_names", ())
+    if "asyncio" in names:
+        pass
+    return sys.modules.get("asyncio.events")
 
 
 class AsyncioCalls:
@@ -58,7 +62,8 @@ class AsyncioCalls:
 
     def call_later(self, seconds: float, callback: object, *args: Any, context: object = None) -> _Sleep:
         """Let the future in `args` end with its result `seconds` after it is awaited."""
-        if callback is not _wakes_sleeper or not isinstance(args[0], _Sleep):
+        wakes_sleeper = sys.modules["asyncio.futures"]._set_result_unless_cancelled
+        if callback is not wakes_sleeper or not isinstance(args[0], _Sleep):
             _refuse()
         future: _Sleep = args[0]
         future.seconds, future.result = seconds, args[1]

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import outcome
 import trio
 
-from reactor_trio.concurrency.asyncio_calls import ASYNCIO_CALLS, running_loop, set_running_loop
+from reactor_trio.concurrency.asyncio_calls import ASYNCIO_CALLS, asyncio_events
 
 
 def _checkpoint_trap() -> Any:
@@ -39,13 +39,6 @@ class Observer(Protocol):
         """The code has ended."""
 
 
-def _wait(wanted: Any) -> Generator[Any, Any, Any]:
-    """Wait for what author code has yielded to its loop."""
-    if wanted is None:  # `asyncio.sleep(0)`
-        return (yield from trio.lowlevel.checkpoint().__await__())  # noqa: ASYNC105 - awaited so
-    return (yield wanted)
-
-
 class TracedAwaitable:
     """Awaits `code`, a coroutine of the author's, which finds `ASYNCIO_CALLS` as its asyncio loop.
 
@@ -63,15 +56,18 @@ class TracedAwaitable:
         self._cancelled = cancelled
         self._observer = observer
 
-    def __await__(self) -> Generator[Any, Any, Any]:
+    def __await__(self) -> Generator[Any, Any, Any]:  # noqa: PLR0912 - `concurrency.stacks` finds `code` in this frame
         code: Any = self._code.__await__()
         observer = self._observer
-        outer_loop = running_loop()  # a notebook's
+        events = asyncio_events(self._code)
         resume: outcome.Maybe[Any] = outcome.Value(None)
         while True:
             if observer is not None:
                 observer.resumes()
-            set_running_loop(self._asyncio_calls)
+            events = events or asyncio_events()
+            outer_loop = None if events is None else events._get_running_loop()  # a notebook's
+            if events is not None:
+                events._set_running_loop(self._asyncio_calls)
             try:
                 wanted = resume.send(code)
             except BaseException as end:
@@ -81,11 +77,15 @@ class TracedAwaitable:
                     return end.value
                 raise
             finally:
-                set_running_loop(outer_loop)
+                if events is not None:
+                    events._set_running_loop(outer_loop)
             if observer is not None:
                 observer.waits(checkpoint=wanted is _CHECKPOINT or wanted is None)
             try:
-                sent = yield from _wait(wanted)
+                if wanted is None:  # `asyncio.sleep(0)`
+                    sent = yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - awaited so
+                else:
+                    sent = yield wanted
             except BaseException as error:  # Trio throws an error at code that yields what it cannot wait for
                 if isinstance(error, trio.Cancelled):
                     self._cancelled()
