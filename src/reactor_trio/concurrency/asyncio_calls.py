@@ -14,6 +14,7 @@ checkpoint. Source: CPython 3.11 to 3.13, `asyncio/threads.py` and `asyncio/task
 from __future__ import annotations
 
 import contextvars
+import importlib
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, NoReturn
@@ -31,7 +32,7 @@ def asyncio_events(code: object = None) -> Any:
     """
     names = getattr(getattr(code, "cr_code", None) or getattr(code, "ag_code", None), "co_names", ())
     if "asyncio" in names:
-        pass
+        importlib.import_module("asyncio")
     return sys.modules.get("asyncio.events")
 
 

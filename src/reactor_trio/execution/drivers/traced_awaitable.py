@@ -83,7 +83,8 @@ class TracedAwaitable:
                 observer.waits(checkpoint=wanted is _CHECKPOINT or wanted is None)
             try:
                 if wanted is None:  # `asyncio.sleep(0)`
-                    sent = yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - awaited so
+                    sent = None
+                    yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - awaited so
                 else:
                     sent = yield wanted
             except BaseException as error:  # Trio throws an error at code that yields what it cannot wait for
