@@ -14,6 +14,7 @@ from reactor_trio.interface import (
     Audio,
     Output,
     ReactorApp,
+    ReactorPipeline,
     StepOutcome,
     TrackPayload,
     Video,
@@ -221,3 +222,23 @@ async def test_input_frames_have_metadata_and_end_with_their_session(autojump_cl
         async with server.connect() as client:
             await client.take(5)
             assert server.model.seen == []
+
+
+async def test_every_kind_of_model_has_the_output_stream(autojump_clock: object) -> None:
+    class Pipeline(ReactorPipeline):
+        output: Picture
+
+        @event(name="flush")
+        def flush(self) -> None:
+            self.output.flush(hold=True)
+            self.output.fps = 10
+
+        def inference(self) -> Any:
+            while True:
+                yield picture(3)
+
+    async with open_session(Pipeline) as client:
+        await client.take(3)
+        await client.command("flush")
+        await client.take(4)
+        assert gaps(await shown_at(client, 4)) == pytest.approx([1 / 10] * 3)

@@ -7,7 +7,6 @@ from reactor_trio.errors import BufferClosed as BufferClosed
 from reactor_trio.errors import CommandError as CommandError
 from reactor_trio.errors import DeclarationError as DeclarationError
 from reactor_trio.errors import OutputError as OutputError
-from reactor_trio.interface.app import OutputStream as OutputStream
 from reactor_trio.interface.app import ReactorApp as ReactorApp
 from reactor_trio.interface.blocking_tracks import AudioIn as AudioIn
 from reactor_trio.interface.blocking_tracks import AudioOut as AudioOut
@@ -35,6 +34,7 @@ from reactor_trio.interface.model import Idle as Idle
 from reactor_trio.interface.model import OutputBuffer as OutputBuffer
 from reactor_trio.interface.model import ReactorModel as ReactorModel
 from reactor_trio.interface.model import ReactorPipeline as ReactorPipeline
+from reactor_trio.interface.output_stream import OutputStream as OutputStream
 from reactor_trio.interface.profiling import get_profiler as get_profiler
 from reactor_trio.interface.registries import EVENT_REGISTRY as EVENT_REGISTRY
 from reactor_trio.interface.registries import INPUT_REGISTRY as INPUT_REGISTRY

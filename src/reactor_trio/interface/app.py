@@ -1,7 +1,7 @@
 """`ReactorApp`: a model in three methods. `process_input` decides on a step, `generate` makes it, `process_output` shows it.
 
 Authors' tests call these methods by hand on an instance that is not served, under any async framework. Therefore `output`
-and `connected` work there too, and both may be assigned.
+(`interface/output_stream.py`) and `connected` work there too, and both may be assigned.
 """
 
 from __future__ import annotations
@@ -18,53 +18,8 @@ from reactor_trio.interface.model import ConnectedEvent, ReactorModel
 from reactor_trio.interface.steps import StepCompleted, StepOutcome
 from reactor_trio.interface.tracks import Output
 
-#: attributes of an instance that is not served: its rate, and its `connected`
-_OWN_FPS: Final = "_reactor_fps"
+#: attribute for the `connected` of an instance that is not served
 _OWN_CONNECTED: Final = "_reactor_connected"
-
-
-class OutputStream:
-    """The way of an app's frames to its viewers: `self.output`. On an instance that is not served it only keeps `fps`."""
-
-    def __init__(self, model: ReactorApp) -> None:
-        self._model = model
-
-    @property
-    def fps(self) -> float:
-        """The playout rate in frames per second.
-
-        Assigned, it replaces the declared rate, also for what is queued: until the session ends, or for every session if
-        `load` assigns it. ValueError unless it is a finite number above 0.
-        """
-        if self._model._reactor_binding is not None:
-            return self._model._reactor_binding.output_buffer.fps
-        own: float = vars(self._model).get(_OWN_FPS, self._model.fps)
-        return own
-
-    @fps.setter
-    def fps(self, fps: float) -> None:
-        if self._model._reactor_binding is not None:
-            self._model._reactor_binding.output_buffer.set_fps(fps)
-        else:
-            vars(self._model)[_OWN_FPS] = fps
-
-    async def emit(self, output: object, *, compute_time: float | None = None, drop: bool = False) -> None:
-        """Queue frames now; see `ReactorModel.emit`. Does nothing on an instance that is not served."""
-        if self._model._reactor_binding is not None:
-            await self._model._reactor_binding.emit(output, compute_time, drop)
-
-    def flush(self, *, hold: bool = False) -> None:
-        """Drop the queued frames, then show one black frame; with `hold` the last picture stays on the screen."""
-        if self._model._reactor_binding is not None:
-            buffer = self._model._reactor_binding.output_buffer
-            (buffer.clear if hold else buffer.flush)()
-
-
-class _OutputAttribute:
-    """`app.output`. It defines no `__set__`, so a test may assign another object to the instance."""
-
-    def __get__(self, model: ReactorApp | None, _owner: type) -> Any:
-        return self if model is None else OutputStream(model)
 
 
 class _ConnectedAttribute:
@@ -104,13 +59,11 @@ class ReactorApp(ReactorModel):
 
     if TYPE_CHECKING:
         state: Any
-        output: OutputStream
 
         @property
         def connected(self) -> ConnectedEvent: ...  # noqa: D102 - as in `ReactorModel`
     else:
         state = None
-        output = _OutputAttribute()
         connected = _ConnectedAttribute()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -149,7 +102,8 @@ class ReactorApp(ReactorModel):
         self, output: object, *, compute_time: float | None = None, drop: bool = False
     ) -> Coroutine[Any, Any, None]:
         """Queue frames now, before the step's own; see `ReactorModel.emit`. The same as `self.output.emit`."""
-        return self.output.emit(output, compute_time=compute_time, drop=drop)
+        stream: Coroutine[Any, Any, None] = self.output.emit(output, compute_time=compute_time, drop=drop)
+        return stream
 
     async def complete_step(self, step: StepCompleted) -> None:
         """Report a finished unit of work of a hand-written `run()`. Always a checkpoint when served.

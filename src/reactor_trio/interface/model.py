@@ -15,6 +15,7 @@ from reactor_trio.errors import ReactorError
 from reactor_trio.interface.author_code import refuse_in_plain_step
 from reactor_trio.interface.declaration import Declaration, ModelKind, declaration_of, declare
 from reactor_trio.interface.messages import ModelMessage, message_data
+from reactor_trio.interface.output_stream import OutputAttribute
 from reactor_trio.interface.tracks import Input
 
 
@@ -156,6 +157,11 @@ class ReactorModel(Model):
     """
 
     __reactor_kind__: ClassVar[ModelKind] = "run_loop"
+
+    if TYPE_CHECKING:
+        output: Any  # an `OutputStream`; the author's annotation of it names the model's tracks
+    else:
+        output = OutputAttribute()
 
     def load(self, config: dict[str, Any]) -> None:
         """Load weights and set up. Called once, before a client can connect. An exception ends the server, exit code 1."""

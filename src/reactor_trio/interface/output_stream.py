@@ -1,0 +1,51 @@
+"""`self.output`, by which a model sets its rate, emits frames and drops what is queued. Source: Reactor 3.x."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+#: attribute for the rate of an instance that is not served
+_OWN_FPS: Final = "_reactor_fps"
+
+
+class OutputStream:
+    """The way of a model's frames to its viewers: `self.output`. On an instance that is not served it only keeps `fps`."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    @property
+    def fps(self) -> float:
+        """The playout rate in frames per second.
+
+        Assigned, it replaces the declared rate, also for what is queued: until the session ends, or for every session if
+        `load` assigns it. ValueError unless it is a finite number above 0.
+        """
+        if self._model._reactor_binding is not None:
+            return float(self._model._reactor_binding.output_buffer.fps)
+        return float(vars(self._model).get(_OWN_FPS, self._model.fps))
+
+    @fps.setter
+    def fps(self, fps: float) -> None:
+        if self._model._reactor_binding is not None:
+            self._model._reactor_binding.output_buffer.set_fps(fps)
+        else:
+            vars(self._model)[_OWN_FPS] = fps
+
+    async def emit(self, output: object, *, compute_time: float | None = None, drop: bool = False) -> None:
+        """Queue frames now; see `ReactorModel.emit`. Does nothing on an instance that is not served."""
+        if self._model._reactor_binding is not None:
+            await self._model._reactor_binding.emit(output, compute_time, drop)
+
+    def flush(self, *, hold: bool = False) -> None:
+        """Drop the queued frames, then show one black frame; with `hold` the last picture stays on the screen."""
+        if self._model._reactor_binding is not None:
+            buffer = self._model._reactor_binding.output_buffer
+            (buffer.clear if hold else buffer.flush)()
+
+
+class OutputAttribute:
+    """`model.output`. It defines no `__set__`, so a test may assign another object to the instance."""
+
+    def __get__(self, model: Any, _owner: type) -> Any:
+        return self if model is None else OutputStream(model)
