@@ -99,6 +99,18 @@ def declare_plain_process_output() -> None:
             return None
 
 
+def declare_old_process_input() -> None:
+    class Wrong(Base):
+        async def process_input(self, state: Any, media: Any) -> Any:
+            return None
+
+
+def declare_generate_without_input() -> None:
+    class Wrong(Base):
+        def generate(self) -> Any:
+            return None
+
+
 def declare_wrong_state() -> None:
     class Wrong(Base):
         state: int
@@ -119,6 +131,8 @@ def declare_inference() -> None:
         (declare_generator, r"Wrong\.generate: it must be a plain method"),
         (declare_plain_process_input, r"Wrong\.process_input: it must be async"),
         (declare_plain_process_output, r"Wrong\.process_output: it must be async"),
+        (declare_old_process_input, r"Wrong\.process_input: it is called as process_input\(\): missing .*'state'"),
+        (declare_generate_without_input, r"Wrong\.generate: it is called as generate\(input\): too many"),
         (declare_wrong_state, r"Wrong\.state: annotate it with an InputState class"),
         (declare_inference, r"Wrong has inference\(\), which a ReactorApp never calls"),
     ],

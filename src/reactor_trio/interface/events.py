@@ -241,6 +241,11 @@ def check_app(cls: type) -> None:
         raise DeclarationError(
             f"{cls.__qualname__}.generate: it must be a plain method that returns one result, `def generate(self, input)`"
         )
+    for name, given in (("process_input", ""), ("generate", "input"), ("process_output", "outcome")):
+        try:
+            inspect.signature(getattr(cls, name)).bind(None, *given.split())
+        except TypeError as error:
+            raise DeclarationError(f"{cls.__qualname__}.{name}: it is called as {name}({given}): {error}") from None
     for kind in HOOKS:
         marked = {
             name: base
