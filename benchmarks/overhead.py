@@ -33,7 +33,7 @@ RATES = (30, 60, 240, 500)
 SIZE = (1280, 720)
 FPS = 30
 
-MODEL = '''
+DECLARED = """\
 import numpy as np
 from reactor_trio import *
 
@@ -43,7 +43,8 @@ class Picture(Output):
 class State(InputState):
     level: int = InputField(default=0, ge=0, le=1_000_000)
 
-class Model(ReactorPipeline):
+"""
+MODEL = DECLARED + '''class Model(ReactorPipeline):
     state: State
     def inference(self):
         frame = np.full(({height}, {width}, 3), 127, np.uint8)
@@ -53,17 +54,7 @@ class Model(ReactorPipeline):
 '''
 
 
-APP = """
-import numpy as np
-from reactor_trio import *
-
-class Picture(Output):
-    main: Video
-
-class State(InputState):
-    level: int = InputField(default=0, ge=0, le=1_000_000)
-
-class Model(ReactorApp):
+APP = DECLARED + """class Model(ReactorApp):
     state: State
     def load(self, config_path):
         self.frame = np.full(({height}, {width}, 3), 127, np.uint8)

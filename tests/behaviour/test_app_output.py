@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import trio
 
-from reactor_trio.errors import OutputError
+from reactor_trio.errors import OutputError, ReactorError
 from reactor_trio.interface import (
     Audio,
     Output,
@@ -242,3 +242,13 @@ async def test_every_kind_of_model_has_the_output_stream(autojump_clock: object)
         await client.command("flush")
         await client.take(4)
         assert gaps(await shown_at(client, 4)) == pytest.approx([1 / 10] * 3)
+
+
+async def test_generate_cannot_emit(autojump_clock: object) -> None:
+    class Emitting(App):
+        def generate(self, input: Any) -> Any:  # noqa: A002
+            self.emit(picture())
+
+    async with open_session(Emitting) as client:
+        with pytest.raises(ReactorError, match=r"must be awaited, which `def generate` cannot: .* in process_output$"):
+            await client.take()

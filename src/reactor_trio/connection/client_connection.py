@@ -70,7 +70,7 @@ class SessionProvider(Protocol):
     farewell_timeout: float
 
     def resumable(self, token: str | None) -> ResumableSession | None:
-        """The session that a client with this resume token comes back to; None if there is none."""
+        """Return the session that this resume token belongs to, or None."""
 
     def sender(self, request: ConnectRequest) -> ClientSender:
         """The sender for a new client, or for one that comes back."""

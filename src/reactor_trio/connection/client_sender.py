@@ -38,7 +38,7 @@ class ClientSender:
 
     Args:
         number, joined_at: the client's number in the server's life and when it joined.
-        request: what the client asked for.
+        request: the client's connect request.
         message_log: numbers the messages; a client that comes back goes on with the log of its session.
         watches: whether a person sees what is sent; not so for a recorder.
     """

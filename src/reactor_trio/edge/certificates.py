@@ -69,7 +69,7 @@ def _look_for(mark: str, what: str, path: Path, key: str) -> None:
 
 
 class _Locked(Exception):
-    """The key has a password, which nobody can type when a server starts."""
+    """The private key is encrypted, and a server that starts cannot ask for its password."""
 
     @classmethod
     def refuse(cls) -> str:

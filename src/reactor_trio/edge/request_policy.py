@@ -62,8 +62,8 @@ class RequestPolicy:
         """Accept a loopback name, the bound address, a host of the manifest, and this machine's own if bound to all.
 
         A foreign page can point a name of its own at this machine (DNS rebinding), and a browser then sends that name.
-        Therefore names are only compared with known names, never looked up. An IP address is safe, since nobody can point
-        it elsewhere.
+        Therefore names are only compared with known names, never looked up. An IP address is safe: no DNS
+        record can point it elsewhere.
         """
         return host in self._hosts or is_loopback(host) or (self._everywhere and is_own_address(host))
 

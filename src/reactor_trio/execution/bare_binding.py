@@ -1,4 +1,4 @@
-"""`BareBinding`: the session binding of a model whose frames nobody is shown.
+"""`BareBinding`: the session binding of a model whose frames go to no client.
 
 It is for a model that is stepped by hand (`offline`), and for the ranks that follow (`ranks`). There is at most one client,
 and nothing is paced. Therefore nothing is queued: the binding only remembers the state and the rate.

@@ -128,7 +128,7 @@ class SessionRunner(DrivenSession):
 
     @property
     def generator(self) -> Generator[Any, None, None] | AsyncGenerator[Any, None] | None:
-        """The author's generator, None while there is none."""
+        """The author's generator; None before its first step, and after it has returned."""
         return self._driver.generator
 
     def what_is_left(self) -> str:

@@ -58,6 +58,8 @@ def refuse_in_plain_step(call: str) -> None:
         remedy = f"make it `async def {method}` and write `await {call}`"
         if method == "inference" and "emit" in call:
             remedy += ", or yield the output"
+        if method == "generate":
+            remedy = f"write `await {call}` in process_output"
         raise ReactorError(f"{call} must be awaited, which `def {method}` cannot: {remedy}")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any, Final
+
+from reactor_trio.interface.author_code import refuse_in_plain_step
 
 #: attribute for the rate of an instance that is not served
 _OWN_FPS: Final = "_reactor_fps"
@@ -32,8 +35,14 @@ class OutputStream:
         else:
             vars(self._model)[_OWN_FPS] = fps
 
-    async def emit(self, output: object, *, compute_time: float | None = None, drop: bool = False) -> None:
+    def emit(
+        self, output: object, *, compute_time: float | None = None, drop: bool = False
+    ) -> Coroutine[Any, Any, None]:
         """Queue frames now; see `ReactorModel.emit`. Does nothing on an instance that is not served."""
+        refuse_in_plain_step("self.output.emit(output)")
+        return self._emit(output, compute_time, drop)
+
+    async def _emit(self, output: object, compute_time: float | None, drop: bool) -> None:
         if self._model._reactor_binding is not None:
             await self._model._reactor_binding.emit(output, compute_time, drop)
 

@@ -33,7 +33,7 @@ class Driver(ABC):
     """Moves the author code of one session.
 
     Attributes:
-        generator: the author's generator, None while there is none.
+        generator: the author's generator; None before its first step, and after it has returned.
     """
 
     generator: AuthorGenerator | None = None
