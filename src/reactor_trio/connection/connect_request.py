@@ -45,7 +45,10 @@ class ConnectRequest(msgspec.Struct, frozen=True):
 
 
 def parse_connect_request(query: Mapping[str, str], name: str) -> ConnectRequest:
-    """Read a connect request from the query of its URL. Raises `Refused`: 400 for a value of no use, 404 for another model's name."""
+    """Read a connect request from the query of its URL.
+
+    Raises `transport.Refused`: 400 for a value of no use, 404 for another model's name.
+    """
     if query.get("model", name) != name:
         raise Refused.because(404, f"this server serves {name}, not {query['model']}")
     role = query.get("role", "control")

@@ -46,7 +46,7 @@ class RenditionSet:
         self._failed: set[tuple[str, str]] = set()
 
     def join(self, down_track: DownTrack) -> None:
-        """Place a down track in a rendition, or move it to one of another codec. Forsakes the track if no encoder can serve it."""
+        """Place a down track in a rendition, or move it to one of another codec. Calls `forsaken` if no encoder is left."""
         self.leave(down_track)
         down_track.codec = down_track.codecs[0]
         self._place(down_track)
