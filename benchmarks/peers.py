@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,8 +53,11 @@ def bare_server(module: str) -> Iterator[tuple[int, int]]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process, all its threads, in seconds; exact to the nanosecond while no thread ends."""
-    return sum(ran for ran, _ in thread_seconds(pid).values())
+    """Processor time of a process in seconds, exact to the nanosecond, threads that have ended included.
+
+    The number of a process's clock is made as clock_getcpuclockid(3) makes it; Python has no name for that function.
+    """
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def thread_seconds(pid: int) -> dict[int, tuple[float, float]]:
