@@ -25,6 +25,7 @@ from reactor_trio.interface.files import Resolve
 from reactor_trio.interface.input_buffer import InputBuffer
 from reactor_trio.interface.json_values import json_of
 from reactor_trio.interface.messages import ModelMessage, message_schema, reply_schema
+from reactor_trio.interface.schema_hash import schema_hash
 from reactor_trio.interface.state import InputState
 from reactor_trio.interface.tracks import Input, Output, TrackSpec, with_buffers, without_none
 
@@ -138,8 +139,8 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
         return command, command.arguments.decode(data, resolve)
 
     def schema(self) -> dict[str, Any]:
-        """Return tracks, commands and messages in the form of `GET /schema`, with JSON Schema 2020-12 inside."""
-        return {
+        """Return tracks, commands, messages and their hash in the form of `GET /schema`, with JSON Schema 2020-12 inside."""
+        declared: dict[str, Any] = {
             "tracks": [
                 {"name": t.name, "kind": t.kind, "direction": t.direction}
                 | ({"sample_rate": t.sample_rate} if t.sample_rate else {})
@@ -151,6 +152,7 @@ class Declaration(msgspec.Struct, frozen=True, dict=True):
             ],
             "messages": [{"name": m.__reactor_type__, "schema": message_schema(m)} for m in self.messages],
         }
+        return {"schema_hash": schema_hash(declared), **declared}
 
 
 def declare(cls: type) -> None:

@@ -39,7 +39,7 @@ def same_json(one: bytes, other: bytes) -> bool:
     if not one or not other:
         return False
     try:
-        return one == other or _canonical(one) == _canonical(other)
+        return one == other or canonical_json(one) == canonical_json(other)
     except RecursionError:  # nested deeper than Python's recursion limit
         return False
 
@@ -53,6 +53,11 @@ def argument(data: bytes, name: str) -> bytes | None:
     return text if len(text) <= MOST_BYTES else b""
 
 
+def canonical_json(text: bytes) -> bytes:
+    """Return the one form of equal JSON values: sorted keys, no spaces, whole numbers as integers."""
+    return msgspec.json.encode(with_integers(msgspec.json.decode(text)), order="deterministic")
+
+
 def _surely_too_large(value: Any) -> bool:
     """Whether `value` is too large by its length alone: each item takes at least two bytes, each character one."""
     match value:
@@ -61,7 +66,3 @@ def _surely_too_large(value: Any) -> bool:
         case str() | bytes() | bytearray():
             return len(value) > MOST_BYTES
     return False
-
-
-def _canonical(text: bytes) -> bytes:
-    return msgspec.json.encode(with_integers(msgspec.json.decode(text)), order="deterministic")
