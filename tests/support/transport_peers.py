@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 
 import trio
@@ -54,7 +54,7 @@ class TinySite:
         self.methods = methods
         self.requests: list[Request] = []
         self.result: object = None
-        self.conversations = 0
+        self.conversations = self.refused_sockets = 0
         self.pieces: list[int] = []
 
     def hosts_allowed(self, host: str) -> bool:
@@ -99,7 +99,19 @@ class TinySite:
         self.requests.append(request)
         if "full" in request.query:
             return Response.plain(503, "no room", {"retry-after": "5"})
+        if "crash" in request.query:
+            raise ZeroDivisionError
+        if "elsewhere" in request.query:
+            return Response.plain(307, "", {"location": "ws://elsewhere.test/ws"})
         return self.serve_client
+
+    @contextmanager
+    def refused_socket(self, request: Request) -> Iterator[bool]:
+        self.refused_sockets += 1
+        try:
+            yield "crowded" not in request.query
+        finally:
+            self.refused_sockets -= 1
 
     async def serve_client(self, messages: MessageChannel) -> None:
         self.conversations += 1

@@ -81,6 +81,11 @@ class Addresses:
         address = self.of_request(request)
         return self._one_more(self._behind, address if address != self.of_peer(request.peer) else None)
 
+    def refused_socket(self, request: Request) -> AbstractContextManager[bool]:
+        """Count the WebSocket of a refused client as `conversation` does. Gives whether its address may have it."""
+        address = self.of_request(request)
+        return self._counted(self._behind, address if address != self.of_peer(request.peer) else None)
+
     def refusal(self, request: Request) -> Response | None:
         """Return the refusal of a WebSocket request if its address has too many or asks too often. Counts the handshake."""
         address = self.of_request(request)
@@ -100,6 +105,11 @@ class Addresses:
         if granted:
             return None
         return self._answer("address_handshakes", address, self._handshakes, math.ceil((1 - left) / rate))
+
+    @staticmethod
+    def too_many(why_not: str) -> Response:
+        """Return the refusal for what `conversation` gave as the reason."""
+        return Response.plain(429, why_not, {"retry-after": "1"})
 
     def queue_full(self, request: Request) -> Response:
         """Return the refusal of a client whose address has too many clients in the queue."""
@@ -123,14 +133,20 @@ class Addresses:
 
     @contextmanager
     def _one_more(self, counter: Counter[str], address: str | None) -> Iterator[str | None]:
+        with self._counted(counter, address) as room:
+            yield None if room else self.refuse("address_connections", address or "", self._connections)
+
+    @contextmanager
+    def _counted(self, counter: Counter[str], address: str | None) -> Iterator[bool]:
+        """Count one more of `address` during the block, if there is room; gives whether there is."""
         if address is None or not self._connections:
-            yield None
+            yield True
         elif counter[address] >= self._connections:
-            yield self.refuse("address_connections", address, self._connections)
+            yield False
         else:
             counter[address] += 1
             try:
-                yield None
+                yield True
             finally:
                 counter[address] -= 1
                 if not counter[address]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,18 @@ from reactor_trio.edge.common_responses import busy, json_response, page_respons
 from reactor_trio.edge.denial import DenialLog, Denied
 from reactor_trio.edge.request_metrics import RequestMetrics
 from reactor_trio.protocol import asyncapi_document
-from reactor_trio.transport import WEBSOCKET_PATH, BodyTaker, Conversation, Limits, Refused, Request, Response
+from reactor_trio.protocol.reasons import refusal_close_code
+from reactor_trio.transport import (
+    WEBSOCKET_PATH,
+    BodyTaker,
+    Conversation,
+    Limits,
+    MessageChannel,
+    Refused,
+    Request,
+    Response,
+)
+from reactor_trio.transport.refusal_bye import refuse_inside, wants_bye
 
 SESSIONS_PATH = "/v1/sessions"
 
@@ -90,6 +102,10 @@ class RequestPolicy:
                 return origin
         return None
 
+    def refused_socket(self, request: Request) -> AbstractContextManager[bool]:
+        """See `Site`. Without limits by address there are never too many."""
+        return nullcontext(True)
+
 
 class AccessSite(RequestPolicy):
     """A site with authentication, limits for each address, and the responses that server and gate give alike.
@@ -128,6 +144,10 @@ class AccessSite(RequestPolicy):
         if _ONE_SESSION.fullmatch(request.path) is None:
             raise Refused.because(405, f"DELETE is for {SESSIONS_PATH}/ID only", {"allow": "GET, HEAD"})
         return None
+
+    def refused_socket(self, request: Request) -> AbstractContextManager[bool]:
+        """See `Site`."""
+        return self.addresses.refused_socket(request)
 
     @abstractmethod
     async def admit(self, request: Request) -> Response | Conversation:
@@ -179,6 +199,15 @@ class AccessSite(RequestPolicy):
         self._denials.note(address, denied, trio.current_time())
         status, headers = _DENIAL_STATUS.get(denied.reason, (401, {"www-authenticate": "Bearer"}))
         return Response.plain(status, denied.message, headers)
+
+    async def _send_away(
+        self, request: Request, messages: MessageChannel, refusal: Response, why: str, code: int | None = None
+    ) -> None:
+        """Refuse a client that has its WebSocket already: as it asked, or by a close frame with the reason `why`."""
+        if wants_bye(request):
+            await refuse_inside(messages, refusal)
+        else:
+            await messages.aclose(code or refusal_close_code(refusal.status), why)
 
     def _counts(self, request: Request) -> Response:
         """Answer `GET /metrics`. Raises Denied."""

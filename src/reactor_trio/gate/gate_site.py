@@ -19,7 +19,7 @@ from reactor_trio.edge.tickets import issue_ticket
 from reactor_trio.gate.allocation import Allocation
 from reactor_trio.gate.gate_metrics import GateMetrics
 from reactor_trio.gate.waiting_client import WaitingClient
-from reactor_trio.protocol import Admitted, EndReason, close_code
+from reactor_trio.protocol import Admitted, close_code
 from reactor_trio.server.readiness import not_ready
 from reactor_trio.transport import BodyTaker, Conversation, MessageChannel, Refused, Request, Response
 
@@ -27,9 +27,7 @@ QUEUE_PATH = "/v1/queue"
 #: Seconds within which a place must come for a client that does not wait in the queue.
 PATIENCE = 1.0
 
-#: The close code for a ticket that another socket has used meanwhile: policy violation (RFC 6455, section 7.4.1).
-_DENIED = 1008
-_GOING_DOWN = "the gate is going down"
+_GOING_DOWN, _FULL = "the gate is going down", "the queue is full"
 
 
 class GateSite(AccessSite):
@@ -145,7 +143,7 @@ class GateSite(AccessSite):
     async def _wait(self, request: Request, grant: Grant, messages: MessageChannel) -> None:
         with self.addresses.conversation(request) as why_not:
             if why_not is not None:
-                await messages.aclose(close_code("no_room"), why_not)
+                await self._send_away(request, messages, self.addresses.too_many(why_not), why_not)
                 return
             try:
                 with self._allocation.asking(grant.claims, self.addresses.of_request(request)) as place_request:
@@ -154,11 +152,12 @@ class GateSite(AccessSite):
                         self._access.use(grant)
                     await WaitingClient(place_request, messages).run()
             except NotAdmitted as refused:
-                reason: EndReason = "draining" if refused.reason == "draining" else "no_room"
-                await messages.aclose(close_code(reason), reason)
+                if refused.reason == "draining":
+                    await self._send_away(request, messages, busy(_GOING_DOWN), "draining", close_code("draining"))
+                else:
+                    await self._send_away(request, messages, busy(_FULL), "no_room")
             except Denied as denied:
-                self._deny(request, denied)
-                await messages.aclose(_DENIED, denied.message)
+                await self._send_away(request, messages, self._deny(request, denied), denied.message)
 
     async def _place_at_once(self, request: Request) -> Response | Admitted:
         """Return a place for a client that does not wait, or the response that refuses it."""
@@ -178,7 +177,7 @@ class GateSite(AccessSite):
                     place_request.kept = True
                     return place_request.place
         except NotAdmitted:
-            return busy("the queue is full")
+            return busy(_FULL)
         except Denied as denied:
             return self._deny(request, denied)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 EndReason = Literal[
     "done", "client_left", "unclaimed", "expired", "idle", "taken_over", "revoked", "draining",
@@ -24,9 +24,19 @@ CLOSE_CODES: dict[EndReason, int] = {
     "no_room": 1013,
 }
 
+#: The reason in `reactor.bye` for a client that the server refuses. No session ends for this reason.
+REFUSED: Final = "refused"
+
 END_REASONS: tuple[EndReason, ...] = get_args(EndReason)
 
 
 def close_code(reason: EndReason) -> int:
     """Return the WebSocket close code of `reason`."""
     return CLOSE_CODES.get(reason, 1001)
+
+
+def refusal_close_code(status: int) -> int:
+    """Return the WebSocket close code after a refusal: 1013 if the client may try again later, 1011 for a server's fault."""
+    if status in (429, 503):
+        return 1013
+    return 1011 if status >= 500 else 1008

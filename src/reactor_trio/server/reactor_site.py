@@ -15,7 +15,6 @@ from reactor_trio.edge.access import Grant, shown_token
 from reactor_trio.edge.common_responses import busy, json_response
 from reactor_trio.edge.denial import DenialReason, Denied
 from reactor_trio.edge.request_policy import SESSIONS_PATH, AccessSite
-from reactor_trio.protocol import close_code
 from reactor_trio.server.readiness import readiness
 from reactor_trio.server.runtime import Runtime
 from reactor_trio.server.upload_route import UPLOAD_PATH, take_upload
@@ -138,7 +137,7 @@ class ReactorSite(AccessSite):
             if why_not is None:
                 await serve_client(self._runtime.session_manager, connect_request, messages)
             else:
-                await messages.aclose(close_code("no_room"), why_not)
+                await self._send_away(request, messages, self.addresses.too_many(why_not), why_not)
 
     def _health(self, request: Request) -> Response:
         """200 or 503 for everyone. Only authenticated requests get details."""

@@ -18,7 +18,8 @@ The checks come in this order:
 3. the method (405);
 4. unless it is GET or HEAD: Origin (403), then `Site.take_body`;
 5. the body (413);
-6. for a WebSocket: the path (404), the handshake (400, 426), Origin (403), and `Site.admit`.
+6. for a WebSocket: the path (404), the handshake (400, 426), Origin (403), and `Site.admit`. A client that asked for it
+   learns the refusal of `Site.admit` inside its WebSocket (`refusal_bye`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import math
 import re
 import shlex
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
@@ -37,6 +38,7 @@ import trio
 from msgspec.structs import replace
 
 from reactor_trio.transport.cors import cors_headers, is_preflight, preflight_answer
+from reactor_trio.transport.refusal_bye import accepted_and_refused, wants_bye
 from reactor_trio.transport.site import BodyTaker, Conversation, Refused, Request, Response, Site
 from reactor_trio.transport.upgrade import STANDARD_HEADERS, UPGRADE_HEADERS, Handshake, check_handshake, wants_websocket
 from reactor_trio.transport.wire_stream import WireStream
@@ -112,6 +114,9 @@ class _Connection:
         self._head_only = False
         self._cors: Mapping[str, str] = {}
         self._linger = _LINGER
+        #: the present request, if a refusal of it goes into its WebSocket
+        self._refused_inside: tuple[Request, Handshake] | None = None
+        self._counted = ExitStack()  # a refused WebSocket, until it is closed
         self.complete_by = math.inf
         # h11 raises if its buffer is longer than this and holds no whole head, and `_event` never reads beyond it. So a head
         # of exactly the limit passes and a longer one does not, however it was cut into segments.
@@ -121,18 +126,19 @@ class _Connection:
         """Answer requests until the connection ends (None) or becomes a WebSocket."""
         idle_until = self.complete_by = trio.current_time() + self._limits.handshake
         try:
-            while await self._wait_for_bytes(idle_until):
-                self.complete_by = min(self.complete_by, trio.current_time() + self._limits.handshake)
-                admitted = await self._serve_one()
-                if admitted is not None:
-                    self._wire.push_back(self._h11.trailing_data[0])
-                    return admitted
-                if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
-                    await self._wire.linger(self._linger)
-                    break
-                self._h11.start_next_cycle()
-                self._kept_alive = True
-                idle_until, self.complete_by = trio.current_time() + self._limits.idle, math.inf
+            with self._counted:
+                while await self._wait_for_bytes(idle_until):
+                    self.complete_by = min(self.complete_by, trio.current_time() + self._limits.handshake)
+                    admitted = await self._serve_one()
+                    if admitted is not None:
+                        self._wire.push_back(self._h11.trailing_data[0])
+                        return admitted
+                    if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
+                        await self._wire.linger(self._linger)
+                        break
+                    self._h11.start_next_cycle()
+                    self._kept_alive = True
+                    idle_until, self.complete_by = trio.current_time() + self._limits.idle, math.inf
         except* (trio.BrokenResourceError, trio.ClosedResourceError) as group:
             error = group.exceptions[0]
             logger.debug("%s: %s", self._wire.peer, str(error) or error.__cause__ or "the connection broke")
@@ -159,7 +165,7 @@ class _Connection:
 
     async def _serve_one(self) -> tuple[Handshake, Conversation] | None:
         """Receive and answer one request. A WebSocket handshake is not answered but returned, with its conversation."""
-        self._head_only, self._cors, self._linger = False, {}, _LINGER
+        self._head_only, self._cors, self._linger, self._refused_inside = False, {}, _LINGER, None
         try:
             with trio.CancelScope(deadline=self.complete_by) as patience:
                 request, taker = await self._receive_request()
@@ -174,7 +180,7 @@ class _Connection:
                         answer = await taker(body)
         except Refused as refused:
             self._refused(self._wire.peer, refused.response.status)
-            await self._send(refused.response, keep_alive=False)
+            await self._refuse(refused.response)
             return None
         if isinstance(answer, tuple):
             return answer
@@ -191,10 +197,21 @@ class _Connection:
         version = self._h11.their_http_version or b""
         handshake = check_handshake(request, version.decode(), self._site.websockets)
         self._check_origin(request, "connect here")
+        if wants_bye(request):
+            self._refused_inside = request, handshake
         admitted = await self._site.admit(request)
         if isinstance(admitted, Response):
             raise Refused(admitted)
         return handshake, admitted
+
+    async def _refuse(self, refusal: Response) -> None:
+        """Answer a request that cannot be served. After that the connection ends."""
+        if self._refused_inside is not None and refusal.status >= 400:
+            request, handshake = self._refused_inside
+            if self._counted.enter_context(self._site.refused_socket(request)):
+                await self._wire.send_all(accepted_and_refused(handshake, refusal))
+                return
+        await self._send(refusal, keep_alive=False)
 
     def _check_origin(self, request: Request, what: str) -> None:
         origins = request.header_values("origin")

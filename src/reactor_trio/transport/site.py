@@ -8,6 +8,7 @@ returns a `BodyTaker` from `Site.take_body`, before the transport reads any of t
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import msgspec
@@ -126,7 +127,8 @@ class Site(Protocol):
     * every request: `hosts_allowed`, then `shared_with`;
     * a method other than GET and HEAD: `origin_allowed`, then `take_body`;
     * a plain request: `respond`, unless `take_body` returned a `BodyTaker`;
-    * a WebSocket request: `origin_allowed`, then `admit`, then the `Conversation` that `admit` returned.
+    * a WebSocket request: `origin_allowed`, then `admit`, then the `Conversation` that `admit` returned; or, if the client
+      wants its refusal inside the WebSocket, `refused_socket`.
 
     Attributes:
         websockets: the paths that are WebSockets.
@@ -163,4 +165,10 @@ class Site(Protocol):
         """Return the conversation for a well-formed WebSocket request, or the response that refuses it.
 
         This method may wait. It is the last check: an admitted client gets its WebSocket unless it has left.
+        """
+
+    def refused_socket(self, request: Request) -> AbstractContextManager[bool]:
+        """Count the WebSocket of a refused client until it is closed. Gives False if there are too many of that client.
+
+        The client then gets its refusal by HTTP.
         """

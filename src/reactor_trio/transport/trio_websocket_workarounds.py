@@ -40,7 +40,7 @@ Closing
 
 Sending
     *Half a frame.* The library's `send_message` takes only `str` and `bytes` and copies them twice. A cancelled call leaves
-    half a frame behind while the connection looks open. So `websocket.py` frames our messages, with `frame_header`, and
+    half a frame behind while the connection looks open. So `websocket.py` frames our messages, with `websocket_frames`, and
     writes them to the `WireStream`, whose lock keeps them apart from the library's pongs.
 """
 
@@ -57,15 +57,13 @@ from wsproto.utilities import LocalProtocolError
 
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, MAX_FRAGMENTS, NO_STATUS, TOO_BIG
 from reactor_trio.transport.upgrade import STANDARD_HEADERS, WEBSOCKET_VERSION, Handshake
+from reactor_trio.transport.websocket_frames import CLOSE, close_frame
 from reactor_trio.transport.wire_stream import Data, WireStream
 
 logger = logging.getLogger(__name__)
 
 #: Bytes that the library reads at a time.
 RECEIVE_BUFFER = 64 * 1024
-
-_CLOSE = 0x88  # the opcode with the FIN bit
-_MAX_REASON = 123
 
 
 def plain_head(handshake: Handshake) -> bytes:
@@ -75,15 +73,6 @@ def plain_head(handshake: Handshake) -> bytes:
         "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         f"Sec-WebSocket-Version: {WEBSOCKET_VERSION}\r\nSec-WebSocket-Key: {handshake.key}\r\n{protocol}\r\n"
     ).encode("ascii")
-
-
-def frame_header(opcode: int, length: int) -> bytes:
-    """Return the header of an unmasked, unfragmented frame (RFC 6455, section 5.2). `opcode` has the FIN bit."""
-    if length < 126:
-        return struct.pack("!BB", opcode, length)
-    if length < 1 << 16:
-        return struct.pack("!BBH", opcode, 126, length)
-    return struct.pack("!BBQ", opcode, 127, length)
 
 
 #: What the next read of a `ReaderStream` does. "head": it returns the head of the handshake. "frames": it waits until the
@@ -146,7 +135,7 @@ class ReaderStream(trio.abc.Stream):
 
     async def send_all(self, data: Data) -> None:
         """Write `data`: one whole frame of the library, or its answer to the handshake."""
-        if data[0] == _CLOSE:
+        if data[0] == CLOSE:
             self.reads = "end"
             code, reason = struct.unpack_from("!H", data, 2)[0] if len(data) > 2 else NO_STATUS, bytes(data[4:])
             await self.send_close(code, reason.decode(errors="replace"))
@@ -161,9 +150,7 @@ class ReaderStream(trio.abc.Stream):
             await trio.lowlevel.checkpoint()
             return
         self.close = code, reason
-        cut = reason.encode()[:_MAX_REASON].decode(errors="ignore").encode()
-        body = b"" if code == NO_STATUS else code.to_bytes(2, "big") + cut
-        await self.wire.send_parts(frame_header(_CLOSE, len(body)) + body, final=True)
+        await self.wire.send_parts(close_frame(code, reason), final=True)
 
     async def wait_send_all_might_not_block(self) -> None:
         """Wait for the wire. The library does not call this."""

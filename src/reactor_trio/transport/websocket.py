@@ -15,13 +15,12 @@ from trio_websocket import ConnectionClosed, WebSocketConnection
 from reactor_trio.protocol.close_codes import ABNORMAL, CLOSE_WAIT, INTERNAL_ERROR, NORMAL, TOO_BIG
 from reactor_trio.transport.message_channel import MessageChannel, PeerGone, PeerTooSlow
 from reactor_trio.transport.site import Conversation, Limits
-from reactor_trio.transport.trio_websocket_workarounds import ReaderStream, frame_header, run_reader
+from reactor_trio.transport.trio_websocket_workarounds import ReaderStream, run_reader
 from reactor_trio.transport.upgrade import Handshake
+from reactor_trio.transport.websocket_frames import BINARY, PING, TEXT, frame_header
 from reactor_trio.transport.wire_stream import Data, WireStream
 
 logger = logging.getLogger(__name__)
-
-_TEXT, _BINARY, _PING = 0x81, 0x82, 0x89  # opcodes with the FIN bit
 
 
 async def serve_websocket(
@@ -86,11 +85,11 @@ class WebSocketStream(MessageChannel):
     async def send_text(self, text: str) -> None:
         """Send a text message."""
         data = text.encode()
-        await self._send(frame_header(_TEXT, len(data)), data)
+        await self._send(frame_header(TEXT, len(data)), data)
 
     async def send_packet(self, head: bytes, payload: memoryview) -> None:
         """Send one binary message."""
-        await self._send(frame_header(_BINARY, len(head) + payload.nbytes) + head, payload)
+        await self._send(frame_header(BINARY, len(head) + payload.nbytes) + head, payload)
 
     async def _send(self, *parts: Data) -> None:
         try:
@@ -132,7 +131,7 @@ class WebSocketStream(MessageChannel):
         with suppress(PeerGone):  # `receive` raises it in the conversation
             while True:
                 await trio.sleep(self._limits.ping_interval)
-                await self._send(frame_header(_PING, 0))
+                await self._send(frame_header(PING, 0))
 
     async def aclose(self, code: int, reason: str) -> None:
         """Close politely, as `MessageChannel.aclose` says."""

@@ -1,0 +1,57 @@
+"""Refusals inside a WebSocket, for a client that has `refusals=bye` in its query.
+
+A browser shows a page neither the status nor the text of a refused WebSocket. A client that asks for it therefore gets its
+WebSocket, in it `reactor.bye` with both, and then a close frame. The server writes all of that at once and parses nothing
+that the client sends, so such a refusal costs what a refusal by HTTP costs.
+"""
+
+from __future__ import annotations
+
+from reactor_trio.protocol import ServerText, encode_server_text, presentable
+from reactor_trio.protocol.reasons import REFUSED, refusal_close_code
+from reactor_trio.transport.message_channel import MessageChannel
+from reactor_trio.transport.site import Request, Response
+from reactor_trio.transport.upgrade import STANDARD_HEADERS, Handshake
+from reactor_trio.transport.websocket_frames import TEXT, close_frame, frame_header
+
+
+def wants_bye(request: Request) -> bool:
+    """Return whether the client asks for refusals inside the WebSocket."""
+    return request.query.get("refusals") == "bye"
+
+
+def accepted_and_refused(handshake: Handshake, refusal: Response) -> bytes:
+    """Return all that the server sends to a client that it refuses: the handshake's answer, `reactor.bye`, a close frame."""
+    from wsproto.utilities import generate_accept_token  # late, so that the server listens sooner
+
+    lines = {
+        "upgrade": "websocket", "connection": "upgrade",
+        "sec-websocket-accept": generate_accept_token(handshake.key.encode()).decode(), **STANDARD_HEADERS,
+    }  # fmt: skip
+    if handshake.subprotocol is not None:
+        lines["sec-websocket-protocol"] = handshake.subprotocol
+    head = "HTTP/1.1 101 Switching Protocols\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    bye = _bye(refusal).encode()
+    close = close_frame(refusal_close_code(refusal.status), REFUSED)
+    return f"{head}\r\n".encode() + frame_header(TEXT, len(bye)) + bye + close
+
+
+async def refuse_inside(messages: MessageChannel, refusal: Response) -> None:
+    """Refuse a client that has its WebSocket already. Raises PeerGone."""
+    await messages.send_text(_bye(refusal))
+    await messages.aclose(refusal_close_code(refusal.status), REFUSED)
+
+
+def _bye(refusal: Response) -> str:
+    after = refusal.headers.get("retry-after")
+    return encode_server_text(
+        ServerText(
+            "reactor.bye",
+            {
+                "reason": REFUSED,
+                "status": refusal.status,
+                "message": presentable(refusal.body.decode().strip()),
+                "retry_after": None if after is None else int(after),
+            },
+        )
+    )
