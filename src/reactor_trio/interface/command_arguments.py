@@ -11,7 +11,7 @@ import copy
 import re
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Union
 
@@ -161,7 +161,7 @@ def _constrained(annotation: Any, info: FieldInfo) -> Any:
         if all(isinstance(choice, str) or type(choice) is int for choice in info.choices):
             annotation = Literal[info.choices] | None if type(None) in typing.get_args(annotation) else Literal[info.choices]
         else:
-            extra["enum"] = list(info.choices)
+            extra["enum"] = _json_choices(info.choices, optional=type(None) in typing.get_args(annotation))
     if info.accept is not None:
         if annotation is not UploadedFile and UploadedFile not in typing.get_args(annotation):
             raise TypeError(f"accept is for an UploadedFile, not for {annotation!r}")
@@ -176,9 +176,18 @@ def _constrained(annotation: Any, info: FieldInfo) -> Any:
         except msgspec.ValidationError as error:
             text = str(error).replace("`", "")
             raise TypeError(f"the default breaks the field's own rule: {text}") from None
-        if "enum" in extra and info.default not in extra["enum"]:
+        if "enum" in extra and info.default not in (info.choices or ()):
             raise TypeError(f"the default {info.default!r} is not one of its choices")
     return described
+
+
+def _json_choices(choices: tuple[Any, ...], *, optional: bool) -> list[Any]:
+    """Return the choices as JSON values, with null if the value is optional. Raises TypeError."""
+    try:
+        found: list[Any] = msgspec.json.decode(msgspec.json.encode(choices))
+    except TypeError:
+        raise TypeError(f"choices {choices!r} cannot be JSON") from None
+    return [*found, None] if optional else found
 
 
 def _refuse_empty_ranges(info: FieldInfo) -> None:
@@ -190,14 +199,56 @@ def _refuse_empty_ranges(info: FieldInfo) -> None:
         raise ValueError("no value fits: choices is empty")
 
 
-def inline_schema(kind: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a type as one object, with the types that it refers to under `$defs`."""
-    (top,), components = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}", schema_hook=file_schema)
-    name = str(top.get("$ref", "")).rpartition("/")[2]
-    schema = components.pop(name) if name in components else top
+def inline_schema(kind: Any, *, sent: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema of a type as one object, with the types that it refers to under `$defs`.
+
+    Args:
+        sent: describe what msgspec encodes, not what it decodes: an object has also the fields that have a default.
+    """
+    classes = list(_classes_in(msgspec.inspect.type_info(kind), set())) if sent else []
+    (top, *others), components = msgspec.json.schema_components(
+        (kind, *classes), ref_template="#/$defs/{name}", schema_hook=file_schema
+    )
+    for cls, reference in zip(classes, others, strict=True):
+        _require_all_fields(cls, components[_referred(reference)])
+    name = _referred(top)
+    if name not in components:
+        schema = top
+    elif f'"#/$defs/{name}"'.encode() in msgspec.json.encode(components):  # it contains itself
+        schema = dict(components[name])
+    else:
+        schema = components.pop(name)
     if components:
         schema["$defs"] = components
     return schema
+
+
+def _referred(schema: dict[str, Any]) -> str:
+    return str(schema.get("$ref", "")).rpartition("/")[2]
+
+
+def _classes_in(info: Any, seen: set[type]) -> Iterator[type]:
+    """Yield each class with fields that a type contains, at any depth, once."""
+    cls = getattr(info, "cls", None)
+    fields = getattr(info, "fields", ())
+    if cls is not None and fields:
+        if cls in seen:
+            return
+        seen.add(cls)
+        yield cls
+    for part in (*_parts_of(info), *(field.type for field in fields)):
+        yield from _classes_in(part, seen)
+
+
+def _require_all_fields(cls: type, schema: dict[str, Any]) -> None:
+    """Change the schema of a class with fields to that of an encoded instance. A TypedDict may still lack keys."""
+    plain = typing.get_origin(cls) or cls
+    if typing.is_typeddict(plain) or (issubclass(plain, msgspec.Struct) and plain.__struct_config__.omit_defaults):
+        return
+    if "prefixItems" in schema:
+        schema["minItems"] = len(schema["prefixItems"])
+    else:
+        schema["required"] = list(schema["properties"])
 
 
 def _with_limits(annotation: Any, limits: dict[str, Any]) -> Any:
@@ -212,10 +263,14 @@ def _refuse_unknown(info: Any) -> None:
     """Raise TypeError for a type that msgspec cannot validate: msgspec would pass the client's value through unchecked."""
     if isinstance(info, msgspec.inspect.CustomType) and info.cls is not UploadedFile:
         raise TypeError(f"{info.cls.__name__} is not a type that a client can set")
+    for part in _parts_of(info):
+        _refuse_unknown(part)
+
+
+def _parts_of(info: Any) -> list[Any]:
+    """Return the types of which msgspec says that another one is made, without the fields of classes."""
     parts = [getattr(info, name, None) for name in ("type", "item_type", "key_type", "value_type")]
-    for part in (*parts, *getattr(info, "types", ())):
-        if part is not None:
-            _refuse_unknown(part)
+    return [part for part in (*parts, *getattr(info, "types", ()), *getattr(info, "item_types", ())) if part is not None]
 
 
 def with_integers(value: Any) -> Any:

@@ -83,7 +83,7 @@ def json_default(value: object) -> Any:
 
 
 def message_schema(cls: type[ModelMessage]) -> dict[str, Any]:
-    """Return the JSON Schema of the message's data."""
+    """Return the JSON Schema of the message's data as it is sent, with all its fields."""
     fields: list[Any] = []
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         kind: Any = Annotated[cls.__reactor_hints__[field.name], msgspec.Meta(description=field.metadata.get("description"))]
@@ -91,7 +91,7 @@ def message_schema(cls: type[ModelMessage]) -> dict[str, Any]:
         known: Any = {name: value for name, value in given.items() if value is not dataclasses.MISSING}
         fields.append((field.name, kind, msgspec.field(**known)))
     try:
-        return inline_schema(msgspec.defstruct(cls.__name__, fields, kw_only=True))
+        return inline_schema(msgspec.defstruct(cls.__name__, fields, kw_only=True), sent=True)
     except TypeError as error:
         raise DeclarationError(f"{cls.__qualname__}: {error}") from None
 
@@ -104,7 +104,7 @@ def reply_schema(annotation: Any) -> dict[str, Any]:
     if isinstance(annotation, type) and issubclass(annotation, ModelMessage):
         return message_schema(annotation)
     try:
-        return inline_schema(annotation)
+        return inline_schema(annotation, sent=True)
     except (TypeError, RuntimeError, NotImplementedError):
         return {}
 
