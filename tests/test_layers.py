@@ -27,6 +27,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "moved": ("", ""),
     "protocol": ("errors", "msgspec"),
+    "typegen": ("errors", ""),
     "telemetry": ("", "msgspec"),
     "concurrency": ("errors", "outcome trio"),
     "distributed": ("errors", "torch"),
@@ -47,7 +48,7 @@ LAYERS: dict[str, tuple[str, str]] = {
         "errors protocol telemetry concurrency interface pacing admission media execution session transport",
         "msgspec numpy trio",
     ),
-    "edge": ("errors protocol admission configuration transport", "jwt msgspec prometheus_client trio"),
+    "edge": ("errors protocol typegen admission configuration transport", "jwt msgspec prometheus_client trio"),
     "server": (
         "errors moved protocol telemetry concurrency interface admission media recording configuration execution session "
         "transport connection edge",
@@ -73,7 +74,8 @@ LAYERS: dict[str, tuple[str, str]] = {
     "deployment": ("errors configuration", "msgspec yaml"),
     "loadtest": ("errors protocol client", "anyio msgspec numpy"),
     "cli": (
-        "errors protocol interface media configuration execution edge server replicas offline client deployment loadtest",
+        "errors protocol typegen interface media configuration execution edge server replicas offline client deployment "
+        "loadtest",
         "msgspec numpy packaging rich structlog torch trio watchfiles",
     ),
 }

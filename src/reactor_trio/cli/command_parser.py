@@ -55,8 +55,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add_command in (
-        _add_init, _add_run, _add_schema, _add_doctor, _add_ticket, _add_deploy, _add_render, _add_replay, _add_client,
-        _add_loadtest,
+        _add_init, _add_run, _add_schema, _add_types, _add_doctor, _add_ticket, _add_deploy, _add_render, _add_replay,
+        _add_client, _add_loadtest,
     ):  # fmt: skip
         add_command(commands)
     return parser
@@ -107,6 +107,18 @@ def _add_schema(commands: _Commands[_Parser]) -> None:
     add("--format", choices=("json", "asyncapi"), default="json", metavar="FORM",
         help="json (default): what GET /schema answers; asyncapi: an AsyncAPI 3 document")  # fmt: skip
     add("--out", type=Path, metavar="F", help="write to this file instead of stdout")
+
+
+def _add_types(commands: _Commands[_Parser]) -> None:
+    add = _command(commands, "types", "write the model's types as TypeScript or Python, for clients")
+    add("--language", choices=("ts", "python"), metavar="L",
+        help="ts or python (default: python if the name of --out ends in .py, else ts)")  # fmt: skip
+    add("--path", type=Path, help="the project's folder (default: this one)")
+    add("--url", metavar="URL", help="take the model from this running server instead of a folder")
+    add("--token", metavar="T", help="access token for the server (default: the variable REACTOR_TOKEN)")
+    add("--out", type=Path, metavar="F", help="write to this file instead of stdout")
+    add("--check", action="store_true",
+        help="write nothing; exit with 1 and print the difference if the file of --out is not up to date")  # fmt: skip
 
 
 def _add_doctor(commands: _Commands[_Parser]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
+from typing import Any
 
 from reactor_trio.cli.terminal import OK, Terminal, UsageError
-from reactor_trio.configuration.manifest import load_manifest
+from reactor_trio.configuration.manifest import Manifest, load_manifest
 from reactor_trio.interface.declaration import declaration_of
 from reactor_trio.protocol import PROTOCOL, asyncapi_document
 
@@ -14,18 +16,26 @@ from reactor_trio.protocol import PROTOCOL, asyncapi_document
 def schema(options: argparse.Namespace, terminal: Terminal) -> int:
     """Print a project's schema, or write it to `options.out`. Raises ManifestError and UsageError."""
     manifest = load_manifest(options.path)
-    declared = declaration_of(manifest.import_quietly())
-    document = {"name": manifest.name, "protocol": PROTOCOL, **declared.schema()}
+    document = schema_of(manifest)
     if options.format == "asyncapi":
         settings = manifest.settings
         address = f"[{settings.host}]" if ":" in settings.host else settings.host
         document = asyncapi_document(document, host=f"{address}:{settings.port}")
-    text = json.dumps(document, indent=2, ensure_ascii=False)
-    if options.out is None:
-        terminal.say(text)
-        return OK
-    try:
-        options.out.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--out: cannot write {options.out}: {error.strerror}") from error
+    give(json.dumps(document, indent=2, ensure_ascii=False) + "\n", options.out, terminal)
     return OK
+
+
+def schema_of(manifest: Manifest) -> dict[str, Any]:
+    """Return the schema of a project's model, as a server of it answers `GET /schema`. Raises ManifestError."""
+    return {"name": manifest.name, "protocol": PROTOCOL, **declaration_of(manifest.import_quietly()).schema()}
+
+
+def give(text: str, out: Path | None, terminal: Terminal) -> None:
+    """Print `text`, which ends with a line end, or write it to the file `out`. Raises UsageError."""
+    if out is None:
+        terminal.say(text.removesuffix("\n"))
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out: cannot write {out}: {error.strerror}") from error

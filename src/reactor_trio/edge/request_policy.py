@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import trio
 
 from reactor_trio.configuration.settings import Settings
@@ -36,6 +37,7 @@ SESSIONS_PATH = "/v1/sessions"
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: status and headers of a denial; any other reason: 401, since the client may come back with a token or another ticket
 _DENIAL_STATUS: dict[str, tuple[int, dict[str, str]]] = {"not_allowed": (403, {}), "full": (503, {"retry-after": "60"})}
+_SCHEMA_FORMATS = ("json", "asyncapi", "typescript", "python")
 _ONE_SESSION = re.compile(rf"{SESSIONS_PATH}/([A-Za-z0-9_-]{{1,64}})")
 
 
@@ -218,10 +220,15 @@ class AccessSite(RequestPolicy):
     def _described(self, request: Request, schema: dict[str, Any] | None, why_not: str) -> Response:
         """Answer `GET /schema`. Without a schema the response is 503 with `why_not`."""
         form = request.query.get("format", "json")
-        if form not in ("json", "asyncapi"):
-            return Response.plain(400, f"format={form}: expected json (the default) or asyncapi")
+        if form not in _SCHEMA_FORMATS:
+            return Response.plain(400, f"format={form}: expected {' or '.join(_SCHEMA_FORMATS)}")
         if schema is None:
             return busy(why_not)
+        if form in ("typescript", "python"):
+            from reactor_trio.typegen import types_of  # few servers are asked for types
+
+            text = types_of(msgspec.json.decode(msgspec.json.encode(schema)), "python" if form == "python" else "typescript")
+            return Response(200, "text/plain; charset=utf-8", text.encode())
         if form == "asyncapi":
             secure = request.header("x-forwarded-proto") == "https" or self._tls
             return json_response(200, asyncapi_document(schema, host=request.authority or request.host, secure=secure))
