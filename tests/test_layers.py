@@ -26,11 +26,12 @@ DOCS = Path(__file__).parents[1] / "docs"
 LAYERS: dict[str, tuple[str, str]] = {
     "errors": ("", ""),
     "moved": ("", ""),
+    "lost_part": ("", ""),
     "protocol": ("errors", "msgspec"),
     "typegen": ("errors", ""),
     "telemetry": ("", "msgspec"),
     "concurrency": ("errors", "outcome trio"),
-    "distributed": ("errors", "torch"),
+    "distributed": ("errors lost_part", "torch"),
     "interface": ("errors", "msgspec numpy omegaconf torch trio"),
     "decoding": ("", "av cv2 numpy"),
     "pacing": ("moved", ""),
@@ -39,7 +40,7 @@ LAYERS: dict[str, tuple[str, str]] = {
     "recording": ("errors protocol", "av msgspec numpy"),
     "configuration": ("errors interface media", "msgspec yaml"),
     "execution": (
-        "errors protocol telemetry concurrency interface pacing media configuration",
+        "errors lost_part protocol telemetry concurrency interface pacing media configuration",
         "msgspec numpy outcome torch trio",
     ),
     "session": ("errors protocol telemetry concurrency interface pacing media configuration execution", "msgspec trio"),
@@ -120,7 +121,7 @@ IMPORTS = imports()
 
 def test_every_part_has_a_layer():
     parts = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    assert parts | {"errors", "moved", "telemetry"} == set(LAYERS)
+    assert parts | {"errors", "moved", "lost_part", "telemetry"} == set(LAYERS)
 
 
 def test_the_table_has_no_cycle():

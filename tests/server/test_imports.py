@@ -19,7 +19,8 @@ SOURCE = Path(reactor_trio.__file__).parents[1]
 
 #: what only applications of several replicas, their tools and models need
 ELSEWHERE = [
-    "ray", "torch", "reactor_trio.deployment", "reactor_trio.gate", "reactor_trio.loadtest", "reactor_trio.replicas",
+    "multiprocessing", "ray", "torch", "reactor_trio.deployment", "reactor_trio.distributed", "reactor_trio.gate",
+    "reactor_trio.loadtest", "reactor_trio.replicas",
 ]  # fmt: skip
 #: what a server needs only for its clients, or not at all
 LATE = [
@@ -33,7 +34,7 @@ LATE = [
 #: what all names of the package together bring: of ours, by package, and of others at most
 OURS = {
     "admission", "concurrency", "configuration", "connection", "decoding", "edge", "errors", "execution", "interface",
-    "log", "media", "moved", "pacing", "protocol", "recording", "server", "session", "telemetry", "transport",
+    "log", "lost_part", "media", "moved", "pacing", "protocol", "recording", "server", "session", "telemetry", "transport",
 }  # fmt: skip
 OTHERS = {
     "attr", "attrs", "h11", "idna", "msgspec", "numpy", "outcome", "simplejpeg", "sniffio", "sortedcontainers", "trio",

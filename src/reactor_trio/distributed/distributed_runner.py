@@ -27,6 +27,7 @@ from reactor_trio.distributed.shared_payloads import SharedSlot, SlotView, decod
 from reactor_trio.distributed.worker_failures import RankDesync, WorkerCrashed, WorkerTimeout, unpickled
 from reactor_trio.distributed.worker_process import GroupAnswer, GroupCall, Start, run_worker
 from reactor_trio.errors import ReactorError
+from reactor_trio.lost_part import LOST
 
 #: Seconds for which the other ranks may go on after one has raised, and for which ranks may end by themselves.
 GRACE = 5.0
@@ -34,6 +35,9 @@ GRACE = 5.0
 
 class DistributedRunner:
     """A group of worker processes, one a rank. Only one thread at a time may call it; a second one waits.
+
+    A group that has failed ends the model when a session has ended by an error, unless since the failure `start()` of this
+    group or of another one has succeeded, or `shutdown()` was called.
 
     Args:
         worker_cls: see `DistributedWorker`; pickled by reference, so it must stand at the top of a module.
@@ -83,13 +87,14 @@ class DistributedRunner:
             self._ranks, self._failure = _Ranks(self.world_size), None
             try:
                 self._ranks.start(self._worker_class, self._load_kwargs, self._process_group)
-                answers = self._answers("load", self._start_timeout)
-            except BaseException:
+                for answer in self._answers("load", self._start_timeout):
+                    if (error := _error(answer)) is not None:
+                        raise error
+            except BaseException as failure:
                 self._close()
+                self._lost(failure)
                 raise
-            if raised := [error for answer in answers if (error := _error(answer)) is not None]:
-                self._close()
-                raise raised[0]
+            LOST.replaced()
 
     def generate(self, input: Any, /) -> Any:  # noqa: A002 - Reactor's name
         """Call `generate(input)` of every rank; returns the result of rank 0, its arrays copied.
@@ -107,12 +112,14 @@ class DistributedRunner:
         """End all processes, at once if they have failed. A second call does nothing. The end of the program calls it."""
         with self._lock:
             self._close()
+            LOST.forget(self)
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
     def _call(self, method: Any, value: Any) -> Any:
         with self._lock:
             if self._failure is not None:
+                self._lost(self._failure)
                 raise type(self._failure)(f"the group of ranks has failed: {self._failure}") from self._failure
             if self._ranks is None:
                 raise ReactorError(f"DistributedRunner.{method}(): start() the group first")
@@ -166,7 +173,12 @@ class DistributedRunner:
         self._failure = failure
         if self._ranks is not None:
             self._ranks.close(at_once=True)
+        self._lost(failure)
         raise failure
+
+    def _lost(self, failure: BaseException) -> None:
+        why = f"{type(failure).__name__}: {failure}"
+        LOST.note(self, f"a group of ranks has failed, and was neither replaced nor shut down: {why}")
 
     def _close(self) -> None:
         ranks, self._ranks = self._ranks, None

@@ -99,6 +99,8 @@ class DrivenSession:
         #: set when the driver is to end
         self.stopped = trio.Event()
         self.error: BaseException | None = None
+        #: whether author code has raised an exception that did not end the session
+        self.raised_unheard = False
         #: name of the hook that raised `error`; empty if no hook did
         self.failed_hook = ""
         self.author = AuthorCalls(model, declaration, ClientInfo(client[0], client[1], self._send_to))
@@ -166,6 +168,7 @@ class DrivenSession:
             cause = with_twin(raised)
             if strip(raised, *self._ends) is None:
                 return True  # the client has left and expects no answer
+            self.raised_unheard = True
             self.host.failures.log(log, cause, "session %s: the handler of %s raised", self.session_id, command.name)
             answer = Answer(numbers, self.step, code="internal_error", message=sendable(f"{type(cause).__name__}: {cause}"))
         else:
@@ -272,6 +275,7 @@ class DrivenSession:
 
     def unheard(self, error: BaseException, message: str, *args: object) -> None:
         """Log an exception that ends no session and reaches no client; the test kit raises it."""
+        self.raised_unheard = True
         self.host.failures.log(log, error, message, *args)
         self.host.observer.unheard(self.session_id, error)
 

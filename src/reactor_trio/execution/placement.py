@@ -50,7 +50,7 @@ class Placement(Protocol):
         """Run the model's own `run()`; returns when that, or the model, has ended."""
 
     def killed(self, error: BaseException) -> None:
-        """End the model: code of a session raised an exception that no program survives, such as SystemExit."""
+        """End the model by the exception that ended a session: it cannot go on, for example after SystemExit."""
 
 
 #: Imports, makes and loads the model where it runs, given config, settings and telemetry; again, after an end that

@@ -30,6 +30,7 @@ from reactor_trio.execution.drivers.blocking_driver import BlockingDriver
 from reactor_trio.execution.drivers.step_drivers import BatchDriver, Driver, GeneratorDriver, RunLoopDriver
 from reactor_trio.execution.session_binding import SEEN_SESSION, SessionBinding
 from reactor_trio.interface.model import Model
+from reactor_trio.lost_part import LOST, ModelPartLost
 
 log = logging.getLogger("reactor_trio.model")
 
@@ -88,6 +89,7 @@ class SessionRunner(DrivenSession):
             self.output_pacer.close()
             self.binding.input_queue.close()
             await self._call_last_hook("session_ended")
+            self._look_for_lost_part()
             self.phase = Phase.CLOSED
             self.state = None
             self.model = self.author.model = self._shared_model
@@ -151,6 +153,13 @@ class SessionRunner(DrivenSession):
         if self.error is not None and self.host.is_interrupt(self.error):
             raise self.error
         return self.error
+
+    def _look_for_lost_part(self) -> None:
+        """End the model if author code has raised and a part that it needs is lost: later sessions would raise too."""
+        raised = self.raised_unheard if self.error is None else isinstance(self.error, Exception)
+        if raised and (lost := LOST.what()) is not None:
+            cause, self.error = self.error, ModelPartLost(lost)
+            self.error.__cause__ = cause
 
     def _open_driver(self) -> Driver:
         match self.kind:
