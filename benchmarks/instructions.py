@@ -5,7 +5,7 @@
 Each tree runs the same small programs: imports, and frames from a server in memory, in virtual time, over the real HTTP and
 WebSocket framing. What one frame takes is the difference between two runs of unlike length, so that start and end are not in
 it. Each program runs once before it is counted, so that no bytecode is compiled meanwhile. Exit status 1 if the new tree
-takes more than `--most` times what the old one takes.
+takes more than `--most` times what the old one takes, or more than `STEP` times a pipeline's frame for the step of an app.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pathlib import Path
 from benchmarks.report import Report
 
 FEW, MANY = 100, 1100
+#: the step of an app to the frame of a pipeline, at most
+STEP = 1.05
 
 IMPORTS = {
     "import reactor_trio": "import reactor_trio",
@@ -29,26 +31,52 @@ IMPORTS = {
 
 SERVED = """
 import numpy as np, trio, trio.testing
-from reactor_trio.interface import Output, ReactorPipeline, Video
+from reactor_trio.interface import InputState, Output, Video
 from reactor_trio.testing import open_server
+
+FRAME = np.full((48, 64, 3), 127, np.uint8)
+FRAME.flags.writeable = False
 
 class Picture(Output):
     main: Video
 
-class Model(ReactorPipeline):
-    output: Picture
-    fps = 30
-    def inference(self):
-        frame = np.full((48, 64, 3), 127, np.uint8)
-        frame.flags.writeable = False
-        while True:
-            yield Picture(main=frame)
+class Controls(InputState):
+    level: int = 0
+
+{model}
 
 async def main():
     async with open_server(Model, step_cost=0.01, websocket=True) as server, server.connect() as client:
         await client.take({frames})
 
 trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+"""
+
+PIPELINE = """
+from reactor_trio.interface import ReactorPipeline
+
+class Model(ReactorPipeline):
+    output: Picture
+    state: Controls
+    fps = 30
+    def inference(self):
+        while True:
+            yield Picture(main=FRAME)
+"""
+
+APP = """
+from reactor_trio.interface import ReactorApp
+
+class Model(ReactorApp):
+    output: Picture
+    state: Controls
+    fps = 30
+    async def process_input(self):
+        return self.state.level
+    def generate(self, level):
+        return Picture(main=FRAME)
+    async def process_output(self, outcome):
+        return outcome.to_output()
 """
 
 
@@ -70,8 +98,14 @@ def counted(source: Path, program: str) -> int:
 def figures(source: Path) -> dict[str, float]:
     """Instructions by what they are for."""
     imports = {name: float(counted(source, program)) for name, program in IMPORTS.items()}
-    few, many = (counted(source, SERVED.format(frames=frames)) for frames in (FEW, MANY))
-    return imports | {f"{MANY} frames, start and end": float(many), "a frame": (many - few) / (MANY - FEW)}
+    many, frame = served(source, PIPELINE)
+    return imports | {f"{MANY} frames, start and end": many, "a frame": frame}
+
+
+def served(source: Path, model: str) -> tuple[float, float]:
+    """Instructions of a server of this model: for `MANY` frames with start and end, and for one frame."""
+    few, many = (counted(source, SERVED.format(model=model, frames=frames)) for frames in (FEW, MANY))
+    return float(many), (many - few) / (MANY - FEW)
 
 
 def main() -> int:
@@ -82,6 +116,7 @@ def main() -> int:
     parser.add_argument("--most", type=float, default=1.03, help="the ratio to bear (default: %(default)s)")
     given = parser.parse_args()
     old, new = figures(given.old.resolve()), figures(given.new.resolve())
+    _, step = served(given.new.resolve(), APP)
     report = Report("instructions")
     report.table(
         "instructions, thousands", ["", "old", "new", "ratio"],
@@ -89,6 +124,7 @@ def main() -> int:
     )  # fmt: skip
     for name in old:
         report.bar(f"{name}: new to old", new[name] / old[name], given.most, "times")
+    report.bar("the step of an app to the frame of a pipeline", step / new["a frame"], STEP, "times")
     return int(any(not bar["met"] for bar in report.bars))
 
 
