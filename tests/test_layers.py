@@ -85,7 +85,7 @@ LAYERS: dict[str, tuple[str, str]] = {
 ROOT = {
     "__init__": "errors interface concurrency configuration edge execution log server",
     "__main__": "cli", "model_api": "interface", "tracks": "interface", "headless": "moved",
-    "log": "", "paths": "interface",
+    "log": "", "manifest": "configuration", "paths": "interface",
 }  # fmt: skip
 
 

@@ -245,12 +245,12 @@ class _InputAttribute:
     def __get__(self, model: Any, _owner: type) -> Any:
         if model is None:
             return self
-        if model._reactor_binding is None and model.__reactor_app__:
+        if model._reactor_binding is None:
             return vars(model).setdefault(_OWN_INPUTS, _own_inputs(type(model)))[self._attribute]
         return model._port().inputs[self._attribute]
 
 
-#: attribute for the input buffers of an app that is not served
+#: attribute for the input buffers of an instance that is not served
 _OWN_INPUTS: Final = "_reactor_inputs"
 
 

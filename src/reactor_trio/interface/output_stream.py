@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from reactor_trio.interface.author_code import refuse_in_plain_step
 
-#: attribute for the rate of an instance that is not served
+#: attributes for the rate and the stream of an instance that is not served
 _OWN_FPS: Final = "_reactor_fps"
+_OWN_STREAM: Final = "_reactor_output"
 
 
 class OutputStream:
@@ -54,7 +55,15 @@ class OutputStream:
 
 
 class OutputAttribute:
-    """`model.output`. It defines no `__set__`, so a test may assign another object to the instance."""
+    """`model.output`. It defines no `__set__`, so a test may assign another object to the instance.
+
+    An instance that is not served keeps one stream, so that a test may replace a method of it. A served one does not: it is
+    copied for each session, and would be part of a reference cycle.
+    """
 
     def __get__(self, model: Any, _owner: type) -> Any:
-        return self if model is None else OutputStream(model)
+        if model is None:
+            return self
+        if model._reactor_binding is not None:
+            return OutputStream(model)
+        return vars(model).setdefault(_OWN_STREAM, OutputStream(model))

@@ -9,17 +9,23 @@ from __future__ import annotations
 import dataclasses
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from reactor_trio.errors import DeclarationError
-from reactor_trio.interface.command_arguments import MISSING
-from reactor_trio.interface.declaration import CommandSpec, all_subclasses
+from reactor_trio.interface.command_arguments import MISSING, FieldInfo
+from reactor_trio.interface.declaration import CommandSpec, all_subclasses, declaration_of
 from reactor_trio.interface.files import UploadedFile
 from reactor_trio.interface.messages import ModelMessage
 from reactor_trio.interface.model import Model
 from reactor_trio.interface.tracks import Input, Output
 
 T = TypeVar("T")
+
+
+class CommandField(NamedTuple):
+    """An argument of a command: the facts of its `InputField`, with its choices as a list, as in Reactor 3.x."""
+
+    info: FieldInfo
 
 
 class Event:
@@ -30,6 +36,8 @@ class Event:
 
     #: the command's name on the wire
     name: ClassVar[str] = ""
+    #: as in Reactor 3.x: the command's arguments by name
+    __command_fields__: ClassVar[dict[str, CommandField]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -77,17 +85,21 @@ class Registry(Mapping[str, T], Generic[T]):
         return repr(self._read())
 
 
-_events_of: weakref.WeakKeyDictionary[type[Model], dict[str, type[Event]]] = weakref.WeakKeyDictionary()
+_events_of: weakref.WeakKeyDictionary[type[Any], dict[str, type[Event]]] = weakref.WeakKeyDictionary()
+
+
+def events_of(model: type[Any]) -> dict[str, type[Event]]:
+    """Return the classes of a model's commands by name."""
+    if model not in _events_of:
+        _events_of[model] = {name: _event(spec) for name, spec in declaration_of(model).commands.items()}
+    return _events_of[model]
 
 
 def _events() -> dict[str, type[Event]]:
     found: dict[str, type[Event]] = {}
     for model in all_subclasses(Model):
-        declaration = vars(model).get("__reactor_declaration__")
-        if declaration is not None:
-            if model not in _events_of:
-                _events_of[model] = {name: _event(spec) for name, spec in declaration.commands.items()}
-            found |= _events_of[model]
+        if "__reactor_declaration__" in vars(model):
+            found |= events_of(model)
     return found
 
 
@@ -102,7 +114,12 @@ def _event(command: CommandSpec) -> type[Event]:
         class_name, fields, bases=(Event,), namespace={"__module__": __name__}, kw_only=True
     )
     made.name = command.name  # after the fields, because an argument may have this name
+    made.__command_fields__ = {each.name: CommandField(_listed(each.info)) for each in command.arguments.parameters}
     return made
+
+
+def _listed(info: FieldInfo) -> FieldInfo:
+    return info if info.choices is None else dataclasses.replace(info, choices=list(info.choices))  # type: ignore[arg-type]
 
 
 #: by the command's name

@@ -82,6 +82,16 @@ class Output(_Tracks):
     `@dataclass` on the subclass is optional. Source: Reactor's quickstart.
     """
 
+    @property
+    def __metadata__(self) -> dict[str, Any]:
+        """As in Reactor 3.x: the metadata of each track that has a `TrackPayload` with metadata."""
+        values = {track.name: getattr(self, track.name) for track in self.__reactor_tracks__}
+        return {
+            name: value.metadata
+            for name, value in values.items()
+            if isinstance(value, TrackPayload) and value.metadata is not None
+        }
+
     if not TYPE_CHECKING:
 
         def __new__(cls, *_args, **tracks):  # noqa: D102 - `__init__`'s error for an unknown name would not list the known ones
