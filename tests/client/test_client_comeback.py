@@ -20,7 +20,7 @@ from reactor_trio.client.outbox import Outbox
 from reactor_trio.client.reconnecting import WINDOW
 from reactor_trio.client.urls import resuming_url, session_url
 from reactor_trio.errors import CommandError, ConnectionRefused, ProtocolError, SessionEnded
-from reactor_trio.protocol import Packet, decode_packet, encode_packet
+from reactor_trio.protocol import Packet, VideoChoice, decode_packet, encode_packet
 
 
 async def here(work):
@@ -469,10 +469,12 @@ def test_a_reconnect_asks_for_the_newest_codecs():
         session.link.cut()
         await client.command("move")
 
-    assert in_session(story).tries == [("resume-me", 1, ("raw",))]
+    assert in_session(story).tries == [("resume-me", 1, VideoChoice(["raw"]))]
     address = session_url("ws://h/ws?x=1", video=["raw", "jpeg"], token=None)
     assert resuming_url(address, "a b", 7) == "ws://h/ws?x=1&video=raw,jpeg&role=control&resume=a+b&after=7"
-    assert "video=none&" in resuming_url(address, "t", 0, ())
+    assert "video=none&" in resuming_url(address, "t", 0, VideoChoice(["none"]))
+    of_tracks = resuming_url(f"{address}&video.depth=raw", "t", 0, VideoChoice(["none"], {"main": ["h264", "jpeg"]}))
+    assert of_tracks == "ws://h/ws?x=1&video=none&role=control&video.main=h264,jpeg&resume=t&after=0"
 
 
 def test_old_feedback_is_not_sent_on_a_new_connection():

@@ -19,6 +19,7 @@ from tests.support.rendition_stage import ChainEncoder, Stage, context
 from reactor_trio.connection import sound_queue as sound
 from reactor_trio.connection.media_receiver import MediaReceiver
 from reactor_trio.connection.sound_queue import SoundTrack
+from reactor_trio.errors import ProtocolError
 from reactor_trio.interface.tracks import TrackSpec
 from reactor_trio.media import CodecSettings, Encoded, Overrun
 from reactor_trio.media.codec_pool import CodecPool, worker_threads
@@ -99,7 +100,8 @@ async def test_a_codec_is_not_used_by_other_sessions_while_it_hangs(
     await let_hang(hung)
     newcomer = other.watch("vp8", "h264")
     assert other.renditions.usable("main_video", ["h264", "vp8"]) == ("vp8",)
-    assert not newcomer.sender.choose_video(["h264"])
+    with pytest.raises(ProtocolError, match="encodes none of h264 for"):
+        newcomer.sender.choose_video(["h264"])
     await other.show()
     assert (there_before.down_track.codec, newcomer.down_track.codec) == ("h264", "vp8")  # what works goes on
     await other.leave(there_before)

@@ -113,7 +113,7 @@ async def test_a_viewer_that_changes_codecs_while_a_better_rendition_expects_it(
     bad.link.quality = quality(FULL)
     await stage.show()  # it is expected with the next keyframe, half a second after the last one
     assert bad.down_track in good.rendition._expected  # type: ignore[union-attr]
-    assert bad.sender.choose_video(["vp8"])
+    bad.sender.choose_video(["vp8"])
     await stage.show(8)
     assert [packet[2] for packet in bad.packets][-8:] == [2] * 8
     assert bad.rendition is not None
@@ -132,7 +132,7 @@ async def test_a_newcomer_that_changes_its_codec_while_its_first_picture_is_enco
     stage.encoding_time = 0.05
     newcomer = stage.watch("jpeg")
     await trio.sleep(0.02)
-    assert newcomer.sender.choose_video(["vp8"])
+    newcomer.sender.choose_video(["vp8"])
     await trio.sleep(1)
     await stage.show(3)
     assert {packet[2] for packet in newcomer.packets} == {other.packets[0][2]}
@@ -144,10 +144,10 @@ async def test_a_viewer_that_changes_its_codec_a_thousand_times(stage: Stage, au
     other, restless = stage.watch("h264"), stage.watch("h264")
     await stage.show(2)
     for turn in range(1000):
-        assert restless.sender.choose_video([("h264", "vp8", "jpeg", "none")[turn % 4]])
+        restless.sender.choose_video([("h264", "vp8", "jpeg", "none")[turn % 4]])
         if turn % 100 == 0:
             await stage.show()
-    assert restless.sender.choose_video(["h264"])
+    restless.sender.choose_video(["h264"])
     await stage.show(4)
     assert other.values == list(range(16))
     assert len(other.keyframes) <= 5  # one each half second, whatever it does
@@ -160,7 +160,7 @@ async def test_the_same_choice_of_video_again_changes_nothing(stage: Stage, auto
     viewer, other = stage.watch("h264"), stage.watch("h264")
     await stage.show(2)
     for _ in range(20):
-        assert viewer.sender.choose_video(["h264"])
+        viewer.sender.choose_video(["h264"])
         await stage.show()
     assert viewer.keyframes == other.keyframes == [0]
     assert len(stage.encoders) == 1
@@ -257,7 +257,7 @@ async def test_a_choice_of_video_before_the_welcome_is_kept(autojump_clock: Any)
         sender = server.runtime.session_manager.sender(ConnectRequest("viewer", ("raw", "jpeg")))
         sender.request_keyframe(0)
         sender.acknowledge(0, 3, 0.1)
-        assert sender.choose_video(["jpeg"])
+        sender.choose_video(["jpeg"])
         async with server.connect():
             sender.join(server.runtime.session_manager.renditions(server.sessions[0]))
             (info,) = sender.track_infos
@@ -268,12 +268,12 @@ async def test_a_choice_of_video_before_the_welcome_is_kept(autojump_clock: Any)
 async def test_a_client_that_wants_no_video_before_the_welcome_has_no_encoder(autojump_clock: Any) -> None:
     async with open_server(Counting, step_cost=0.01) as server:
         sender = server.runtime.session_manager.sender(ConnectRequest("viewer", ("raw",)))
-        assert sender.choose_video(["none"])
+        sender.choose_video(["none"])
         async with server.connect(video=["jpeg"]):
             renditions = server.runtime.session_manager.renditions(server.sessions[0])
             sender.join(renditions)
             assert count(renditions) == 1
-            assert sender.choose_video(["raw"])
+            sender.choose_video(["raw"])
             assert count(renditions) == 2
             server.runtime.session_manager.leave(sender)
 

@@ -392,7 +392,7 @@ async def test_what_a_frame_costs_grows_with_the_viewers_and_not_with_their_squa
 async def test_a_viewer_may_change_its_codec(stage: Stage, autojump_clock: Any) -> None:
     viewer, other = stage.watch("h264"), stage.watch("h264")
     await stage.show(2)
-    assert viewer.sender.choose_video(["vp8", "jpeg"])
+    viewer.sender.choose_video(["vp8", "jpeg"])
     await trio.sleep(0.01)
     await stage.show(2)
     assert [text["data"]["codec"] for text in viewer.texts if text["type"] == "reactor.track"] == ["h264", "vp8"]
@@ -404,11 +404,11 @@ async def test_a_viewer_may_change_its_codec(stage: Stage, autojump_clock: Any) 
 async def test_a_viewer_may_pause_its_video(stage: Stage, autojump_clock: Any) -> None:
     viewer = stage.watch("h264")
     await stage.show(2)
-    assert viewer.sender.choose_video(["none"])
+    viewer.sender.choose_video(["none"])
     assert stage.encoders[0].closed
     await stage.show(2)
     assert viewer.values == [0, 1]
-    assert viewer.sender.choose_video(["h264"])
+    viewer.sender.choose_video(["h264"])
     await trio.sleep(0.1)
     await stage.show()
     assert [packet[1:] for packet in viewer.packets[2:]] == [(True, 1, 3), (False, 1, 4)]
@@ -440,7 +440,7 @@ async def test_links_learn_of_another_size_and_another_codec(stage: Stage, autoj
     await stage.show(2)
     stage.size = 64
     await stage.show(2)
-    assert one.sender.choose_video(["vp8"])
+    one.sender.choose_video(["vp8"])
     await stage.show()
     assert [description[2:] for description in one.link.descriptions] == [("h264", 2, 2), ("h264", 64, 64), ("vp8", 64, 64)]
     assert [description[2:] for description in other.link.descriptions] == [("h264", 2, 2), ("h264", 64, 64)]

@@ -99,6 +99,7 @@ async def same_inside(site, query, *headers, status, path="/ws"):
         ("audio=mp3", 400),
         ("role=king", 400),
         ("after=x", 400),
+        ("video.depth=jpeg", 400),
         ("model=other", 404),
         ("role=viewer", 503),  # there is no session to watch
         ("role=viewer&token=wrong", 401),

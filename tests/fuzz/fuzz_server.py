@@ -128,6 +128,7 @@ COMMANDS = [
     {"type": "reactor.feedback", "data": {"track": 0, "seq": 7, "held_us": 1200}},
     {"type": "reactor.keyframe", "data": {"track": 0}},
     {"type": "reactor.video", "data": {"video": ["raw", "jpeg"]}},
+    {"type": "reactor.video", "data": {"video": ["none"], "tracks": {"main_video": ["raw"]}}},
 ]
 TEXTS = [json.dumps(command).encode() for command in COMMANDS] + [
     vector["text"].encode() for part in ("exact", "accepted", "refused") for vector in VECTORS["client_texts"][part]
@@ -457,6 +458,7 @@ class Queries(Target):
             b"role=viewer&token=abc&model=m",
             b"resume=1&after=2",
             b"audio=opus,pcm_s16le",
+            b"video=none&video.depth=raw,jpeg&beat=1&refusals=bye",
         ]
 
     @asynccontextmanager
@@ -464,7 +466,7 @@ class Queries(Target):
         async def run(data: bytes) -> str:
             query = dict(parse_qsl(data.decode("latin-1"), keep_blank_values=True))
             try:
-                request = parse_connect_request(query, "m")
+                request = parse_connect_request(query, "m", ("main_video", "depth"))
             except Refused as refused:
                 return f"{refused.response.status}: {kind_of(refused.response.body.decode().strip())}"
             assert len(set(request.video)) == len(request.video) <= 8

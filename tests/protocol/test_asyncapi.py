@@ -14,6 +14,7 @@ import pytest
 
 from reactor_trio.cli import main
 from reactor_trio.client import Message
+from reactor_trio.connection.client_connection import _DATA
 from reactor_trio.interface import (
     Audio,
     InputField,
@@ -155,7 +156,8 @@ async def test_the_document_lists_messages_operations_and_tracks(autojump_clock)
     ]  # fmt: skip
     assert {key for key in messages if key.startswith("reactor.")} == {
         "reactor.queued", "reactor.admitted", "reactor.welcome", "reactor.ack", "reactor.error", "reactor.track",
-        "reactor.state", "reactor.bye", "reactor.ending", "reactor.feedback", "reactor.keyframe",
+        "reactor.state", "reactor.bye", "reactor.ending", "reactor.feedback", "reactor.keyframe", "reactor.video",
+        "reactor.beat",
     }  # fmt: skip
     assert {"message.moved", "message.progress", "packet"} <= set(messages)
     assert set(document["channels"]["session"]["messages"]) == set(messages)
@@ -234,6 +236,22 @@ def test_the_protocol_vectors_fit_the_document():
             assert valid(document, vector["type"], json.loads(vector["text"])), vector["name"]
             seen.add(vector["type"])
     assert seen == {key for key in document["components"]["messages"] if key.startswith("reactor.")}
+
+
+def test_the_document_has_all_that_the_server_reads_of_the_runtimes_own_messages():
+    document = asyncapi_document({"name": "m", "protocol": 1, "tracks": [], "commands": [], "messages": []}, host="h")
+    said = {reference["$ref"].rpartition("/")[2] for reference in document["operations"]["client"]["messages"]}
+    assert said == set(_DATA)
+    for key, data, fits in (
+        ("reactor.feedback", {"track": 0, "seq": 1, "held_us": 0}, True),
+        ("reactor.feedback", {"track": 0, "seq": 1, "held_us": None}, True),
+        ("reactor.feedback", {"track": 0, "seq": 1, "held_us": -1}, False),
+        ("reactor.video", {"video": ["h264"], "tracks": {"depth": ["none"]}}, True),
+        ("reactor.video", {"video": []}, False),
+        ("reactor.video", {"video": ["h264"], "tracks": {"depth": "none"}}, False),
+        ("reactor.video", {"tracks": {"depth": ["none"]}}, False),
+    ):
+        assert valid(document, key, {"type": key, "data": data}) is fits, data
 
 
 async def test_unknown_formats_are_refused_and_the_proxy_s_scheme_is_used(autojump_clock):

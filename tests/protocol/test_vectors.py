@@ -10,7 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from reactor_trio.connection.client_connection import _DATA
 from reactor_trio.errors import ProtocolError
+from reactor_trio.interface.schema_hash import schema_hash
 from reactor_trio.protocol import (
     PROTOCOL,
     NotFiniteError,
@@ -25,7 +27,7 @@ from reactor_trio.protocol import (
     encode_server_text,
     packet_head,
 )
-from reactor_trio.protocol.reasons import END_REASONS
+from reactor_trio.protocol.reasons import END_REASONS, refusal_close_code
 
 FILE = Path(__file__).parents[2] / "docs" / "protocol-vectors.json"
 VECTORS = json.loads(FILE.read_text(encoding="utf-8"))
@@ -92,6 +94,25 @@ def test_server_texts_are_encoded_and_decoded_exactly(vector):
 
 def test_close_codes():
     assert {reason: close_code(reason) for reason in END_REASONS} == VECTORS["close_codes"]
+
+
+def test_refusal_close_codes():
+    expected = {int(status): code for status, code in VECTORS["refusal_close_codes"].items()}
+    assert {status: refusal_close_code(status) for status in expected} == expected
+
+
+def test_the_hash_of_a_schema():
+    (welcome,) = [one["data"] for one in VECTORS["server_texts"]["exact"] if one["name"] == "welcome_with_schema_hash"]
+    assert welcome["schema_hash"] == welcome["schema"]["schema_hash"] == schema_hash(welcome["schema"])
+
+
+@pytest.mark.parametrize("kind", ["reactor.feedback", "reactor.keyframe", "reactor.video"])
+def test_the_server_reads_the_data_of_the_runtimes_messages(kind):
+    data = [one["data"] for one in VECTORS["client_texts"]["exact"] if one["type"] == kind]
+    assert data
+    for one in data:
+        decoded = msgspec.to_builtins(_DATA[kind].decode(json.dumps(one)))
+        assert {key: value for key, value in decoded.items() if key in one} == one
 
 
 def test_the_pages_javascript_decodes_the_packets():

@@ -134,6 +134,11 @@ class Client:
         return self._welcome.schema
 
     @property
+    def schema_hash(self) -> str:
+        """The hash of `schema`: two servers with the same hash take the same commands and send the same messages."""
+        return self._welcome.schema_hash
+
+    @property
     def state(self) -> Mapping[str, Any]:
         """The value of each setting by its field's name: a read-only, live mapping, also for a viewer.
 
@@ -231,14 +236,23 @@ class Client:
         reader = self._receiver.frames[self._find_track(track).index].subscribe(latest=latest)
         return FrameStream(reader, self._run_in_thread, self._protocol.latency)
 
-    async def request_video(self, codecs: Iterable[str]) -> None:
+    async def request_video(self, codecs: Iterable[str], tracks: Mapping[str, Iterable[str]] | None = None) -> None:
         """Ask for other video codecs from now on, best first; `[]` for no video until the next call.
 
-        The server changes the codec at its next frame. Raises ValueError if none of the codecs can be decoded here, and
-        SessionEnded.
+        The server changes the codec at its next frame. Each call replaces the whole choice. A reconnected client keeps it.
+
+        Args:
+            codecs: for all output video tracks.
+            tracks: other codecs for single tracks, by their names: `{"depth": []}` stops one track, and
+                `request_video([], {"main_video": ["jpeg"]})` leaves only one.
+
+        Raises ValueError if there is no such track, or none of the codecs of a list can be decoded here, and SessionEnded.
         """
+        for name in tracks or {}:
+            self._find_track(name, kind="video")
+        named = {name: wanted(given) for name, given in (tracks or {}).items()}
         # If the connection breaks, the next one asks for these codecs.
-        await self._connection.send(self._protocol.request_video(wanted(codecs)))
+        await self._connection.send(self._protocol.request_video(wanted(codecs), named))
 
     def messages(self) -> MessageStream:
         """Return an async iterator over the model's messages. It ends as the iterator of `frames()` does.

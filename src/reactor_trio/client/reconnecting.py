@@ -7,7 +7,7 @@ the clients of a restarted server do not all reconnect at the same instant.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from itertools import count
 
 import anyio
@@ -15,6 +15,7 @@ import anyio
 from reactor_trio.client.client_transport import Transport, TransportClosed
 from reactor_trio.client.session_protocol import Bye, SessionProtocol, SessionResumed
 from reactor_trio.errors import ConnectionRefused, ProtocolError, ReactorError
+from reactor_trio.protocol import VideoChoice
 
 #: seconds to keep trying if the server does not say how long it keeps the session
 WINDOW = 60.0
@@ -28,8 +29,8 @@ LONGEST_PATIENCE = 10.0
 _RETRY_STATUSES = (429, 502, 503, 504)
 
 #: Opens a new connection to the session. Arguments: the resume token; the number of the newest message received; the video
-#: codecs to ask for, or None for those that the session began with. Raises as `connect` does.
-Reopen = Callable[[str, int, Sequence[str] | None], Awaitable[Transport]]
+#: to ask for, or None for what the session began with. Raises as `connect` does.
+Reopen = Callable[[str, int, VideoChoice | None], Awaitable[Transport]]
 
 
 class SessionLost(ReactorError):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 import anyio
@@ -23,7 +23,7 @@ from reactor_trio.client.handshake import open_websocket
 from reactor_trio.client.uploads import http_post
 from reactor_trio.client.urls import replica_url, resuming_url
 from reactor_trio.errors import ConnectionRefused, ProtocolError
-from reactor_trio.protocol import Admitted
+from reactor_trio.protocol import Admitted, VideoChoice
 
 #: How often the client asks a gate again, and the seconds before the first time. The nth time waits n times as long.
 GATE_RETRIES, RETRY_PAUSE = 3, 0.5
@@ -88,7 +88,7 @@ class Route:
             self.on_admitted(admitted.url)
         return transport
 
-    async def reopen(self, resume_token: str, after: int, video: Sequence[str] | None) -> WebSocketTransport:
+    async def reopen(self, resume_token: str, after: int, video: VideoChoice | None) -> WebSocketTransport:
         """Reconnect to the session with its resume token, and no other credential; a `Reopen`."""
         return await self._open(resuming_url(self.address, resume_token, after, video))
 

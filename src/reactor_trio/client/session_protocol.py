@@ -21,6 +21,7 @@ from reactor_trio.protocol import (
     Packet,
     ServerText,
     TrackInfo,
+    VideoChoice,
     Welcome,
     decode_packet,
     decode_server_text,
@@ -172,7 +173,8 @@ class SessionProtocol:
         state: the value of each setting, from the server's messages and this client's applied commands; always the same
             dict.
         newest: the highest number of a server message so far.
-        video: the codecs of the newest `request_video`; None before the first.
+        video: the choice of the newest `request_video`, with each video track's codecs where one list does not say it all;
+            None before the first.
         commands, latency: measure the commands and their pictures.
     """
 
@@ -181,7 +183,7 @@ class SessionProtocol:
         self.tracks: dict[int, TrackInfo] = {}
         self.state: dict[str, Any] = {}
         self.newest = 0
-        self.video: tuple[str, ...] | None = None
+        self.video: VideoChoice | None = None
         self._last_id = 0
         #: by command id: the field and value that an unanswered `set_` command sets
         self._sets: dict[int, tuple[str, Any]] = {}
@@ -215,18 +217,28 @@ class SessionProtocol:
         """Return the text that acknowledges frame `seq` of a track, and all frames before it."""
         return encode_client_text("reactor.feedback", {"track": track, "seq": seq})
 
-    def request_video(self, codecs: Sequence[str]) -> str:
-        """Return the text that asks for these video codecs from now on, best first; none for no video."""
-        self.video = tuple(codecs)
-        return encode_client_text("reactor.video", {"video": list(codecs) or ["none"]})
+    def request_video(self, codecs: Sequence[str], tracks: Mapping[str, Sequence[str]]) -> str:
+        """Return the text that asks for these video codecs from now on, best first; none for no video.
+
+        `tracks` has other codecs for single tracks.
+        """
+        named = {name: list(given) or ["none"] for name, given in tracks.items()}
+        general = list(codecs) or ["none"]
+        outputs = [track.name for track in self.tracks.values() if (track.kind, track.direction) == ("video", "out")]
+        # A connection that begins with no video at all has no tracks; one that names them has.
+        each = {name: named.get(name, general) for name in outputs} if named or not codecs else {}
+        self.video = VideoChoice(general, each)
+        return encode_client_text("reactor.video", {"video": general} | ({"tracks": named} if named else {}))
 
     def receive_text(self, text: str, now: float) -> TextEvent | None:
-        """Return the event of a text message; None for a repeated message, and for a runtime message that this version does
-        not know.
+        """Return the event of a text message; None for a repeated one, for `reactor.beat`, and for a runtime message that is
+        not known to this version.
 
         Raises ProtocolError for anything that the server must not send.
         """
         message = decode_server_text(text)
+        if message.type == "reactor.beat":
+            return None
         if message.n is not None and message.type != "reactor.welcome":
             before, self.newest = self.newest, max(self.newest, message.n)
             if message.n <= before:

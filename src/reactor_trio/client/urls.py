@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from reactor_trio.client.decoders import wanted
+from reactor_trio.protocol import VideoChoice
 
 _SCHEMES = {"http": "ws", "https": "wss"}
 
@@ -63,13 +64,13 @@ def replica_url(url: str, called: str) -> str:
     return urlunsplit(parts._replace(scheme=scheme, query=urlencode(fields, safe=","), fragment=""))
 
 
-def resuming_url(address: str, resume_token: str, after: int, video: Iterable[str] | None = None) -> str:
-    """Return the URL that resumes the session of `address`, a URL of `session_url`; `video` if the codecs have changed
-    since.
-    """
+def resuming_url(address: str, resume_token: str, after: int, video: VideoChoice | None = None) -> str:
+    """Return the URL that resumes the session of `address`, a URL of `session_url`; `video` if it has changed since."""
     parts = urlsplit(address)
     fields = dict(parse_qsl(parts.query, keep_blank_values=True))
     if video is not None:
-        fields["video"] = ",".join(video) or "none"
+        fields = {key: value for key, value in fields.items() if not key.startswith("video.")}
+        fields["video"] = ",".join(video.video)
+        fields |= {f"video.{name}": ",".join(codecs) for name, codecs in video.tracks.items()}
     query = urlencode(fields | {"resume": resume_token, "after": str(after)}, safe=",")
     return urlunsplit(parts._replace(query=query))

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Annotated, Protocol
+from typing import Protocol
 
 import msgspec
 import trio
@@ -30,37 +30,28 @@ from reactor_trio.connection.rendition_set import RenditionSet
 from reactor_trio.connection.resumable_session import Place, ResumableSession
 from reactor_trio.errors import CommandError, ProtocolError
 from reactor_trio.execution.current_session import serve_connection
-from reactor_trio.protocol import ClientText, EndReason, NotFiniteError, Welcome, decode_client_text, presentable, readable
+from reactor_trio.protocol import (
+    ClientText,
+    EndReason,
+    Feedback,
+    Keyframe,
+    NotFiniteError,
+    VideoChoice,
+    Welcome,
+    decode_client_text,
+    presentable,
+    readable,
+)
 from reactor_trio.session import Flood, Session
 from reactor_trio.transport import MessageChannel, PeerGone, PeerTooSlow
 
 log = logging.getLogger("reactor_trio.connection")
 
 
-class _Keyframe(msgspec.Struct):
-    """Data of `reactor.keyframe`."""
-
-    track: int
-
-
-class _Feedback(msgspec.Struct):
-    """Data of `reactor.feedback`."""
-
-    track: int
-    seq: int
-    held_us: Annotated[int, msgspec.Meta(ge=0, le=60_000_000)] | None = None
-
-
-class _Video(msgspec.Struct):
-    """Data of `reactor.video`."""
-
-    video: Annotated[list[Annotated[str, msgspec.Meta(max_length=32)]], msgspec.Meta(min_length=1, max_length=16)]
-
-
-_DATA: dict[str, msgspec.json.Decoder[_Keyframe | _Feedback | _Video]] = {
-    "reactor.keyframe": msgspec.json.Decoder(_Keyframe),
-    "reactor.feedback": msgspec.json.Decoder(_Feedback),
-    "reactor.video": msgspec.json.Decoder(_Video),
+_DATA: dict[str, msgspec.json.Decoder[Keyframe | Feedback | VideoChoice]] = {
+    "reactor.keyframe": msgspec.json.Decoder(Keyframe),
+    "reactor.feedback": msgspec.json.Decoder(Feedback),
+    "reactor.video": msgspec.json.Decoder(VideoChoice),
 }
 
 
@@ -287,13 +278,15 @@ class _ClientConnection:
             self._refuse("protocol_error", f"{text.type}: {readable(error)}", text.id)
             return
         match data:
-            case _Keyframe(track):
+            case Keyframe(track):
                 self.sender.request_keyframe(track)
-            case _Feedback(track, seq, held_us):
+            case Feedback(track, seq, held_us):
                 self.sender.acknowledge(track, seq, None if held_us is None else held_us / 1e6)
-            case _Video(video):
-                if not self.sender.choose_video(video):
-                    self._refuse("protocol_error", f"reactor.video: this server encodes none of {', '.join(video)}", text.id)
+            case VideoChoice(video, tracks):
+                try:
+                    self.sender.choose_video(video, tracks)
+                except ProtocolError as error:
+                    self._refuse("protocol_error", f"reactor.video: {error}", text.id)
 
     def _refuse(self, code: str, message: str, id: int | None) -> None:  # noqa: A002 - the wire's word
         self.sender.say("reactor.error", {"code": code, "message": presentable(message)}, id)

@@ -27,8 +27,9 @@ from reactor_trio.connection.rendition import Rendition
 from reactor_trio.connection.rendition_set import RenditionSet
 from reactor_trio.connection.sender_context import SenderContext
 from reactor_trio.connection.sound_queue import SoundQueue, SoundTrack
+from reactor_trio.errors import ProtocolError
 from reactor_trio.media import Bundle, choose_codecs
-from reactor_trio.protocol import EndReason, TrackInfo, Welcome, close_code
+from reactor_trio.protocol import BEAT, EndReason, TrackInfo, Welcome, close_code
 from reactor_trio.transport import MessageChannel
 
 
@@ -60,6 +61,9 @@ class ClientSender:
         self._most_texts = context.message_limit
         self._wakeup = RepeatedEvent()
         self._free = RepeatedEvent()
+        #: when `reactor.beat` is due, if nothing else is sent before; never for a client that does not want it
+        self._beat_at = math.inf
+        self._pause = context.heartbeat if request.beat else math.inf
         #: those of the session, from `join` on; and the one of each down track
         self._renditions: RenditionSet | None = None
         self._placed: Mapping[DownTrack, Rendition] = {}
@@ -73,7 +77,7 @@ class ClientSender:
         for index, spec in enumerate(context.tracks):
             if spec.direction == "in":  # each packet of an input track names its own codec and size
                 self._inputs.append(TrackInfo(index, spec.name, spec.kind, "in", None, sample_rate=spec.sample_rate))
-            elif not request.video:
+            elif request.control_only:
                 continue
             elif spec.kind == "video":
                 self._down_tracks[spec.name] = DownTrack(index, spec, request, context, self._wakeup.set, self._forsaken)
@@ -207,17 +211,21 @@ class ClientSender:
             if down_track.index == index:
                 down_track.acknowledged(seq, held, trio.current_time())
 
-    def choose_video(self, wanted: Sequence[str]) -> bool:
-        """Send video in one of the codecs `wanted`, best first; `["none"]` is no video. False: this server has none of them.
+    def choose_video(self, wanted: Sequence[str], tracks: Mapping[str, Sequence[str]] = {}) -> None:
+        """Send video in one of the codecs `wanted`, best first; `["none"]` is no video. `tracks` has other lists by track.
 
-        Before `join` the choice is kept for it. The same choice again changes nothing.
+        Before `join` the choice is kept for it. The same choice again changes nothing. Raises ProtocolError, and changes
+        nothing, if `tracks` names a track that the client does not get, or if this server can encode none of a list.
         """
-        codecs, renditions = choose_codecs(wanted), self._renditions
-        if list(wanted) != ["none"]:
-            usable = [codecs if renditions is None else renditions.usable(name, codecs) for name in self._down_tracks]
-            if not codecs or not all(usable):
-                return False
-        for name, down_track in self._down_tracks.items():
+        for name in tracks:
+            if name not in self._down_tracks:
+                gets = ", ".join(self._down_tracks) or "none"
+                raise ProtocolError(f"{name} is not a video track that this client gets; it gets: {gets}")
+        self._chosen(wanted)  # also if no track uses it
+        chosen = {name: self._chosen(tracks.get(name, wanted), name) for name in self._down_tracks}
+        renditions = self._renditions
+        for name, codecs in chosen.items():
+            down_track = self._down_tracks[name]
             if down_track.codecs == codecs:
                 continue
             down_track.codecs = codecs
@@ -232,7 +240,18 @@ class ClientSender:
             if shown is not None and (rendition := renditions.review(down_track, shown)) is not None:
                 rendition.offer(down_track, shown, trio.current_time())
         self._wakeup.set()
-        return True
+
+    def _chosen(self, wanted: Sequence[str], track: str | None = None) -> tuple[str, ...]:
+        """The codecs among `wanted`; none for `["none"]`. Raises ProtocolError if no encoder is left for any of them."""
+        if list(wanted) == ["none"]:
+            return ()
+        codecs = usable = choose_codecs(wanted)
+        if track is not None and self._renditions is not None:
+            usable = self._renditions.usable(track, codecs)
+        if not usable:
+            where = "" if track is None else f" for {track}"
+            raise ProtocolError(f"this server encodes none of {', '.join(wanted)}{where}")
+        return codecs
 
     def _forsaken(self) -> None:
         self.end("replica_failed", "the server can encode none of the codecs that this client decodes")
@@ -245,6 +264,7 @@ class ClientSender:
         Cancelled in the middle of a message, the transport closes the socket: nothing follows half a message.
         """
         open_ = True
+        self._has_sent()
         while open_:
             now = trio.current_time()
             if self._texts:
@@ -255,13 +275,19 @@ class ClientSender:
                 open_ = await self._send_video(stream, down_track, down_track.take())
             else:
                 ready, turn = self._next_to_encode(now)
-                if ready is None:
-                    await self._wakeup.wait(turn)
+                if ready is None and now >= self._beat_at:
+                    await stream.send_text(BEAT)
+                    self._has_sent()
+                elif ready is None:
+                    await self._wakeup.wait(min(turn, self._beat_at))
                 elif (coded := await self._placed[ready].encode(ready)) is not None:
                     if self._texts or self._sound or not ready.link.open(trio.current_time()):  # these go first
                         ready.put(coded, trio.current_time())
                     else:
                         open_ = await self._send_video(stream, ready, coded)
+
+    def _has_sent(self) -> None:
+        self._beat_at = trio.current_time() + self._pause
 
     def _track_with_packet(self, now: float) -> DownTrack | None:
         for down_track in self._turns:
@@ -292,6 +318,7 @@ class ClientSender:
                 text[1]()
             else:
                 await stream.send_text(text)
+            self._has_sent()
         if self.end_reason is not None:  # the goodbye was the last text
             await stream.aclose(close_code(self.end_reason), self.end_reason)
         return self.end_reason is None
@@ -310,6 +337,7 @@ class ClientSender:
                 return False
             down_track.sent(coded, trio.current_time())
             await stream.send_packet(coded.head, coded.payload)
+            self._has_sent()
             self.context.telemetry.sent(1, coded.size)
             sent = True
             self.context.telemetry.pictured(self.number, coded)
@@ -330,6 +358,7 @@ class ClientSender:
                 return False
             head, payload = coded
             await stream.send_packet(head, payload)
+            self._has_sent()
             self.context.telemetry.sent(1, len(head) + payload.nbytes)
             sent = True
         finally:

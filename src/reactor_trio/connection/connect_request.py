@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from reactor_trio.admission import Claims
 from reactor_trio.media import audio_codecs, choose_audio_codecs, choose_codecs, missing_hint, video_codecs
@@ -21,6 +22,7 @@ class ConnectRequest(msgspec.Struct, frozen=True):
 
     Attributes:
         video: the video codecs that both sides know, best first; empty for no video.
+        tracks: the same for single video tracks by name, instead of `video`.
         audio: the same for sound.
         token: the share token of a client that wants to watch; None if it sends none.
         feedback: whether the client says that it will acknowledge frames; its window then holds from the first frame on.
@@ -28,6 +30,7 @@ class ConnectRequest(msgspec.Struct, frozen=True):
         address: the address whose limits apply to the client; None if none do.
         resume: the token of the session that the client comes back to; None if it begins a new one.
         after: number of the last message of that session that the client has.
+        beat: whether the client wants `reactor.beat` when nothing else is sent.
     """
 
     role: Literal["control", "viewer"]
@@ -39,13 +42,25 @@ class ConnectRequest(msgspec.Struct, frozen=True):
     address: str | None = None
     resume: str | None = None
     after: int = 1
+    tracks: dict[str, tuple[str, ...]] = {}
+    beat: bool = False
+
+    @property
+    def control_only(self) -> bool:
+        """Whether the client wants no output tracks at all. One that names a track may ask for its video later."""
+        return not self.video and not self.tracks
 
     def __repr__(self) -> str:
         return f"ConnectRequest({self.role})"  # the tokens are secrets
 
 
-def parse_connect_request(query: Mapping[str, str], name: str) -> ConnectRequest:
+def parse_connect_request(query: Mapping[str, str], name: str, tracks: Collection[str] = ()) -> ConnectRequest:
     """Read a connect request from the query of its URL.
+
+    Args:
+        query: of the URL.
+        name: of the served model.
+        tracks: the names of the model's output video tracks.
 
     Raises `transport.Refused`: 400 for a value of no use, 404 for another model's name.
     """
@@ -56,14 +71,19 @@ def parse_connect_request(query: Mapping[str, str], name: str) -> ConnectRequest
         raise Refused.because(400, f"role: {role!r} is not one of control, viewer")
     video = _codecs("video", query.get("video", "jpeg"), choose_codecs, video_codecs)
     audio = _codecs("audio", query.get("audio", PCM), choose_audio_codecs, audio_codecs)
+    of_tracks = {key.removeprefix("video."): given for key, given in query.items() if key.startswith("video.")}
+    if unknown := [track for track in of_tracks if track not in tracks]:
+        has = ", ".join(tracks) or "none"
+        raise Refused.because(400, f"video.{unknown[0]}: not an output video track of this model, which has: {has}")
+    chosen = {track: _codecs(f"video.{track}", given, choose_codecs, video_codecs) for track, given in of_tracks.items()}
     token, feedback = query.get("token") or None, query.get("feedback") == "1"
     after = query.get("after") or "1"
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):
         raise Refused.because(400, "after: expected the number of the last message received, such as 17")
+    viewer = ConnectRequest("viewer", video, audio, token, feedback, tracks=chosen, beat=query.get("beat") == "1")
     if role == "viewer":
-        return ConnectRequest("viewer", video, audio, token, feedback)
-    resume = query.get("resume") or None
-    return ConnectRequest("control", video, audio, token, feedback, resume=resume, after=int(after))
+        return viewer
+    return replace(viewer, role="control", resume=query.get("resume") or None, after=int(after))
 
 
 def _codecs(

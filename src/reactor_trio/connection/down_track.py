@@ -67,11 +67,11 @@ class DownTrack:
     forsaken: Callable[[], None]
 
     def __post_init__(self) -> None:
-        #: what the viewer decodes, best first; and what it gets
-        self.codecs = self.request.video
-        self.codec = self.codecs[0]
+        #: what the viewer decodes, best first, nothing if it wants no video; and what it gets, empty before the first
+        self.codecs = self.request.tracks.get(self.spec.name, self.request.video)
+        self.codec = self.codecs[0] if self.codecs else ""
         #: the newest `reactor.track` that the viewer has
-        self.info = TrackInfo(self.index, self.spec.name, "video", "out", self.codec)
+        self.info = TrackInfo(self.index, self.spec.name, "video", "out", self.codec or None)
         self.link = CongestionWindow(_GUESS, 30.0, expected=self.request.feedback)
         #: size and frame rate for which the link knows full quality
         self.shape: tuple[tuple[int, int], float] | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from reactor_trio.interface.tracks import TrackSpec
@@ -20,6 +22,7 @@ class SenderContext(msgspec.Struct, frozen=True):
         max_age: seconds after its due time from which a frame is too old.
         message_limit: messages that may wait; more means that the client does not read.
         telemetry: counts and traces what happens.
+        heartbeat: seconds without a message until a client that asks for it gets `reactor.beat`.
     """
 
     tracks: tuple[TrackSpec, ...]
@@ -28,3 +31,4 @@ class SenderContext(msgspec.Struct, frozen=True):
     max_age: float
     message_limit: int
     telemetry: Telemetry = Telemetry()
+    heartbeat: float = math.inf

@@ -8,13 +8,22 @@ Two tasks serve it:
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 
 import trio
 
 from reactor_trio.errors import ProtocolError
 from reactor_trio.gate.allocation import PlaceRequest
-from reactor_trio.protocol import EndReason, NotFiniteError, ServerText, close_code, decode_client_text, encode_server_text
+from reactor_trio.protocol import (
+    BEAT,
+    EndReason,
+    NotFiniteError,
+    ServerText,
+    close_code,
+    decode_client_text,
+    encode_server_text,
+)
 from reactor_trio.transport import MessageChannel, PeerGone
 
 #: If a place comes within this time in seconds, the client gets no message about its position.
@@ -26,11 +35,17 @@ _TOO_EARLY = "this client waits for its place; commands are taken after the welc
 
 
 class WaitingClient:
-    """Serves one waiting client at its WebSocket, from the handshake to the close."""
+    """Serves one waiting client at its WebSocket, from the handshake to the close.
 
-    def __init__(self, request: PlaceRequest, messages: MessageChannel) -> None:
+    Args:
+        beat: seconds without a message after which the client gets `reactor.beat`.
+    """
+
+    def __init__(self, request: PlaceRequest, messages: MessageChannel, beat: float = math.inf) -> None:
         self._request = request
         self._messages = messages
+        self._beat = beat
+        self._sent_at = trio.current_time()
         self._answers: list[ServerText] = []
         self._received = 0
 
@@ -68,8 +83,10 @@ class WaitingClient:
             elif sent != (request.position, request.total):
                 sent = request.position, request.total
                 await self._send_text(ServerText("reactor.queued", {"position": sent[0], "total": sent[1]}))
+            elif trio.current_time() >= self._sent_at + self._beat:
+                await self._send_raw(BEAT)
             else:
-                await request.changed.wait()
+                await request.changed.wait(self._sent_at + self._beat)
         if request.place is not None:
             request.kept = True
             await self._send_text(ServerText("reactor.admitted", request.place))
@@ -80,7 +97,11 @@ class WaitingClient:
             await self._messages.aclose(close_code(reason), reason)
 
     async def _send_text(self, text: ServerText) -> None:
-        await self._messages.send_text(encode_server_text(text))
+        await self._send_raw(encode_server_text(text))
+
+    async def _send_raw(self, text: str) -> None:
+        await self._messages.send_text(text)
+        self._sent_at = trio.current_time()
 
 
 def _answer(message: str) -> ServerText:

@@ -1,6 +1,9 @@
 """Wire protocol, version 1 (`docs/protocol.md`): text messages, packets, end reasons and the AsyncAPI document. No I/O."""
 
 from reactor_trio.protocol.asyncapi import asyncapi_document as asyncapi_document
+from reactor_trio.protocol.client_messages import Feedback as Feedback
+from reactor_trio.protocol.client_messages import Keyframe as Keyframe
+from reactor_trio.protocol.client_messages import VideoChoice as VideoChoice
 from reactor_trio.protocol.packet import KEYFRAME as KEYFRAME
 from reactor_trio.protocol.packet import KEYFRAME_REQUEST_FLOOR as KEYFRAME_REQUEST_FLOOR
 from reactor_trio.protocol.packet import Packet as Packet
@@ -9,6 +12,7 @@ from reactor_trio.protocol.packet import encode_packet as encode_packet
 from reactor_trio.protocol.packet import packet_head as packet_head
 from reactor_trio.protocol.reasons import EndReason as EndReason
 from reactor_trio.protocol.reasons import close_code as close_code
+from reactor_trio.protocol.text import BEAT as BEAT
 from reactor_trio.protocol.text import PROTOCOL as PROTOCOL
 from reactor_trio.protocol.text import SUBPROTOCOL as SUBPROTOCOL
 from reactor_trio.protocol.text import Admitted as Admitted

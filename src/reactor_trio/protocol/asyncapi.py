@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS
+from reactor_trio.protocol.client_messages import Feedback, Keyframe, VideoChoice
+from reactor_trio.protocol.reasons import CLOSE_CODES, END_REASONS, REFUSED
 from reactor_trio.protocol.text import SUBPROTOCOL, Admitted, TrackInfo, Welcome
 
 Sender = Literal["server", "client", "both"]
@@ -43,17 +44,15 @@ class _Ending(msgspec.Struct):
 
 
 class _Bye(msgspec.Struct, omit_defaults=True):
-    reason: Literal[END_REASONS]  # type: ignore[valid-type]
+    reason: Literal[(*END_REASONS, REFUSED)]  # type: ignore[valid-type]
     message: str = ""
+    #: of a refusal
+    status: int | None = None
+    retry_after: int | None = None
 
 
-class _Feedback(msgspec.Struct):
-    track: int
-    seq: int
-
-
-class _Keyframe(msgspec.Struct):
-    track: int
+class _Beat(msgspec.Struct):
+    pass
 
 
 _STATE = "The value of each setting that differs from the one that the server sent last and that the client set since."
@@ -66,10 +65,12 @@ _MESSAGES: tuple[tuple[str, Sender, str, type], ...] = (
     ("reactor.error", "server", "A command or message was refused and changed nothing.", _Error),
     ("reactor.track", "server", "A track's description, before the first frame of a new size or codec.", TrackInfo),
     ("reactor.ending", "server", "The session ends in `seconds`; null cancels this. A newer one replaces it.", _Ending),
-    ("reactor.bye", "server", "The reason for which the session ended; the socket closes next.", _Bye),
-    ("reactor.feedback", "client", "The newest frame that the client has shown.", _Feedback),
+    ("reactor.bye", "server", "Why the session ended, or why the client was refused; the socket closes next.", _Bye),
+    ("reactor.beat", "server", "Nothing else was sent for a heartbeat, to a client with `beat=1`.", _Beat),
+    ("reactor.feedback", "client", "The newest frame that the client has shown.", Feedback),
+    ("reactor.video", "client", "The video codecs that the client decodes from now on.", VideoChoice),
     ("reactor.state", "server", _STATE, dict),
-    ("reactor.keyframe", "both", "Asks the sender of a track for a keyframe.", _Keyframe),
+    ("reactor.keyframe", "both", "Asks the sender of a track for a keyframe.", Keyframe),
 )
 _ANSWERS = ("reactor.ack", "reactor.error")
 
@@ -127,7 +128,7 @@ class _Document:
                     "title": "One client's WebSocket",
                     "description": f"Subprotocol `{SUBPROTOCOL}` (optional). Close codes of `reactor.bye`: "
                     + ", ".join(f"{reason} {code}" for reason, code in CLOSE_CODES.items())
-                    + ", every other reason 1001.",
+                    + ", refused 1008, 1011 or 1013, every other reason 1001.",
                     "servers": [_ref("servers", "default")],
                     "messages": {key: _ref("components", "messages", key) for key in self._messages},
                     "bindings": {"ws": {"method": "GET", "query": _QUERY, "bindingVersion": "0.1.0"}},
@@ -237,11 +238,19 @@ _QUERY: dict[str, Any] = {
     "type": "object",
     "properties": {
         "video": {"type": "string", "description": "codecs that the client decodes, best first, or none", "default": "jpeg"},
+        "audio": {"type": "string", "description": "audio codecs, best first, or none", "default": "pcm_s16le"},
         "role": {"type": "string", "enum": ["control", "viewer"], "default": "control"},
         "model": {"type": "string", "description": "name of the served model; any other name gets 404"},
         "token": {"type": "string"},
         "resume": {"type": "string", "description": "resume token of the session that lost this client"},
         "after": {"type": "integer", "description": "`n` of the last message that the client received", "default": 1},
+        "feedback": {"type": "string", "enum": ["1"], "description": "the client will send `reactor.feedback`"},
+        "follow": {"type": "string", "enum": ["1"], "description": "the client understands `reactor.admitted` of a gate"},
+        "refusals": {"type": "string", "enum": ["bye"], "description": "refuse inside the WebSocket, with `reactor.bye`"},
+        "beat": {"type": "string", "enum": ["1"], "description": "send `reactor.beat` when nothing else was sent"},
+    },
+    "patternProperties": {
+        r"^video\.": {"type": "string", "description": "as `video`, for the output video track named behind the dot"},
     },
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -118,6 +118,8 @@ class Welcome(msgspec.Struct):
     missed: int = 0
     #: the current value of each setting; without values that have no JSON form or are too large
     state: dict[str, Any] = msgspec.field(default_factory=dict)
+    #: names what the model declares; see `interface/schema_hash.py`
+    schema_hash: str = ""
 
 
 class Admitted(msgspec.Struct):
@@ -144,6 +146,10 @@ _server_text = msgspec.json.Decoder(ServerText)
 def encode_server_text(message: ServerText) -> str:
     """Encode `message` as JSON. Raises TypeError if its data has no JSON form."""
     return _encoder.encode(message).decode()
+
+
+#: The whole text of `reactor.beat`. It has no number, and a client that comes back does not get it again.
+BEAT: Final = encode_server_text(ServerText("reactor.beat"))
 
 
 def decode_server_text(text: str) -> ServerText:

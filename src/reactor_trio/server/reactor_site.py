@@ -80,15 +80,20 @@ class ReactorSite(AccessSite):
         address = self.addresses.of_request(request)
         resumable = self._runtime.session_manager.resumable(request.query.get("resume"))
         if resumable is not None and request.query.get("role", "control") == "control":
-            connect_request = parse_connect_request(request.query, self._runtime.name)
+            connect_request = self._parse(request)
             return replace(connect_request, claims=resumable.claims, address=address), Grant(resumable.claims)
         grant, shown = self._look(request, share_links=True), shown_token(request)
-        connect_request = parse_connect_request(request.query, self._runtime.name)
+        connect_request = self._parse(request)
         if connect_request.role == "control" and grant.claims.role == "viewer":
             raise Denied("not_allowed", "this token can only watch, with role=viewer")
         is_the_servers = self._access.required and not self._is_share_link(shown)
         token = None if is_the_servers else shown
         return replace(connect_request, token=token, claims=grant.claims, resume=None, address=address), grant
+
+    def _parse(self, request: Request) -> ConnectRequest:
+        tracks = self._runtime.placement.declaration.tracks
+        video = [track.name for track in tracks if track.kind == "video" and track.direction == "out"]
+        return parse_connect_request(request.query, self._runtime.name, video)
 
     def _look(self, request: Request, *, share_links: bool = False) -> Grant:
         """Return the client's permissions. Raises Denied."""

@@ -250,7 +250,7 @@ class SessionManager:
             share_token=self._share_tokens.get(session) if request.role == "control" else None,
             resume_window=self._window if may_return and math.isfinite(self._window) else None,
             resumed=resumed, received=0 if resumable is None else resumable.received, missed=missed,
-            state=session.values.welcome(sender.number),
+            state=session.values.welcome(sender.number), schema_hash=(self._context.schema or {}).get("schema_hash", ""),
         )  # fmt: skip
 
     # ---- inside -------------------------------------------------------------------------------------------------------
@@ -263,6 +263,7 @@ class SessionManager:
             # a client for which the model waits gets each frame
             max_age=math.inf if settings.slow_client == "hold" else settings.max_age,
             message_limit=settings.limits.unanswered_commands, telemetry=self._context.metrics,
+            heartbeat=settings.limits.ping_interval,
         )  # fmt: skip
 
     def _record(self, session: Session, folder: Path) -> SessionRecording:

@@ -101,8 +101,8 @@ class TestServer(InspectedServer):
                 return await self._open_websocket(url, stall)
             return await self._open_memory(url, stall, address, link)
 
-        async def reopen(token: str, after: int, video: Iterable[str] | None) -> Transport:
-            return await open_one(resuming_url(url, token, after, video))
+        async def reopen(*resuming: Any) -> Transport:
+            return await open_one(resuming_url(url, *resuming))
 
         post: Post = partial(http_post, url, connect=self._open_stream) if self._websocket else self._post
         client = SessionClient(
