@@ -217,6 +217,19 @@ async def test_the_query_chooses_from_the_first_frame_on_and_announces_all_track
             assert codecs(client)["mask"] == "raw"
 
 
+async def test_a_client_may_begin_paused_and_ask_later(autojump_clock):
+    async with open_server(Model) as server, connected(server, "video=raw&paused=1&video.mask=jpeg") as client:
+        assert await client.watch() == {"mask": FPS}
+        assert codecs(client) == {"main_video": None, "depth": None, "mask": "jpeg"}
+        await client.ask(video=["raw"], tracks={"mask": ["none"]})
+        assert await client.watch() == {"main_video": FPS, "depth": FPS}
+
+
+async def test_a_client_that_begins_paused_has_sound(autojump_clock):
+    async with open_server(WithSound) as server, connected(server, "video=raw&paused=1") as client:
+        assert set(await client.watch()) == {"main_audio"}
+
+
 async def test_a_client_that_names_a_track_may_begin_without_any_video(autojump_clock):
     async with open_server(WithSound) as server:
         async with connected(server, "video=none&video.main_video=none") as client:

@@ -76,6 +76,8 @@ def parse_connect_request(query: Mapping[str, str], name: str, tracks: Collectio
         has = ", ".join(tracks) or "none"
         raise Refused.because(400, f"video.{unknown[0]}: not an output video track of this model, which has: {has}")
     chosen = {track: _codecs(f"video.{track}", given, choose_codecs, video_codecs) for track, given in of_tracks.items()}
+    if query.get("paused") == "1":
+        chosen = dict.fromkeys(tracks, ()) | chosen
     token, feedback = query.get("token") or None, query.get("feedback") == "1"
     after = query.get("after") or "1"
     if not (after.isascii() and after.isdigit() and len(after) <= MOST_DIGITS):

@@ -247,6 +247,7 @@ _QUERY: dict[str, Any] = {
         "feedback": {"type": "string", "enum": ["1"], "description": "the client will send `reactor.feedback`"},
         "follow": {"type": "string", "enum": ["1"], "description": "the client understands `reactor.admitted` of a gate"},
         "refusals": {"type": "string", "enum": ["bye"], "description": "refuse inside the WebSocket, with `reactor.bye`"},
+        "paused": {"type": "string", "enum": ["1"], "description": "no video before `reactor.video` asks for it"},
         "beat": {"type": "string", "enum": ["1"], "description": "send `reactor.beat` when nothing else was sent"},
     },
     "patternProperties": {
