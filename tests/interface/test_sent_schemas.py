@@ -1,4 +1,4 @@
-"""The schemas of messages and replies describe what is sent: every object has all its fields, unless msgspec leaves some out."""
+"""The schemas of messages and replies describe what is sent: all fields of an object, unless msgspec leaves some out."""
 
 from __future__ import annotations
 

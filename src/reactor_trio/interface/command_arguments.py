@@ -242,7 +242,7 @@ def _classes_in(info: Any, seen: set[type]) -> Iterator[type]:
 
 def _require_all_fields(cls: type, schema: dict[str, Any]) -> None:
     """Change the schema of a class with fields to that of an encoded instance. A TypedDict may still lack keys."""
-    plain = typing.get_origin(cls) or cls
+    plain: Any = typing.get_origin(cls) or cls
     if typing.is_typeddict(plain) or (issubclass(plain, msgspec.Struct) and plain.__struct_config__.omit_defaults):
         return
     if "prefixItems" in schema:

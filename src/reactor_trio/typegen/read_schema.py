@@ -65,14 +65,14 @@ def _read_model(schema: Mapping[str, Any]) -> ModelTypes:
         command["name"]: Command(
             _text(command["name"]),
             Doc(_text(command["description"])),
-            reader.object(command["schema"]),
+            reader.object_type(command["schema"]),
             reader.top(command.get("reply", True)),
         )
         for command in schema["commands"]
     }
     messages = {
         message["name"]: Message(
-            _text(message["name"]), Doc(_described(message["schema"])), reader.object(message["schema"])
+            _text(message["name"]), Doc(_described(message["schema"])), reader.object_type(message["schema"])
         )
         for message in schema["messages"]
     }
@@ -108,7 +108,7 @@ class _Reader:
         local = schema.get("$defs") if isinstance(schema, Mapping) else None
         return self._read(schema, local if isinstance(local, Mapping) else {})
 
-    def object(self, schema: object) -> SchemaType:
+    def object_type(self, schema: object) -> SchemaType:
         """Return the type of the schema of an object: an ObjectOf or a Ref to one. Any other schema allows every object."""
         found = self.top(schema)
         meant = found
