@@ -74,10 +74,35 @@ def hostile(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-some = hypothesis.settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(hypothesis.HealthCheck)
+#: without shrinking, which takes minutes here
+how = hypothesis.settings(
+    deadline=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
 )
-many = hypothesis.settings(max_examples=600, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+some = hypothesis.settings(how, max_examples=60, derandomize=True)
+many = hypothesis.settings(how, max_examples=600)
+
+
+def full_of(text: str) -> dict[str, Any]:
+    """The schema of a model in which every text is this one."""
+    local = {text: {"type": "object", "description": text, "properties": {text: {"enum": [text], "description": text}}}}
+    referring = {"$ref": f"#/$defs/{text}", "description": text}
+    arguments = {
+        "type": "object", "description": text, "properties": {text: referring}, "required": [text], "$defs": local,
+        "additionalProperties": False,
+    }  # fmt: skip
+    return {
+        "name": text, "schema_hash": text, "tracks": [{"name": text, "kind": "video", "direction": "out"}],
+        "commands": [{"name": text, "description": text, "schema": arguments, "reply": {"const": text}}],
+        "messages": [{"name": text, "schema": arguments}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SNIPPETS, ids=range(len(SNIPPETS)))
+def test_one_text_everywhere(text):
+    check_typescript(full_of(text))
+    check_python(full_of(text))
 
 
 # ---- TypeScript -------------------------------------------------------------------------------------------------------
