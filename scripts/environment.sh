@@ -25,10 +25,10 @@ find_python() {
     stop "needs Python 3.11 to 3.13, found none${PYTHON:+ in PYTHON=$PYTHON}; install one or name it: PYTHON=/path/to/python $0"
 }
 
-# install_package demo | test: the package itself in editable form, for the demo with the codecs between frames, for `test`
-# with all that the tests need.
+# install_package demo | test | web: the package itself in editable form, for the demo with the codecs between frames, for `test`
+# with all that the tests need, for `web` with Node.
 install_package() {
-    local python wanted=$1 what mark
+    local python wanted=$1 what mark done marks
     case $wanted in
         demo) what="$root[video]" ;;
         *) what="$root[$wanted]" ;;
@@ -39,8 +39,10 @@ install_package() {
         "$python" -m venv --clear "$venv"
     fi
     mark=$(cksum <"$root/pyproject.toml")
+    marks=("$venv/installed-$wanted")
     # What the tests need includes what the demo needs.
-    for done in "$venv/installed-$wanted" "$venv/installed-test"; do
+    [ "$wanted" != demo ] || marks+=("$venv/installed-test")
+    for done in "${marks[@]}"; do
         [ "$(cat "$done" 2>/dev/null)" != "$mark" ] || return 0
     done
     echo "installing reactor-trio for $wanted"

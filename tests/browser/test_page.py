@@ -62,6 +62,7 @@ ASKED = f"{VIDEO}&{AUDIO}"
 def test_the_page_requests_the_codecs_that_it_decodes_and_the_subprotocol(server: FakeServer, page: Page) -> None:
     peer = open_page(page, server)
     assert peer.path == f"/ws?{ASKED}&feedback=1&follow=1"
+    assert peer.asks
     assert peer.subprotocol == "reactor.v1"
 
 

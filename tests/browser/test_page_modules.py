@@ -1,26 +1,14 @@
-"""The page's modules under Node, where tests can call their functions directly."""
+"""The web client's own tests under Node, where they call its functions directly."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from pathlib import Path
-
 import pytest
+from tests.support.web_client import WEB, node
 
-HERE = Path(__file__).parent
-
-
-SCRIPTS = [
-    "protocol.test.mjs", "parts.test.mjs", "sound.test.mjs", "input_parts.test.mjs", "stream_encoder.test.mjs",
-    "control_parts.test.mjs", "player.test.mjs", "comeback.test.mjs",
-]  # fmt: skip
+FILES = sorted(path.name for path in (WEB / "test").glob("*.test.ts"))
+assert FILES
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_modules_under_node(script: str) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.fail("the page's modules are tested under Node 20 or newer: apt-get install nodejs")
-    done = subprocess.run([node, "--test", HERE / script], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+@pytest.mark.parametrize("file", FILES)
+def test_modules_under_node(file: str) -> None:
+    node("--test", f"test/{file}")

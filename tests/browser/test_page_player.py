@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from pathlib import Path
 from typing import Any
 
 import av
@@ -15,6 +16,7 @@ from test_page import open_page, wait_for_colour
 from tests.support.fake_page_server import FakeServer, Peer, command, picture, video
 from tests.support.page_scripts import NO_WORKER
 from tests.support.page_streams import COLOURS, Stream, describe, test_picture
+from tests.support.web_client import bundle
 
 # The size, the number and the colours of the test picture that the page shows, each from the middle of its patch.
 READ = """() => {
@@ -401,11 +403,20 @@ def test_the_lead_can_be_turned_off_and_stays_off(server: FakeServer, page: Page
     expect(page.locator("#figure-lead")).to_have_text("off")
 
 
-# Picture for other pages
+# Parts of the page by themselves
+
+
+@pytest.fixture(scope="session")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with modules that are inside the page's built files, each as a file of its own."""
+    folder = tmp_path_factory.mktemp("modules")
+    bundle(folder, "src/media/picture.ts", "src/sound/opus-decoder.ts")
+    return folder
 
 
 USE = """async (frames) => {
-    const { Picture } = await import("/page/picture.js");
+    const { Picture, startWorker } = await import("/page/picture.js");
+    await startWorker((message) => console.error(message));
     const canvas = document.createElement("canvas");
     document.body.append(canvas);
     let shown = null;
@@ -435,12 +446,14 @@ USE = """async (frames) => {
 
 
 @pytest.mark.parametrize("worker", [True, False])
-def test_a_picture_can_be_saved_and_recorded(server: FakeServer, page: Page, worker: bool) -> None:
+def test_a_picture_can_be_saved_and_recorded(server: FakeServer, page: Page, modules: Path, worker: bool) -> None:
     if not worker:
         page.add_init_script(NO_WORKER)
+    server.modules = modules
     begin(page, server)
     frames = [simplejpeg.encode_jpeg(picture(red, 30, 60), quality=95, colorsubsampling="444") for red in (90, 200)]
     used = page.evaluate(USE, [base64.b64encode(frame).decode() for frame in frames])
+    assert len(page.workers) == (2 if worker else 0)  # this picture's, and the page's own
     assert used["type"] == "image/png"
     assert used["size"] == [64, 48]
     assert used["film"] == [64, 48]
@@ -495,7 +508,8 @@ def opus_packets(count: int) -> list[bytes]:
     return packets[:count]
 
 
-def test_opus_packets_become_samples_at_their_times(server: FakeServer, page: Page) -> None:
+def test_opus_packets_become_samples_at_their_times(server: FakeServer, page: Page, modules: Path) -> None:
+    server.modules = modules
     begin(page, server)
     packets = opus_packets(6)
     told = page.evaluate(DECODE_OPUS, [[base64.b64encode(packet).decode() for packet in packets], [len(p) for p in packets]])

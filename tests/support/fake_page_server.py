@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from websockets.sync.server import ServerConnection, serve
 from reactor_trio.protocol import close_code
 
 PATIENCE = 120.0
+ASKS = "&beat=1&refusals=bye"
 POLICY = "default-src 'self'; img-src 'self' blob:; connect-src 'self' ws: wss: http: https:"
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
@@ -66,7 +68,9 @@ class Peer:
     def __init__(self, socket: ServerConnection) -> None:
         assert socket.request is not None
         self.socket = socket
-        self.path = socket.request.path
+        # What the page asks of the model; ASKS says how it wants to be told, at each connection.
+        self.path = socket.request.path.removesuffix(ASKS)
+        self.asks = socket.request.path.endswith(ASKS)
         self.subprotocol = socket.subprotocol
         self.inbox: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.feedback: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -183,13 +187,18 @@ class Peer:
 
 
 class FakeServer:
-    """The server of the page. `refuse_with` answers WebSockets with that status; `health` is the answer of `/health`."""
+    """The server of the page.
+
+    `refuse_with` answers WebSockets with that status; `health` is the answer of `/health`; `modules` is a folder with files
+    that it serves beside the page's.
+    """
 
     def __init__(self) -> None:
         self.peers: queue.SimpleQueue[Peer] = queue.SimpleQueue()
         self.asked: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.refuse_with: int | None = None
         self.health: tuple[int, dict[str, Any]] = (200, {"status": "ok", "model": "fake"})
+        self.modules: Path | None = None
         self.url = ""
 
     def accept(self) -> Peer:
@@ -209,10 +218,10 @@ class FakeServer:
         if path == "/health":
             return answer(self.health[0], "application/json", json.dumps(self.health[1]).encode())
         name = "index.html" if path == "/" else path.removeprefix("/page/")
-        file = files("reactor_trio") / "page" / name
-        if "/" in name or not file.is_file():
-            return answer(404, "text/plain", b"not found\n")
-        return answer(200, TYPES[name.rpartition(".")[2]], file.read_bytes())
+        for folder in (files("reactor_trio") / "page", self.modules):
+            if folder is not None and "/" not in name and (file := folder / name).is_file():
+                return answer(200, TYPES[name.rpartition(".")[2]], file.read_bytes())
+        return answer(404, "text/plain", b"not found\n")
 
 
 def answer(status: int, content_type: str, body: bytes) -> Response:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,9 +36,12 @@ def real_server(project: Path, *options: str) -> Iterator[str]:
                     break
             else:
                 pytest.fail("the server did not start:\n" + "".join(said))
+            # Read on, or the server waits when the pipe is full.
+            reader = threading.Thread(target=said.extend, args=(server.stdout,))
+            reader.start()
             yield found[1]
             server.send_signal(signal.SIGINT)
-            rest = server.stdout.read()
-            assert server.wait() == 0, rest
+            reader.join()
+            assert server.wait() == 0, "".join(said)
         finally:
             server.kill()

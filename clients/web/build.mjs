@@ -1,0 +1,128 @@
+/**
+ * Builds the viewer page into ../../src/reactor_trio/page, where the server finds it and the wheel takes it from.
+ *
+ *   node build.mjs            writes the files, and built.json beside them
+ *   node build.mjs --check    fails if they are not what these sources give, byte for byte, or exceed budgets.json
+ *   node build.mjs --budgets  writes the modules' present sizes into budgets.json; for after a budget was changed there
+ *
+ * built.json names every input and output with its SHA-256, so that a test without Node sees that somebody has changed a
+ * source and not built.
+ */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { build, version as esbuild } from "esbuild";
+import { exceeded } from "./budgets.ts";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const OUT = join(HERE, "../../src/reactor_trio/page");
+const BUDGETS = join(HERE, "budgets.json");
+/** What each file of the page is made of. `client.js` and `protocol.js` are for other people's pages. */
+const ENTRIES = {
+  main: "page/main.ts",
+  style: "page/style.css",
+  "decoder-worker": "src/worker/decoder-worker.ts",
+  "audio-player-worklet": "src/worker/audio-player-worklet.ts",
+  "microphone-worklet": "src/worker/microphone-worklet.ts",
+  client: "src/standalone.ts",
+  protocol: "src/wire/protocol.ts",
+};
+/** Parts that `main` loads when they are used, by `import()`. What they share with it, they have again: first loads are to be small. */
+const LATER = {
+  "on-page": "src/media/on-page.ts",
+  devices: "src/input/devices.ts",
+  inputs: "page/inputs.ts",
+  recorder: "src/media/recorder.ts",
+  sound: "src/sound/audio-player.ts",
+  upload: "src/client/upload.ts",
+};
+const COPIED = ["index.html", "icon.svg"];
+/** Besides the entries' own sources: what decides over the bytes. esbuild reads `sideEffects` in package.json. */
+const RECIPE = ["build.mjs", "package.json", "package-lock.json"];
+
+const sha256 = (data) => createHash("sha256").update(data).digest("hex");
+const sorted = (map) => Object.fromEntries([...map].sort(([a], [b]) => (a < b ? -1 : 1)));
+const json = (value) => Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
+const slashes = (path) => path.split(sep).join("/");
+
+/** The page's files by name, the names of all files that they are made of, and the sizes of the modules in each. */
+async function page() {
+  const { main, ...others } = ENTRIES;
+  const built = await Promise.all([bundle({ main }, [LOADED_LATER]), bundle({ ...others, ...LATER })]);
+  const files = new Map(built.flatMap((each) => each.files));
+  for (const name of COPIED) files.set(name, readFileSync(join(HERE, "page", name)));
+  const inputs = [...new Set(built.flatMap((each) => each.inputs)), ...COPIED.map((name) => `page/${name}`), ...RECIPE];
+  return { files, inputs, modules: sorted(built.flatMap((each) => each.modules)) };
+}
+
+/** Leaves an `import()` of a module in LATER as one of its built file. */
+const LOADED_LATER = {
+  name: "loaded later",
+  setup({ onResolve }) {
+    onResolve({ filter: /\.ts$/ }, ({ kind, path, resolveDir }) => {
+      if (kind !== "dynamic-import") return null;
+      const module = slashes(relative(HERE, join(resolveDir, path)));
+      const [name] = Object.entries(LATER).find(([, input]) => input === module) ?? [];
+      return name === undefined ? null : { path: `./${name}.js`, external: true };
+    });
+  },
+};
+
+async function bundle(entries, plugins = []) {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: HERE,
+    entryPoints: Object.entries(entries).map(([out, input]) => ({ in: input, out })),
+    outdir: OUT,
+    plugins,
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    tsconfigRaw: {}, // tsconfig.json is for the type checker alone
+    minify: true,
+    // Functions keep their names, for 2 kB: the stack trace that a user sends can be read.
+    keepNames: true,
+    legalComments: "none",
+    charset: "utf8",
+    metafile: true,
+    write: false,
+    logLevel: "warning",
+  });
+  const files = outputFiles.map(({ path, contents }) => [relative(OUT, path), contents]);
+  const inputs = Object.keys(metafile.inputs).map(slashes);
+  const modules = Object.entries(metafile.outputs).map(([path, { inputs }]) => [
+    relative(OUT, join(HERE, path)),
+    sorted(Object.entries(inputs).map(([name, { bytesInOutput }]) => [slashes(name), bytesInOutput])),
+  ]);
+  return { files, inputs, modules };
+}
+
+const { files, inputs, modules } = await page();
+const budgets = JSON.parse(readFileSync(BUDGETS, "utf8"));
+const gzip = sorted([...files].map(([name, data]) => [name, gzipSync(data, { level: 9 }).length]));
+const record = {
+  tools: { esbuild },
+  inputs: sorted(inputs.map((name) => [name, sha256(readFileSync(join(HERE, name)))])),
+  outputs: sorted([...files].map(([name, data]) => [name, sha256(data)])),
+};
+files.set("built.json", json(record));
+
+const present = readdirSync(OUT);
+if (process.argv.includes("--check")) {
+  const stale = [...files].filter(([name, data]) => !present.includes(name) || !Buffer.from(data).equals(readFileSync(join(OUT, name))));
+  const wrong = [...stale.map(([name]) => name), ...present.filter((name) => !files.has(name))];
+  const complaints = wrong.length
+    ? [`src/reactor_trio/page is not what clients/web gives: ${wrong.join(", ")}. Build it: scripts/web build`]
+    : [];
+  const large = exceeded(budgets, gzip, modules);
+  complaints.push(...large);
+  if (large.length) complaints.push("Make it smaller, or raise the budget in clients/web/budgets.json and run scripts/web budgets.");
+  for (const complaint of complaints) console.error(complaint);
+  if (complaints.length) process.exitCode = 1;
+} else if (process.argv.includes("--budgets")) {
+  writeFileSync(BUDGETS, json({ ...budgets, modules }));
+} else {
+  for (const name of present) if (!files.has(name)) rmSync(join(OUT, name));
+  for (const [name, data] of files) writeFileSync(join(OUT, name), data);
+}

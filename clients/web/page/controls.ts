@@ -1,0 +1,142 @@
+/**
+ * Controls for the commands of a schema. While the user does not change the control of a setting, it shows the model's value.
+ *
+ * `send(name, data)` is the session's `command`; `reply(name, value)` gets the return value of an action's handler;
+ * `uploads` sends files.
+ */
+
+import type { ActionCommand, SettingCommand } from "../src/controls.ts";
+import type { Applied, Setting } from "../src/index.ts";
+import { element, refusalLine } from "./dom.ts";
+import { createField } from "./fields.ts";
+import type { Uploads } from "./uploads.ts";
+
+/** Sends a command in the running session. */
+export type SendInSession = (name: string, data: Values) => Promise<Applied<unknown>>;
+
+type Values = { [argument: string]: unknown };
+
+/** The control of a setting. Close it with the session. */
+export interface SettingControl {
+  readonly element: HTMLElement;
+  close(): void;
+}
+
+/** `setting` has the model's value; `told` says whether the server tells the values of settings. */
+export function settingControl(
+  { name, description, field }: SettingCommand,
+  setting: Setting<unknown>,
+  told: boolean,
+  uploads: Uploads,
+): SettingControl {
+  const view = createField({ ...field, description: field.description || description }, uploads);
+  const refusal = refusalLine();
+  const control = element("div", { class: "control", "data-command": name }, view.element, refusal.element);
+  // The server leaves files out of the values; the field of a model with settings is then empty, whatever the default says.
+  const initial = field.kind === "upload" && told ? undefined : field.initial;
+  let value = setting.value === undefined ? initial : setting.value; // the model's
+  let given = value; // what the user gave last, or the model's value that replaced it
+  let invalid = false; // the field's content is not a valid value; the refusal line says why
+  view.write(value);
+
+  // A value that arrives while one of ours is in flight is older, or the newest value follows it.
+  const show = (): void => {
+    if (setting.pending || view.editing || invalid) return;
+    given = value;
+    view.write(value);
+  };
+  const give = async (wanted: unknown): Promise<void> => {
+    given = wanted;
+    try {
+      await setting.set(wanted);
+      refusal.hide();
+    } catch (error) {
+      refusal.show(error);
+      show();
+    }
+  };
+  view.onchange = () => {
+    let wanted: unknown;
+    try {
+      wanted = view.read();
+    } catch (error) {
+      refusal.show(error);
+      invalid = !view.empty;
+      if (view.empty) view.write(value);
+      return;
+    }
+    invalid = false;
+    refusal.hide();
+    void give(wanted);
+  };
+  view.onleft = show;
+  const stop = setting.subscribe(() => {
+    control.classList.toggle("busy", setting.pending);
+    if (setting.value === undefined) return; // the session is over, and its controls show what was
+    value = setting.value;
+    if (value !== given) show();
+  });
+  return { element: control, close: stop };
+}
+
+export function actionControl(
+  { name, title, description, fields }: ActionCommand,
+  send: SendInSession,
+  reply: (name: string, value: unknown) => void,
+  uploads: Uploads,
+): HTMLElement {
+  const views = fields.map((field) => {
+    const view = createField(field, uploads);
+    view.write(field.initial);
+    return { field, view };
+  });
+  const refusal = refusalLine();
+  const button = element("button", { type: "submit", class: "action" }, title);
+  const hint = description ? element("p", { class: "description" }, description) : null;
+  const control = element(
+    "form",
+    { class: fields.length ? "control card" : "control", "data-command": name, novalidate: true },
+    ...(fields.length ? [hint, ...views.map(({ view }) => view.element), button] : [button, hint]),
+    refusal.element,
+  );
+  let unanswered = 0;
+  const act = async (data: Values): Promise<void> => {
+    unanswered += 1;
+    control.classList.add("busy");
+    try {
+      const answer = await send(name, data);
+      refusal.hide();
+      if (answer.reply !== undefined && answer.reply !== null) reply(name, answer.reply);
+    } catch (error) {
+      refusal.show(error);
+    }
+    unanswered -= 1;
+    control.classList.toggle("busy", unanswered > 0);
+  };
+  control.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const data: Values = {};
+    for (const { field, view } of views) {
+      // The model's own default applies to an argument that the user has not changed.
+      if (!field.required && !view.touched) continue;
+      try {
+        data[field.name] = view.read();
+      } catch (error) {
+        refusal.show(new Error(`${field.title}: ${(error as Error).message}`));
+        return;
+      }
+    }
+    refusal.hide();
+    void act(data);
+  });
+  // If a file is the only argument, its command is sent when the upload is complete.
+  if (views.length === 1 && views[0].field.kind === "upload") views[0].view.onchange = () => control.requestSubmit();
+  // A text field prevents the default of Enter, because in a setting Enter sends the field; here Enter sends the whole form.
+  // Holding Enter sends it once.
+  control.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    if (!event.repeat && event.defaultPrevented) control.requestSubmit();
+    if (event.repeat && event.target === button) event.preventDefault();
+  });
+  return control;
+}

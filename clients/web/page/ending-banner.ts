@@ -1,0 +1,39 @@
+/** The banner over the picture that says when and why the server is going to end the session. */
+import type { AnyModel, ClientEvents } from "../src/index.ts";
+import { SecondsTimer } from "./seconds-timer.ts";
+
+const WORDS: { readonly [reason: string]: string | undefined } = {
+  idle: "Nothing was done for a while. The session ends in",
+  expired: "The session's time is nearly up. It ends in",
+  draining: "The server is shutting down. The session ends in",
+};
+
+export class EndingBanner {
+  #banner: HTMLElement;
+  #words: Element;
+  #left: Element;
+  #seconds = new SecondsTimer();
+
+  /** `banner` contains two elements: one for the text, which screen readers read once, and one for the seconds. */
+  constructor(banner: HTMLElement) {
+    this.#banner = banner;
+    [this.#words, this.#left] = banner.children;
+  }
+
+  /** Shows the newest announcement, or hides the banner if it was taken back. */
+  show(announced: ClientEvents<AnyModel>["ending"]): void {
+    this.hide();
+    if (announced === null) return;
+    this.#words.textContent = WORDS[announced.reason] ?? "The session ends in";
+    this.#banner.hidden = false;
+    this.#seconds.countDown(announced.at, (left) => {
+      this.#left.textContent = `${left} s`;
+    });
+  }
+
+  hide(): void {
+    this.#seconds.stop();
+    this.#banner.hidden = true;
+    this.#words.textContent = "";
+  }
+}

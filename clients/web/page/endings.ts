@@ -1,0 +1,102 @@
+/**
+ * What the page says of a session that ended, or did not begin.
+ *
+ * The page is of the same origin as its server (or gate), so it may read what a page elsewhere may not: it asks `/health` why there
+ * is no session, and `/schema` whether a token is needed.
+ */
+import { ConnectionRefused, type ReactorError, SessionEnded } from "../src/index.ts";
+
+/** Why there is no session; after a final end the page does not try again by itself. */
+export interface Diagnosis {
+  readonly final: boolean;
+  readonly text: string;
+  /** Whether another token may help. */
+  readonly tokenWanted?: boolean;
+}
+
+/** What the page asked for. */
+export interface Wishes {
+  readonly model?: string | undefined;
+  readonly role?: "control" | "viewer" | undefined;
+  readonly token?: string | null | undefined;
+}
+
+/** The part of `fetch` that this module needs. */
+export type Fetch = (url: URL, options: RequestInit) => Promise<Pick<Response, "ok" | "status" | "json" | "text">>;
+
+/** The answer of `/health`, as far as this module reads it. */
+interface Health {
+  readonly model?: unknown;
+  readonly role?: unknown;
+  readonly sessions?: unknown;
+  readonly reason?: string | null;
+  readonly phase?: string | null;
+}
+
+const REASONS: { readonly [reason: string]: string } = {
+  done: "The session is over.",
+  client_left: "The session was left.",
+  unclaimed: "The session was not taken up in time.",
+  expired: "The session's time is up.",
+  idle: "The session ended because nothing was done for a while.",
+  taken_over: "Another client has taken over this session.",
+  revoked: "Access to this session was withdrawn.",
+  draining: "The server is shutting down.",
+  protocol_error: "The server did not understand this page.",
+  too_slow: "The connection was too slow for the pictures.",
+  flood: "Too many commands were left unanswered.",
+  too_big: "A message was larger than the server takes.",
+  model_error: "The model failed.",
+  model_restarting: "The model is being reloaded.",
+  replica_failed: "The machine that ran the model failed.",
+  no_room: "There is no room for another client.",
+};
+
+/** Why the session ended, as text: the reason of `reactor.bye`, and the server's message. */
+export function describeEnd({ reason, message }: { readonly reason: string | null; readonly message: string }): string {
+  if (reason === null) return message || "The connection was lost.";
+  const words = REASONS[reason] ?? `The session ended: ${reason}.`;
+  return message ? `${words} ${message}` : words;
+}
+
+/** Why there is no session: from what the client was told, or else from what the server at `base` says now. */
+export async function explain(base: string, wishes: Wishes, error: ReactorError): Promise<Diagnosis> {
+  if (error instanceof SessionEnded)
+    return { final: false, text: error.reason === "lost" ? error.message : describeEnd({ reason: error.reason, message: error.detail }) };
+  // A try that got as far as a session's line has told more than `/health` can.
+  if (error instanceof ConnectionRefused && error.status === null && error.code === "busy")
+    return { final: false, text: describeEnd({ reason: error.reason, message: error.message }) };
+  return diagnose(base, wishes);
+}
+
+/** Finds out why the server at `base` refused a WebSocket with these options, as {final, text, tokenWanted}. */
+export async function diagnose(base: string, { model, role, token }: Wishes, fetch: Fetch = globalThis.fetch): Promise<Diagnosis> {
+  const asking: RequestInit = { cache: "no-store", headers: token ? { Authorization: `Bearer ${token}` } : {} };
+  let answer: Awaited<ReturnType<Fetch>>;
+  let schema: Awaited<ReturnType<Fetch>> | null = null;
+  let why = "";
+  let health: Health;
+  try {
+    answer = await fetch(new URL("health", base), asking);
+    health = await answer.json().catch(() => ({}));
+    // Without a valid credential `/health` has no details, but `/schema` says why.
+    if (health.model === undefined) schema = await fetch(new URL("schema", base), asking);
+    if (schema?.status === 401) why = (await schema.text()).trim();
+  } catch {
+    return { final: false, text: "The server cannot be reached." };
+  }
+  if (schema?.status === 401) {
+    return { final: true, tokenWanted: true, text: token ? `Not let in: ${why}.` : "This server wants a token." };
+  }
+  if (health.role === "viewer" && role !== "viewer") {
+    return { final: true, tokenWanted: true, text: "This token can only watch: add role=viewer to the address, or show another." };
+  }
+  if (model && typeof health.model === "string" && health.model !== model) {
+    return { final: true, text: `This server runs the model “${health.model}”, not “${model}”.` };
+  }
+  if (answer.ok && role === "viewer" && health.sessions === 0) {
+    return { final: false, text: "There is no session to watch yet." };
+  }
+  const detail = answer.ok ? "" : (health.reason ?? health.phase ?? "");
+  return { final: false, text: `Server not ready or busy${detail ? `: ${detail}` : ""}.` };
+}

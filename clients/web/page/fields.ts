@@ -1,0 +1,316 @@
+/**
+ * One property of a command as a form field. Each field has
+ *
+ *   element            label, input, description
+ *   read()             returns the current value; throws an Error with a readable message if it is not valid
+ *   write(value)       shows a value; undefined shows that there is no value yet
+ *   empty              whether the user has cleared the field
+ *   touched            whether the user has changed the field
+ *   editing            whether the user is changing the field: holds a slider, or has typed without committing
+ *   onchange           called when the user commits a value: while a slider moves, or when a text is complete
+ *   onleft             called when the user stops changing the field
+ *
+ * A nullable field has a "none" button next to its label, which makes the value null until the user commits another one. A
+ * cleared field of a number or of JSON is null too.
+ */
+import type { Field, JsonField, NumberField, SelectField, SliderField, TextField } from "../src/controls.ts";
+import { element } from "./dom.ts";
+import type { Uploads } from "./uploads.ts";
+import { uploadInput } from "./uploads.ts";
+
+/** A form field, as above. */
+export interface FieldView {
+  readonly element: HTMLElement;
+  readonly empty: boolean;
+  touched: boolean;
+  readonly editing: boolean;
+  onchange: () => void;
+  onleft: () => void;
+  read(): unknown;
+  write(value: unknown): void;
+}
+
+/** What differs between the kinds of fields. */
+export interface FieldInput {
+  /** The form control, which the label names. */
+  readonly control: HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
+  /** What is shown, if it is not the control alone. */
+  readonly element?: HTMLElement;
+  /** A second control, next to the label. */
+  readonly readout?: HTMLElement;
+  busy?(): boolean;
+  empty?(): boolean;
+  read(): unknown;
+  write(value: unknown): void;
+  /** Shows that the value is null, or no longer null. */
+  showNull?(yes: boolean): void;
+  /** Calls `changed` with true when the user commits a value, and with false while the user types one. */
+  listen(changed: Changed): void;
+}
+
+type Changed = (given: boolean) => void;
+
+let count = 0;
+
+/** `uploads` sends files. */
+export function createField(field: Field, uploads: Uploads): FieldView {
+  const id = `field-${++count}`;
+  const input = createInput(field, id, uploads);
+  const none = field.nullable
+    ? element("button", { type: "button", class: "none", "aria-pressed": "false", "aria-label": `${field.title}: none` }, "none")
+    : null;
+  const hint = field.description ? element("p", { class: "description", id: `${id}-hint` }, field.description) : null;
+  if (hint) input.control.setAttribute("aria-describedby", hint.id);
+  input.control.name = field.name;
+  const label = element("label", { for: id }, field.title);
+  const body = element(
+    "div",
+    { class: `field ${field.kind}` },
+    element("div", { class: "head" }, label, input.readout ?? null, none),
+    input.element ?? input.control,
+    hint,
+  );
+
+  let isNull = false;
+  let changing = false;
+  const showNull = (yes: boolean): void => {
+    isNull = yes;
+    none?.setAttribute("aria-pressed", String(yes));
+    body.classList.toggle("is-null", yes);
+    input.showNull?.(yes);
+  };
+  const self: FieldView = {
+    element: body,
+    touched: false,
+    get editing() {
+      return changing || Boolean(input.busy?.());
+    },
+    onchange: () => {},
+    onleft: () => {},
+    get empty() {
+      return Boolean(input.empty?.());
+    },
+    read: () => (isNull ? null : input.read()),
+    write(value) {
+      showNull(field.nullable && value === null);
+      if (!isNull) input.write(value);
+      self.touched = false;
+    },
+  };
+  input.listen((given) => {
+    self.touched = true;
+    const nothing = given && field.nullable && self.empty;
+    if (isNull !== nothing) showNull(nothing);
+    if (given) {
+      changing = false;
+      self.onchange();
+    }
+  });
+  const leave = (): void => {
+    if (!changing) return;
+    changing = false;
+    self.onleft();
+  };
+  body.addEventListener("input", () => {
+    changing = true;
+  }); // also while a slider is held, after its value was committed
+  body.addEventListener("change", leave);
+  body.addEventListener("focusout", leave);
+  none?.addEventListener("click", () => {
+    self.touched = true;
+    showNull(true);
+    self.onchange();
+  });
+  return self;
+}
+
+function createInput(field: Field, id: string, uploads: Uploads): FieldInput {
+  switch (field.kind) {
+    case "slider":
+      return slider(field, id);
+    case "number":
+      return number(field, id);
+    case "text":
+      return text(field, id);
+    case "select":
+      return select(field, id);
+    case "checkbox":
+      return checkbox(id);
+    case "json":
+      return json(field, id);
+    case "upload":
+      return uploadInput(field, id, uploads);
+  }
+}
+
+function slider({ title, minimum, maximum, step, nullable }: SliderField, id: string): FieldInput {
+  const bounds = { min: minimum, max: maximum, step };
+  const control = element("input", { type: "range", id, ...bounds });
+  const exact = element("input", {
+    type: "number",
+    class: "readout",
+    ...bounds,
+    step: "any",
+    placeholder: nullable ? "none" : null,
+    "aria-label": `${title}, exact value`,
+  });
+  let value: unknown;
+  const set = (now: unknown): void => {
+    value = now;
+  };
+  return {
+    control,
+    readout: exact,
+    empty: () => isBlank(exact),
+    read() {
+      if (value === undefined || Number.isNaN(value)) throw new Error("a number is needed");
+      return value;
+    },
+    write(now) {
+      set(now);
+      control.value = String(now ?? "");
+      exact.value = String(now ?? "");
+    },
+    showNull(yes) {
+      if (yes) exact.value = "";
+    },
+    listen(changed) {
+      control.addEventListener("input", () => {
+        set(control.valueAsNumber);
+        exact.value = control.value;
+        changed(true);
+      });
+      exact.addEventListener("change", () => {
+        set(exact.valueAsNumber);
+        if (!Number.isNaN(value)) control.value = String(value);
+        changed(true);
+      });
+    },
+  };
+}
+
+/** Whether the field of a number is empty. Text that is not a number has an empty `value` too. */
+const isBlank = ({ value, validity }: HTMLInputElement): boolean => value === "" && !validity.badInput;
+
+function number({ integer, minimum, maximum, step, nullable }: NumberField, id: string): FieldInput {
+  const control = element("input", {
+    type: "number",
+    id,
+    min: minimum,
+    max: maximum,
+    step: step ?? (integer ? 1 : "any"),
+    inputmode: integer ? "numeric" : "decimal",
+    placeholder: nullable ? "none" : null,
+  });
+  return {
+    control,
+    empty: () => isBlank(control),
+    read() {
+      if (Number.isNaN(control.valueAsNumber)) throw new Error("a number is needed");
+      return control.valueAsNumber;
+    },
+    write: (value) => {
+      control.value = String(value ?? "");
+    },
+    showNull(yes) {
+      if (yes) control.value = "";
+    },
+    listen(changed) {
+      control.addEventListener("input", () => changed(false));
+      control.addEventListener("change", () => changed(true));
+    },
+  };
+}
+
+function text({ maxLength, long }: TextField, id: string): FieldInput {
+  const control = long
+    ? element("textarea", { id, rows: 1, maxlength: maxLength, enterkeyhint: "send" })
+    : element("input", { type: "text", id, maxlength: maxLength, enterkeyhint: "send", autocomplete: "off" });
+  return {
+    control,
+    read: () => control.value,
+    write: (value) => {
+      control.value = String(value ?? "");
+    },
+    showNull(yes) {
+      if (yes) control.value = "";
+      control.placeholder = yes ? "none" : ""; // unlike null, an empty text is a value
+    },
+    listen: (changed) => listenText(control, changed, (event) => !event.shiftKey),
+  };
+}
+
+function json({ title }: JsonField, id: string): FieldInput {
+  const control = element("textarea", { id, rows: 2, spellcheck: "false", class: "code", "aria-label": `${title}, as JSON` });
+  return {
+    control,
+    empty: () => control.value.trim() === "",
+    read() {
+      try {
+        return JSON.parse(control.value);
+      } catch (error) {
+        throw new Error(`not JSON: ${(error as Error).message}`);
+      }
+    },
+    write: (value) => {
+      control.value = value === undefined ? "" : JSON.stringify(value);
+    },
+    showNull(yes) {
+      if (yes) control.value = "null";
+    },
+    listen: (changed) => listenText(control, changed, (event) => event.ctrlKey || event.metaKey),
+  };
+}
+
+/** Commits a text when the user leaves the changed field, or presses Enter and `sends(event)` says that it is not a line break. */
+function listenText(control: HTMLElement, changed: Changed, sends: (event: KeyboardEvent) => boolean): void {
+  let given = false;
+  control.addEventListener("input", () => {
+    given = false;
+    changed(false);
+  });
+  control.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.isComposing || !sends(event)) return;
+    event.preventDefault();
+    given = true;
+    changed(true);
+  });
+  control.addEventListener("change", () => {
+    if (!given) changed(true);
+  });
+}
+
+function select({ choices, nullable }: SelectField, id: string): FieldInput {
+  const options = choices.map((choice, i) => element("option", { value: i }, typeof choice === "string" ? choice : JSON.stringify(choice)));
+  const control = element("select", { id }, ...options);
+  const find = (value: unknown): number => choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(value));
+  return {
+    control,
+    read() {
+      if (control.selectedIndex < 0) throw new Error("a choice is needed");
+      return choices[control.selectedIndex];
+    },
+    write: (value) => {
+      control.selectedIndex = find(value);
+    },
+    showNull(yes) {
+      if (yes && nullable) control.selectedIndex = -1;
+    },
+    listen: (changed) => control.addEventListener("change", () => changed(true)),
+  };
+}
+
+function checkbox(id: string): FieldInput {
+  const control = element("input", { type: "checkbox", id });
+  return {
+    control,
+    read: () => control.checked,
+    write: (value) => {
+      control.checked = value === true;
+    },
+    showNull: (yes) => {
+      control.indeterminate = yes;
+    },
+    listen: (changed) => control.addEventListener("change", () => changed(true)),
+  };
+}

@@ -1,0 +1,63 @@
+/** The figures under the picture, and the panel of the latency's parts: of one session, a few times a second. */
+import type { Client, SessionInfo } from "../src/index.ts";
+import { byId } from "./dom.ts";
+import { LatencyPanel } from "./latency-panel.ts";
+
+const INTERVAL = 250;
+
+export class Figures {
+  #client: Client;
+  #tracks: readonly string[];
+  #panel = new LatencyPanel(byId("latency"));
+  #timer: ReturnType<typeof setInterval>;
+  /** The newest description of the session; it stays when the session is over. */
+  #info: SessionInfo | null = null;
+
+  /** `tracks` are the session's pictures, the first one large. */
+  constructor(client: Client, tracks: readonly string[]) {
+    this.#client = client;
+    this.#tracks = tracks;
+    this.#timer = setInterval(() => this.#refresh(), INTERVAL);
+    queueMicrotask(() => this.#refresh()); // the client's figures begin with the session, right after its welcome
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#refresh();
+  }
+
+  #refresh(): void {
+    this.#info = this.#client.session ?? this.#info;
+    const { tracks, latency, commandToPicture, captureToPicture, sound, soundOffset, lead, stepsDown } = this.#client.statistics();
+    const pictures = this.#tracks.flatMap((name) => tracks[name] ?? []);
+    const main = tracks[this.#tracks[0] ?? ""];
+    const missing = pictures.reduce((sum, track) => sum + track.missing, 0);
+    const skipped = pictures.reduce((sum, track) => sum + track.skipped, 0);
+    set("fps", main?.fps, 1);
+    set("jitter", main?.jitter, 1);
+    set("latency", commandToPicture?.last);
+    set("latency-p50", commandToPicture?.p50);
+    set("capture", captureToPicture?.last);
+    set("capture-p50", captureToPicture?.p50);
+    set("drops", missing + skipped);
+    set("gaps", missing);
+    set("skipped", skipped);
+    byId("figure-lead").textContent = lead === null ? "off" : `${lead.toFixed(0)} ms`;
+    set("freezes", main?.freezes ?? 0);
+    set("frozen", (main?.frozen ?? 0) / 1000, 1);
+    set("steps", stepsDown);
+    set("av-offset", soundOffset === null ? null : Math.round(soundOffset)); // rounded first to avoid "-0"
+    set("audio-buffer", sound.buffer);
+    set("audio-target", sound.target);
+    set("audio-underruns", sound.underruns);
+    set("audio-lost", sound.lost);
+    const format = this.#info?.tracks.find(({ name }) => name === this.#tracks[0]);
+    byId("figure-format").textContent = format?.width ? `${format.width}×${format.height} ${format.codec}` : (format?.codec ?? "–");
+    this.#panel.show(latency);
+  }
+}
+
+/** Writes a figure; one that was not measured is a dash. */
+function set(name: string, value: number | null | undefined, digits = 0): void {
+  byId(`figure-${name}`).textContent = value === null || value === undefined ? "–" : value.toFixed(digits);
+}

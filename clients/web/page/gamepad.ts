@@ -1,0 +1,62 @@
+/** The legend of the commands `gamepad_<button>` and `gamepad_axes`: a button for each, the descriptions, and the gamepad's name. */
+import type { PadButton, PadButtonCommand, PadCommands, SendCommand } from "../src/controls.ts";
+import { GamepadBinding, padName } from "../src/controls.ts";
+import { element, refusalLine } from "./dom.ts";
+import { legendButtons, legendNotes, PressButton } from "./press-button.ts";
+
+const LABELS: { readonly [Button in PadButton]?: string } = {
+  up: "↑",
+  down: "↓",
+  left: "←",
+  right: "→",
+  back: "Back",
+  start: "Start",
+  home: "Home",
+};
+
+export class Gamepads {
+  #buttons: readonly (Omit<PadButtonCommand, "name"> & { readonly sign: string; readonly shown: PressButton })[];
+  #axes: PadCommands["axes"];
+  #status = element("p", { class: "description", "data-gamepad": "none" });
+  #refusal = refusalLine();
+  #binding: GamepadBinding;
+
+  /** {buttons, axes} are as `readCommands` returns them. */
+  constructor({ buttons, axes }: PadCommands, send: SendCommand) {
+    const followed = this.#refusal.following(send);
+    this.#axes = axes;
+    this.#buttons = buttons.map(({ name, button, mode, description }) => {
+      const sign = LABELS[button] ?? button.toUpperCase();
+      const label = description || `gamepad ${button}`;
+      const shown = new PressButton({ name, mode }, followed, sign, { "data-button": button, "aria-label": label });
+      return { button, mode, sign, description, shown };
+    });
+    const presses = this.#buttons.map(({ button, mode, shown }) => ({ button, mode, press: shown.press }));
+    this.#binding = new GamepadBinding(presses, axes, followed, (pad) => this.#showStatus(pad));
+  }
+
+  close(): void {
+    this.#binding.close();
+  }
+
+  legend(): (HTMLElement | null)[] {
+    const lines: [string, string][] = this.#buttons.map(({ sign, description }) => [sign, description]);
+    if (this.#axes) lines.push(["Sticks", this.#axes.description || this.#axes.fields.join(", ")]);
+    return [
+      this.#status,
+      legendButtons(this.#buttons.map(({ button, shown }) => [button, shown])),
+      legendNotes(lines),
+      this.#refusal.element,
+    ];
+  }
+
+  #showStatus(pad: Gamepad | null): void {
+    const state = pad ? "connected" : "none";
+    if (this.#status.textContent && this.#status.dataset.gamepad === state) return;
+    this.#status.dataset.gamepad = state;
+    if (!navigator.getGamepads) this.#status.textContent = "This browser gives gamepads only to pages of https and of localhost.";
+    else if (!pad) this.#status.textContent = "Press a button of a gamepad to connect it.";
+    else
+      this.#status.textContent = `${padName(pad.id)}${pad.mapping === "standard" ? "" : ": its layout is unknown, buttons may be in other places"}`;
+  }
+}

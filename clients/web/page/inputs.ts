@@ -1,0 +1,197 @@
+/** A card for each input track. The card starts and stops the camera or microphone, and shows whether it is live. */
+import type { Client, Publication, TrackInfo } from "../src/index.ts";
+import { element, refusalLine } from "./dom.ts";
+
+const SIZES = ["320×240", "640×480", "1280×720"];
+const RATES = [10, 15, 24, 30];
+const DEFAULT_SIZE = "640×480";
+const DEFAULT_RATE = 30;
+const DEFAULT_SAMPLE_RATE = 48_000;
+const REFRESH = 500;
+
+export class Inputs {
+  #cards: InputCard[];
+
+  /** `tracks` are the inputs of the session that begins. */
+  constructor(client: Client, tracks: readonly TrackInfo[]) {
+    this.#cards = tracks.map((track) => new InputCard(track, client));
+  }
+
+  /** The cards' elements. */
+  get elements(): HTMLElement[] {
+    return this.#cards.map((card) => card.element);
+  }
+
+  /** The names of the devices that are not started: "camera", "microphone". */
+  get unstarted(): string[] {
+    return [...new Set(this.#cards.filter((card) => !card.started).map((card) => card.deviceName))];
+  }
+
+  /** Stops all inputs. */
+  close(): void {
+    for (const card of this.#cards) card.stop();
+  }
+}
+
+/** The elements of a card. Those that may be null belong to one kind of track only. */
+interface CardParts {
+  readonly title: string;
+  readonly button: HTMLButtonElement;
+  readonly live: HTMLElement;
+  readonly status: HTMLElement;
+  readonly preview: HTMLVideoElement | null;
+  readonly level: HTMLMeterElement | null;
+  readonly size: HTMLSelectElement | null;
+  readonly rate: HTMLSelectElement | null;
+  readonly source: HTMLSelectElement;
+}
+
+class InputCard {
+  readonly element: HTMLElement;
+  #track: TrackInfo;
+  #client: Client;
+  #run: AbortController | null = null;
+  #parts: CardParts;
+  #refusal = refusalLine();
+
+  constructor(track: TrackInfo, client: Client) {
+    this.#track = track;
+    this.#client = client;
+    const { name, kind } = track;
+    const video = kind === "video";
+    const title = video ? "Camera" : "Microphone";
+    const parts: CardParts = (this.#parts = {
+      title,
+      button: element("button", { type: "button", class: "start" }, `Start ${title.toLowerCase()}`),
+      live: element("span", { class: "live-mark", hidden: true }, "live"),
+      status: element("small", { class: "input-status", "aria-live": "off" }),
+      preview: video ? element("video", { playsinline: true, hidden: true, "aria-label": `${title}, as sent` }) : null,
+      level: video ? null : element("meter", { min: 0, max: 1, high: 0.95, hidden: true, "aria-label": "Loudness" }),
+      size: video ? choice("Size", SIZES, startSize(track)) : null,
+      rate: video
+        ? choice(
+            "Rate",
+            RATES.map((rate) => `${rate} fps`),
+            `${DEFAULT_RATE} fps`,
+          )
+        : null,
+      source: choice("Source", [], ""),
+    });
+    parts.source.hidden = true;
+    if (parts.preview) parts.preview.muted = true;
+    parts.button.addEventListener("click", () => (this.#run ? this.stop() : this.start()));
+    for (const select of [parts.size, parts.rate, parts.source]) {
+      select?.addEventListener("change", () => this.#run && this.start());
+    }
+    const row = element("div", { class: "row" }, parts.button, parts.size, parts.rate, parts.source);
+    this.element = element(
+      "div",
+      { class: "control input", "data-input": name },
+      element("div", { class: "head" }, element("span", { class: "input-title" }, title, " ", element("small", {}, name)), parts.live),
+      parts.level,
+      element("div", { class: "input-body" }, parts.preview, row),
+      parts.status,
+      this.#refusal.element,
+    );
+  }
+
+  get started(): boolean {
+    return this.#run !== null;
+  }
+
+  get deviceName(): string {
+    return this.#parts.title.toLowerCase();
+  }
+
+  get #sampleRate(): number {
+    return this.#track.sampleRate ?? DEFAULT_SAMPLE_RATE;
+  }
+
+  /** Starts the input, or restarts it with the current choices. */
+  async start(): Promise<void> {
+    this.stop();
+    const { button, source } = this.#parts;
+    const run = (this.#run = new AbortController());
+    this.#refusal.hide();
+    button.textContent = "Cancel";
+    try {
+      const publication = await this.#publish(run.signal);
+      if (run.signal.aborted) return;
+      void publication.ended.then((error) => error && this.#fail(run, error));
+      this.#showLive(publication, run.signal);
+      await offerSources(source, this.#track.kind, publication.media);
+    } catch (error) {
+      this.#fail(run, error);
+    }
+    if (this.#run === run) button.textContent = `Stop ${this.deviceName}`;
+  }
+
+  stop(): void {
+    const { button, live, preview, level, status } = this.#parts;
+    this.#run?.abort();
+    this.#run = null;
+    this.element.classList.remove("live");
+    for (const part of [live, preview, level]) if (part) part.hidden = true;
+    status.textContent = "";
+    button.textContent = `Start ${this.deviceName}`;
+  }
+
+  #publish(signal: AbortSignal): Promise<Publication> {
+    const { size, rate, source, preview, level } = this.#parts;
+    const { name } = this.#track;
+    const common = { deviceId: source.value, signal };
+    if (size && rate && preview) {
+      const [width = 0, height = 0] = size.value.split("×").map(Number);
+      preview.style.aspectRatio = `${width} / ${height}`;
+      return this.#client.publish(name, "camera", { ...common, width, height, fps: parseInt(rate.value, 10), preview });
+    }
+    const onLevel = (value: number): void => {
+      if (level) level.value = value;
+    };
+    return this.#client.publish(name, "microphone", { ...common, onLevel });
+  }
+
+  #fail(run: AbortController, error: unknown): void {
+    if (this.#run !== run) return; // the user has stopped or restarted it meanwhile
+    this.stop();
+    this.#refusal.show(error);
+  }
+
+  #showLive(publication: Publication, signal: AbortSignal): void {
+    const { live, preview, level, status } = this.#parts;
+    this.element.classList.add("live");
+    for (const part of [live, preview, level]) if (part) part.hidden = false;
+    let [sent, since] = [publication.sent, performance.now()];
+    const show = (): void => {
+      const now = performance.now();
+      const skipped = publication.skipped ? `, ${publication.skipped} skipped` : "";
+      const pictures = ((publication.sent - sent) * 1000) / (now - since);
+      const codec = publication.codec && publication.codec !== "jpeg" ? ` of ${publication.codec}` : "";
+      const rate = this.#track.kind === "video" ? `${pictures.toFixed(0)} fps${codec}` : `${this.#sampleRate / 1000} kHz`;
+      status.textContent = `sending ${rate}${skipped}`;
+      [sent, since] = [publication.sent, now];
+    };
+    const timer = setInterval(show, REFRESH);
+    signal.addEventListener("abort", () => clearInterval(timer));
+  }
+}
+
+function startSize({ width, height }: TrackInfo): string {
+  const declared = `${width}×${height}`;
+  return width && height ? declared : DEFAULT_SIZE;
+}
+
+function choice(label: string, words: readonly string[], chosen: string): HTMLSelectElement {
+  const all = words.includes(chosen) || !chosen ? words : [chosen, ...words];
+  const select = element("select", { "aria-label": label }, ...all.map((word) => element("option", { value: word }, word)));
+  select.value = chosen;
+  return select;
+}
+
+/** Offers a choice of devices if there are several. Browsers list their names only after the user has allowed one. */
+async function offerSources(select: HTMLSelectElement, kind: TrackInfo["kind"], stream: MediaStream): Promise<void> {
+  const devices = (await navigator.mediaDevices.enumerateDevices()).filter((device) => device.kind === `${kind}input` && device.deviceId);
+  select.replaceChildren(...devices.map(({ deviceId, label }, i) => element("option", { value: deviceId }, label || `source ${i + 1}`)));
+  select.value = stream.getTracks()[0].getSettings().deviceId ?? "";
+  select.hidden = devices.length < 2;
+}

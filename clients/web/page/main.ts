@@ -1,0 +1,347 @@
+/** The page's entry point: shows what a client tells, and gives it what the user does. */
+import { readCommands } from "../src/controls.ts";
+import type { ClientState, ReactorError, SessionInfo, StepDown, TrackInfo } from "../src/index.ts";
+import { CommandError, connect } from "../src/index.ts";
+import { pageOf } from "../src/wire.ts";
+import { AccessToken } from "./access.ts";
+import type { SendInSession } from "./controls.ts";
+import { actionControl, settingControl } from "./controls.ts";
+import { byId, element, within } from "./dom.ts";
+import { EndingBanner } from "./ending-banner.ts";
+import { explain } from "./endings.ts";
+import { Figures } from "./figures.ts";
+import { Gamepads } from "./gamepad.ts";
+import type { Inputs } from "./inputs.ts";
+import { Keyboard } from "./keyboard.ts";
+import { returnFocus } from "./keyboard-focus.ts";
+import type { OverlayOptions } from "./overlay.ts";
+import { describeWait, Overlay } from "./overlay.ts";
+import { largeCanvas, Pictures } from "./pictures.ts";
+import { Pointer } from "./pointer.ts";
+import { PointerLock } from "./pointer-lock.ts";
+import { parseCodecs } from "./requested-codecs.ts";
+import { ShareLink } from "./share-link.ts";
+import { SoundButton } from "./sound-button.ts";
+import { SafeStorage } from "./storage.ts";
+import { Toasts } from "./toasts.ts";
+import { Toolbar } from "./toolbar.ts";
+import { dropOn, Uploads, uploadCard } from "./uploads.ts";
+
+const LOG_LENGTH = 100;
+const REFUSED_AGAIN = 4000; // until the next try after a refusal that the client takes for final and the page does not
+
+const toasts = new Toasts(byId("toasts"));
+const access = new AccessToken({ location, history, storage: () => globalThis.sessionStorage });
+const query = new URLSearchParams(location.search);
+const requested = parseCodecs(query.get("video"));
+const role = query.get("role") === "viewer" ? "viewer" : undefined;
+const model = query.get("model") ?? undefined;
+
+const client = connect(document.baseURI, {
+  // Another token than the refused one comes from the user, who is asked for it.
+  token: (why) => (why === "first" ? access.token : null),
+  newSession: "after-loss",
+  ...(role ? { role } : {}),
+  ...(model ? { model } : {}),
+  ...(requested.length ? { video: requested.includes("none") ? false : requested.filter((codec) => codec !== "none") } : {}),
+  ...(query.get("audio") === "none" ? { audio: false } : {}),
+});
+
+const preferences = new SafeStorage(() => globalThis.localStorage);
+const leadToggle = byId("lead-toggle", HTMLInputElement);
+leadToggle.checked = (query.get("lead") ?? preferences.get("lead")) !== "off";
+const pictures = new Pictures(client, leadToggle.checked, (canvas) => {
+  toolbar.pictureShown(canvas);
+  if (running?.awaitsPicture) running.pictureShown(); // of any track, because the first track may never have a picture
+});
+leadToggle.addEventListener("change", () => {
+  preferences.set("lead", leadToggle.checked ? "on" : "off");
+  pictures.lead = leadToggle.checked;
+});
+
+const overlay = new Overlay(byId("overlay"), byId("overlay-text"), byId("overlay-note"));
+const ending = new EndingBanner(byId("ending"));
+const share = new ShareLink(byId("share"), byId("share-status"), byId("share-link", HTMLInputElement));
+const sound = new SoundButton(client.sound);
+const toolbar = new Toolbar(
+  {
+    hero: byId("hero"),
+    snapshot: byId("snapshot", HTMLButtonElement),
+    record: byId("record", HTMLButtonElement),
+    time: byId("record-time"),
+    fullscreen: byId("fullscreen", HTMLButtonElement),
+  },
+  reportProblem,
+);
+
+/** Shows a state of the page. `text` goes over the picture (null: nothing), with the options `how` of the overlay. */
+function show(state: string, status: string, text: string | null = null, how: OverlayOptions = {}): void {
+  document.body.dataset.state = state;
+  byId("status").textContent = status;
+  if (text === null) overlay.hide();
+  else overlay.show(status, text, how);
+  byId("reconnect").hidden = state !== "ended";
+  byId("access").hidden = true;
+  byId("controls", HTMLFieldSetElement).disabled = state !== "live" && state !== "resuming"; // commands wait while the session resumes
+}
+
+let running: RunningSession | null = null;
+
+client.on("state", (state) => {
+  if (state.status === "live") {
+    if (running === null) running = new RunningSession(state.session);
+    else running.showPicture(); // it was resumed
+    return;
+  }
+  ending.hide();
+  if (state.status === "resuming") {
+    show("resuming", "reconnecting", "Reconnecting …");
+    return;
+  }
+  running?.close();
+  running = null;
+  switch (state.status) {
+    case "connecting":
+      show("connecting", "connecting", "Connecting …");
+      break;
+    case "queued": {
+      const { position, total, reason } = state;
+      const note = reason ? "" : "Someone else has the session. Yours begins when there is a place.";
+      show("queued", "waiting", `Waiting, position ${position} of ${total}${reason ? `: ${reason}` : ""}`, { note });
+      break;
+    }
+    case "restarting":
+      show("connecting", "reloading", `The model is being reloaded.${state.reason ? ` ${state.reason}` : ""}`);
+      break;
+    default:
+      void showEnd(state);
+  }
+});
+
+const tokenField = byId("access-token", HTMLInputElement);
+
+/** Shows why there is no session. The page may find a refusal final that the client would try again, and the other way round. */
+async function showEnd(state: ClientState & { status: "waiting" | "ended" }): Promise<void> {
+  const error = state.status === "waiting" ? state.error : state.end;
+  if (error === null) return; // the page has closed the client, and shows why
+  const { final, text, tokenWanted } = await explain(document.baseURI, { model, role, token: access.token }, error);
+  if (client.state !== state) return;
+  let wait: number | null = null;
+  if (final) await client.close();
+  else if (state.status === "waiting") wait = state.retryAt - performance.now();
+  else if (error.code !== "ended") {
+    wait = REFUSED_AGAIN;
+    setTimeout(() => client.state === state && client.reconnect(), wait);
+  }
+  show("ended", wait === null ? "ended" : "disconnected", text, { wait });
+  if (!tokenWanted) return;
+  access.set(null);
+  byId("access").hidden = false;
+  tokenField.focus();
+}
+
+byId("access").addEventListener("submit", (event) => {
+  event.preventDefault();
+  access.set(tokenField.value.trim());
+  tokenField.value = "";
+  client.reconnect();
+});
+// The user has opened another link to this page in this tab. If only the part behind the `#` differs, the browser does not reload.
+addEventListener("hashchange", () => {
+  if (new URLSearchParams(location.hash.slice(1)).has("token")) location.reload();
+});
+byId("reconnect").addEventListener("click", () => client.reconnect());
+
+client.on("resumed", ({ seconds, missed }) => {
+  if (missed > 0) log("error", `${missed} messages were lost while the connection was away for ${seconds.toFixed(1)} s`);
+});
+client.on("ending", (announced) => ending.show(announced));
+client.on("message", ({ type, data }) => log(type, JSON.stringify(data)));
+client.on("error", (error) => showError(error));
+client.on("diagnostic", (diagnostic) => {
+  if (diagnostic.code === "stepped_down") showStepDown(diagnostic);
+});
+
+/** Errors that answer no command: those of this page's own parts, and those that the server reports. */
+function showError({ code, message }: ReactorError): void {
+  if (code === "sound") reportProblem(message);
+  else if (code === "pictures") reportProblem(`pictures: ${message}`);
+  else log("error", code === "picture" ? message : `${code}: ${message}`);
+}
+
+function showStepDown({ codec, cause, video }: StepDown): void {
+  const now = video === null ? "It is decoded in software now" : `The page asks for ${video.join(" or ")} now`;
+  const text = `${codec}: ${cause}. ${now}.`;
+  log("error", text);
+  byId("notes").hidden = false;
+  byId("notes").textContent = text;
+}
+
+let keyboard: Keyboard | null = null; // of the running session, if its model has keys
+returnFocus(largeCanvas, () => keyboard !== null);
+
+/** One session from its welcome to its end. Its pictures and controls stay visible until the next session begins. */
+class RunningSession {
+  #info: SessionInfo;
+  #controlling: boolean;
+  #inputs: Inputs | null = null;
+  #uploads: Uploads;
+  #figures: Figures;
+  #parts: { close(): void }[];
+  #over = false;
+  /** Whether no picture was shown yet. */
+  awaitsPicture: boolean;
+
+  constructor(info: SessionInfo) {
+    this.#info = info;
+    const { model: name, schema } = info;
+    byId("name").textContent = name;
+    document.title = name;
+    byId("role-note").hidden = info.role !== "viewer";
+
+    this.#controlling = info.role !== "viewer";
+    pictures.beginSession(info);
+    toolbar.beginSession(name, pictures);
+    fill("inputs", []);
+    byId("capture").hidden = this.#inputTracks.length === 0;
+    void this.#showInputs();
+    const outputs = info.tracks.filter(({ direction }) => direction === "out");
+    sound.show(outputs.some(({ kind }) => kind === "audio"));
+    const serverPage = pageOf(info.url);
+    share.show(info.shareToken, serverPage);
+    this.#uploads = new Uploads(info.takesFiles ? (file, options) => client.upload(file, options) : null);
+    this.#parts = this.#showControls(this.#controlling ? schema.commands : []);
+    this.#figures = new Figures(
+      client,
+      outputs.filter(({ kind }) => kind === "video").map(({ name }) => name),
+    );
+    this.awaitsPicture = outputs.some(({ kind }) => kind === "video") && !requested.includes("none");
+    document.body.dataset.picture = this.awaitsPicture ? "awaited" : "shown";
+    this.showPicture();
+  }
+
+  pictureShown(): void {
+    this.awaitsPicture = false;
+    document.body.dataset.picture = "shown";
+    if (client.state.status === "live") this.showPicture();
+  }
+
+  /** Shows that the session is live, and what it waits for if there is no picture. */
+  showPicture(): void {
+    const { awaitsPicture } = this;
+    if (!awaitsPicture) show("live", this.#controlling ? "live" : "watching");
+    else show("live", this.#controlling ? "starting" : "watching", "No picture yet", { note: (seconds) => this.#describeWait(seconds) });
+  }
+
+  close(): void {
+    this.#over = true;
+    this.#figures.close();
+    toolbar.endSession();
+    share.show(null);
+    for (const part of [this.#uploads, ...this.#parts]) part.close();
+    this.#inputs?.close();
+    keyboard = null;
+  }
+
+  /** The inputs that this client may send. */
+  get #inputTracks(): TrackInfo[] {
+    return this.#controlling ? this.#info.tracks.filter(({ direction }) => direction === "in") : [];
+  }
+
+  /** Shows the cards of the inputs; most models have none, so their code is loaded when it is needed. */
+  async #showInputs(): Promise<void> {
+    if (this.#inputTracks.length === 0) return;
+    try {
+      const { Inputs } = await import("./inputs.ts");
+      if (this.#over) return;
+      this.#inputs = new Inputs(client, this.#inputTracks);
+      fill("inputs", this.#inputs.elements);
+    } catch (error) {
+      reportProblem(`inputs: ${(error as Error).message}`);
+    }
+  }
+
+  #describeWait(seconds: number): string {
+    const commands = this.#info.schema.commands.length > 0;
+    return describeWait(seconds, {
+      viewing: !this.#controlling,
+      unstarted: this.#inputs?.unstarted ?? deviceNames(this.#inputTracks),
+      commands,
+    });
+  }
+
+  /** Sends a command in this session. What follows it, such as the newest position of a pointer, is not for the session after it. */
+  #send: SendInSession = async (name, data) => {
+    if (this.#over) throw new CommandError("ended", "the session is over", name);
+    try {
+      return await client.command(name, data);
+    } catch (error) {
+      if (error instanceof CommandError && error.code === "ended") this.#over = true;
+      throw error;
+    }
+  };
+
+  /** Shows the controls of the commands, and returns those that must be closed with the session. */
+  #showControls(commands: SessionInfo["schema"]["commands"]): { close(): void }[] {
+    const { settings, keys, pointer, look, pad, actions } = readCommands(commands);
+    const uploads = this.#uploads;
+    const send = this.#send;
+    keyboard = keys.length ? new Keyboard(keys, send) : null;
+    const canvas = largeCanvas();
+    const onPicture = new Pointer(pointer, send, canvas);
+    const around = new PointerLock(look, send, canvas);
+    const gamepads = new Gamepads(pad, send);
+    const reply = (type: string, value: unknown): void => log(type, JSON.stringify(value));
+    const stored = settings.map((setting) => ({ setting, value: client.setting(setting.name.slice("set_".length)) }));
+    const told = stored.some(({ value }) => value.value !== undefined);
+    const controls = stored.map(({ setting, value }) => settingControl(setting, value, told, uploads));
+    fill(
+      "settings",
+      controls.map((control) => control.element),
+    );
+    fill("keys", keyboard?.legend() ?? []);
+    fill("gamepad", pad.buttons.length || pad.axes ? gamepads.legend() : []);
+    fill("pointer", [...(Object.keys(pointer).length ? onPicture.legend() : []), ...(look ? around.legend() : [])]);
+    const cards = actions.map((action) => actionControl(action, send, reply, uploads));
+    if (uploads.needsOwnCard) cards.push(uploadCard(uploads));
+    fill("actions", cards);
+    if (uploads.onlyDropTarget) dropOn(window, uploads.onlyDropTarget, { signal: uploads.signal });
+    return [...(keyboard ? [keyboard] : []), gamepads, onPicture, around, ...controls];
+  }
+}
+
+/** "camera", "microphone": what these inputs are sent from. */
+const deviceNames = (inputs: readonly TrackInfo[]): string[] => [
+  ...new Set(inputs.map(({ kind }) => (kind === "video" ? "camera" : "microphone"))),
+];
+
+function fill(part: string, nodes: readonly (HTMLElement | null)[]): void {
+  const section = byId(part);
+  section.hidden = nodes.length === 0;
+  within(section, ".list").replaceChildren(...nodes.filter((node) => node !== null));
+}
+
+/** Reports an error of this page to the user. */
+function reportProblem(text: string): void {
+  log("error", text);
+  toasts.show(text);
+}
+
+let logged = 0;
+
+/** Adds a model message, a reply or an error to the top of the list of the last hundred. */
+function log(type: string, text: string): void {
+  logged += 1;
+  byId("log-count").textContent = String(logged);
+  const time = new Date().toLocaleTimeString([], { hour12: false });
+  const line = element(
+    "li",
+    { class: type === "error" ? "error" : null },
+    element("time", {}, time),
+    " ",
+    element("b", {}, type),
+    ` ${text}`,
+  );
+  byId("log-list").prepend(line);
+  if (byId("log-list").children.length > LOG_LENGTH) byId("log-list").lastChild?.remove();
+}

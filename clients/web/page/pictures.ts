@@ -1,0 +1,96 @@
+/** The model's pictures: a canvas for each video track, the first one large. Canvases keep their picture and place between sessions. */
+import type { Client, Presented, SessionInfo, View } from "../src/index.ts";
+import { byId, element, within } from "./dom.ts";
+
+/** A track's canvas in the page. */
+interface Place {
+  readonly figure: HTMLElement;
+  readonly view: View;
+}
+
+export class Pictures {
+  #client: Client;
+  #places = new Map<string, Place>();
+  #shown: (canvas: HTMLCanvasElement, picture: Presented) => void;
+  #lead: boolean;
+  /** Attached before the first session, whose first track it shows: without a view the client would ask for no pictures. */
+  #first: Place;
+
+  /** `shown` is called for each drawn picture. */
+  constructor(client: Client, lead: boolean, shown: (canvas: HTMLCanvasElement, picture: Presented) => void) {
+    this.#client = client;
+    this.#lead = lead;
+    this.#shown = shown;
+    this.#first = this.#open();
+    byId("hero").prepend(this.#first.figure);
+  }
+
+  /** The view of the large canvas, or null. */
+  get large(): View | null {
+    const canvas = largeCanvas();
+    return canvas === null ? null : (this.#places.get(canvas.dataset.track ?? "")?.view ?? null);
+  }
+
+  get lead(): boolean {
+    return this.#lead;
+  }
+
+  set lead(on: boolean) {
+    this.#lead = on;
+    for (const { view } of [this.#first, ...this.#places.values()]) view.lead = on;
+  }
+
+  /** Shows the tracks of a session that begins. */
+  beginSession({ tracks }: SessionInfo): void {
+    const names = tracks.filter(({ kind, direction }) => kind === "video" && direction === "out").map(({ name }) => name);
+    const places = new Map(names.map((name, i) => [name, this.#places.get(name) ?? this.#open(name, i === 0 ? this.#first : null)]));
+    for (const [name, { figure, view }] of this.#places) {
+      if (places.has(name)) continue;
+      figure.remove();
+      view.release();
+    }
+    this.#places = places;
+    if (!this.#isUsed(this.#first)) this.#first.figure.remove();
+    const figures = [...places.values()].map(({ figure }) => figure);
+    if (figures[0]) byId("hero").prepend(figures[0]);
+    byId("others").replaceChildren(...figures.slice(1));
+    byId("notes").hidden = names.length > 0;
+    byId("notes").textContent = names.length ? "" : "This model has no picture.";
+  }
+
+  /** A figure with an attached canvas: for the track `name`, in `used` if that shows no other track; without a name for the first track. */
+  #open(name?: string, used: Place | null = null): Place {
+    const figure = used !== null && !this.#isUsed(used) ? used.figure : pictureFigure();
+    const canvas = within(figure, "canvas", HTMLCanvasElement);
+    const options = { lead: this.#lead, onPresented: (picture: Presented) => this.#shown(canvas, picture) };
+    if (name === undefined) return { figure, view: this.#client.attach(canvas, options) };
+    canvas.dataset.track = name;
+    canvas.setAttribute("aria-label", `Video ${name}`);
+    within(figure, "figcaption").textContent = name;
+    const enlarge = within(figure, ".enlarge");
+    enlarge.title = `Enlarge ${name}`;
+    enlarge.setAttribute("aria-label", enlarge.title);
+    return { figure, view: this.#client.attach(canvas, { ...options, track: name }) };
+  }
+
+  #isUsed({ figure }: Place): boolean {
+    return within(figure, "canvas").dataset.track !== undefined;
+  }
+}
+
+export const largeCanvas = (): HTMLCanvasElement | null => byId("hero").querySelector("canvas");
+
+function pictureFigure(): HTMLElement {
+  const canvas = element("canvas", { width: 640, height: 360, role: "img", "aria-label": "Video", tabindex: -1 });
+  const enlarge = element("button", { type: "button", class: "enlarge" });
+  enlarge.append(within(byId("fullscreen"), "svg", SVGSVGElement).cloneNode(true));
+  const figure = element("figure", {}, canvas, element("figcaption"), enlarge);
+  enlarge.addEventListener("click", ({ detail }) => {
+    const large = largeCanvas()?.parentElement;
+    if (!large) return;
+    figure.before(large);
+    byId("hero").prepend(figure);
+    if (detail === 0) within(large, ".enlarge").focus(); // the click came from the keyboard, so keep its focus on this control
+  });
+  return figure;
+}

@@ -1,0 +1,42 @@
+/** The legend of the command `pointer_look`, and the picture that it is bound to. */
+import type { LookCommand, SendCommand } from "../src/controls.ts";
+import { LookBinding } from "../src/controls.ts";
+import { element, refusalLine } from "./dom.ts";
+
+export class PointerLock {
+  #command: LookCommand | null;
+  #canvas: HTMLCanvasElement | null;
+  #state = element("span", { role: "status" });
+  #refusal = refusalLine();
+  #binding: LookBinding;
+
+  constructor(command: LookCommand | null, send: SendCommand, canvas: HTMLCanvasElement | null) {
+    this.#command = command;
+    this.#canvas = canvas;
+    this.#binding = new LookBinding(command, this.#refusal.following(send), canvas, {
+      locked: (yes) => this.#showState(yes),
+      refused: (message) => {
+        if (message === null) this.#refusal.hide();
+        else this.#refusal.show({ message: `The browser kept the pointer: ${message}` });
+      },
+    });
+    if (command !== null) canvas?.classList.add("looked");
+  }
+
+  close(): void {
+    this.#binding.close();
+    this.#canvas?.classList.remove("looked");
+  }
+
+  legend(): HTMLElement[] {
+    if (this.#command === null) return [];
+    const { name, description } = this.#command;
+    const line = element("li", { "data-command": name }, element("kbd", {}, "Look"), ` ${description || "around"}. `, this.#state);
+    return [element("ul", { class: "notes" }, line), this.#refusal.element];
+  }
+
+  #showState(locked: boolean): void {
+    const how = matchMedia("(pointer: coarse)").matches ? "Drag on the picture." : "Click the picture to look with the mouse.";
+    this.#state.textContent = locked ? "Escape gives the mouse back." : how;
+  }
+}

@@ -1,0 +1,22 @@
+/** Error messages on the picture, where the user sees them in full screen too. */
+import { element } from "./dom.ts";
+
+const SHOWN_FOR = 10_000;
+const MOST = 3;
+
+export class Toasts {
+  #container: HTMLElement;
+
+  constructor(place: HTMLElement) {
+    this.#container = place;
+  }
+
+  /** Shows a text for a while, or until the user clicks it; the newest is the last. */
+  show(text: string): void {
+    const toast = element("p", { class: "toast", title: "Click to hide" }, text);
+    toast.addEventListener("click", () => toast.remove());
+    setTimeout(() => toast.remove(), SHOWN_FOR);
+    this.#container.append(toast);
+    if (this.#container.children.length > MOST) this.#container.firstChild?.remove();
+  }
+}

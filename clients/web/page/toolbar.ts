@@ -1,0 +1,120 @@
+/** The buttons on the picture: screenshot, record, full screen. */
+import type { Recording, View } from "../src/index.ts";
+import { describeTime, extension, fileName } from "./file-names.ts";
+import { largeCanvas } from "./pictures.ts";
+
+const REFRESH = 250;
+const KEPT_FOR = 60_000; // a download goes on reading the file for a while
+
+export interface ToolbarParts {
+  readonly hero: HTMLElement;
+  readonly snapshot: HTMLButtonElement;
+  readonly record: HTMLButtonElement;
+  readonly time: HTMLElement;
+  readonly fullscreen: HTMLButtonElement;
+}
+
+export class Toolbar {
+  #parts: ToolbarParts;
+  #failed: (message: string) => void;
+  #name = "";
+  #pictures: { readonly large: View | null } = { large: null };
+  #recording: Recording | null = null;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  /** `parts` are the elements {hero, snapshot, record, time, fullscreen}; `failed(message)` reports an error to the user. */
+  constructor(parts: ToolbarParts, failed: (message: string) => void) {
+    this.#parts = parts;
+    this.#failed = failed;
+    const { snapshot, record, fullscreen } = parts;
+    fullscreen.hidden = !document.fullscreenEnabled;
+    snapshot.addEventListener("click", () => this.#snapshot());
+    record.addEventListener("click", () => (this.#recording ? this.#recording.stop() : this.#record()));
+    fullscreen.addEventListener("click", () => this.#fullscreen());
+    document.addEventListener("fullscreenchange", () => {
+      fullscreen.setAttribute("aria-pressed", String(document.fullscreenElement === parts.hero));
+    });
+  }
+
+  /** Begins a session of the model `name`; `pictures.large` is the view of the large picture, or null. */
+  beginSession(name: string, pictures: { readonly large: View | null }): void {
+    this.#name = name;
+    this.#pictures = pictures;
+    this.#enable(false);
+  }
+
+  /** The picture on `canvas` has changed. */
+  pictureShown(canvas: HTMLCanvasElement): void {
+    if (this.#parts.snapshot.disabled && canvas === largeCanvas()) this.#enable(true);
+  }
+
+  /** Ends the recording with the session. The user can still save the last picture. */
+  endSession(): void {
+    void this.#recording?.stop(); // which is told where it is saved
+    this.#parts.record.disabled = true;
+  }
+
+  #enable(shown: boolean): void {
+    const { snapshot, record } = this.#parts;
+    snapshot.hidden = record.hidden = this.#pictures.large === null;
+    snapshot.disabled = record.disabled = !shown;
+  }
+
+  async #snapshot(): Promise<void> {
+    const { large } = this.#pictures;
+    if (large === null) return; // the button is hidden
+    try {
+      save(await large.snapshot(), fileName(this.#name, "png"));
+    } catch (error) {
+      this.#failed(`screenshot: ${(error as Error).message}`);
+    }
+  }
+
+  /** Records the large picture until the user or the session ends it, and saves the file. */
+  async #record(): Promise<void> {
+    const { large } = this.#pictures;
+    if (large === null) return; // the button is hidden
+    const troubles: string[] = [];
+    const name = this.#name;
+    try {
+      const recording = large.record({ onTrouble: (message) => troubles.push(message) });
+      this.#recording = recording;
+      this.#timer = setInterval(() => this.#showRecording(), REFRESH);
+      this.#showRecording();
+      const file = await recording.file;
+      save(file, fileName(name, extension(file.type)));
+    } catch (error) {
+      troubles.push((error as Error).message);
+    }
+    this.#recording = null;
+    clearInterval(this.#timer);
+    this.#showRecording();
+    for (const trouble of new Set(troubles)) this.#failed(`recording: ${trouble}`);
+  }
+
+  #showRecording(): void {
+    const { hero, record, time } = this.#parts;
+    const recording = this.#recording;
+    hero.classList.toggle("recording", recording !== null);
+    record.setAttribute("aria-pressed", String(recording !== null));
+    record.title = recording ? "Stop recording and save" : "Record to a file";
+    record.setAttribute("aria-label", record.title);
+    time.textContent = recording ? describeTime(performance.now() - recording.began) : "";
+  }
+
+  async #fullscreen(): Promise<void> {
+    try {
+      if (document.fullscreenElement) await document.exitFullscreen();
+      else await this.#parts.hero.requestFullscreen();
+    } catch (error) {
+      this.#failed(`full screen: ${(error as Error).message}`);
+    }
+  }
+}
+
+/** Makes the browser save the file. */
+function save(file: Blob, name: string): void {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), KEPT_FOR);
+}

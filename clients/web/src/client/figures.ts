@@ -1,0 +1,117 @@
+/** The figures of a client: those of the present session, and how often it came back. */
+
+import { CaptureLatency } from "../figures/capture-latency.ts";
+import { Latency } from "../figures/latency.ts";
+import { Statistics as PictureStatistics } from "../figures/statistics.ts";
+import type { CaptureClock } from "../input/capture-clock.ts";
+import { Freezes } from "../media/freezes.ts";
+import type { TrackDescription } from "../wire/messages.ts";
+import type { Packet } from "../wire/protocol.ts";
+import type { Recent, Statistics, TrackStatistics } from "./types.ts";
+
+class TrackFigures {
+  readonly pictures = new PictureStatistics();
+  readonly freezes = new Freezes();
+  received = 0;
+  bytes = 0;
+  codec: string | null = null;
+
+  snapshot(now: number): TrackStatistics {
+    const { fps, jitter, gaps, skipped } = this.pictures.snapshot(now);
+    const { count, frozen } = this.freezes.figures;
+    const { received, bytes, codec } = this;
+    return { received, bytes, fps, jitter, missing: gaps, skipped, freezes: count, frozen, codec };
+  }
+}
+
+type ShownFrame = Omit<Packet, "payload">;
+
+export class Figures {
+  #tracks = new Map<string, TrackFigures>();
+  #latency = new Latency();
+  #capture: CaptureLatency;
+  #main: string | null = null;
+  #lead: number | null = null;
+  #comebacks = 0;
+  #secondsLost = 0;
+
+  constructor(clock: CaptureClock) {
+    this.#capture = new CaptureLatency(clock);
+  }
+
+  /** A new session has other figures. */
+  beginSession(tracks: readonly TrackDescription[], clock: CaptureClock): void {
+    this.#tracks.clear();
+    this.#latency = new Latency();
+    this.#capture = new CaptureLatency(clock);
+    this.#lead = null;
+    this.#main = tracks.find(({ kind, direction }) => kind === "video" && direction === "out")?.name ?? null;
+  }
+
+  sent(id: number): void {
+    const now = performance.now();
+    this.#latency.sent(id, now);
+    if (this.#main !== null) this.#of(this.#main).pictures.sent(id, now);
+  }
+
+  refused(id: number): void {
+    this.#latency.refused(id);
+    if (this.#main !== null) this.#of(this.#main).pictures.refused(id);
+  }
+
+  received(packet: Packet, track: TrackDescription): void {
+    const figures = this.#of(track.name);
+    figures.received += 1;
+    figures.bytes += packet.payload.length;
+    figures.codec = track.codec;
+    figures.pictures.received(packet);
+    if (track.name === this.#main) this.#latency.received(packet, performance.now());
+  }
+
+  shown(frame: ShownFrame, now: number, lead: number | null, track: TrackDescription, audioTime: number | null): void {
+    const figures = this.#of(track.name);
+    figures.pictures.shown(frame, now, audioTime);
+    figures.freezes.shown(frame, now);
+    if (track.name !== this.#main) return;
+    this.#lead = lead;
+    this.#latency.shown(frame, now);
+    this.#capture.shown(frame, now);
+  }
+
+  skipped(track: string): void {
+    this.#of(track).pictures.skipped();
+  }
+
+  resumed(seconds: number): void {
+    this.#comebacks += 1;
+    this.#secondsLost += seconds;
+  }
+
+  snapshot(): Omit<Statistics, "sound" | "stepsDown"> {
+    const now = performance.now();
+    const main = this.#tracks.get(this.#main ?? "")?.pictures.snapshot(now);
+    return {
+      tracks: Object.fromEntries([...this.#tracks].map(([name, figures]) => [name, figures.snapshot(now)])),
+      latency: this.#latency.snapshot(),
+      commandToPicture: recent(main?.latency, main?.latencyP50),
+      captureToPicture: recent(this.#capture.snapshot().last, this.#capture.snapshot().p50),
+      soundOffset: main?.offset ?? null,
+      lead: this.#lead,
+      comebacks: this.#comebacks,
+      secondsLost: this.#secondsLost,
+    };
+  }
+
+  #of(name: string): TrackFigures {
+    let figures = this.#tracks.get(name);
+    if (figures === undefined) {
+      figures = new TrackFigures();
+      this.#tracks.set(name, figures);
+    }
+    return figures;
+  }
+}
+
+function recent(last: number | null | undefined, p50: number | null | undefined): Recent | null {
+  return typeof last === "number" && typeof p50 === "number" ? { last, p50 } : null;
+}

@@ -1,0 +1,74 @@
+/**
+ * Items for one `for await` loop. It waits for items; while nobody takes them, up to `limit` wait, and the oldest is dropped.
+ * Leaving the loop, `end`, and the abort of `signal` all end it and call `ended` once.
+ */
+export class ItemQueue<T> implements AsyncIterableIterator<T> {
+  #items: T[] = [];
+  #takers: ((result: IteratorResult<T>) => void)[] = [];
+  #limit: number;
+  #dropped: (item: T) => void;
+  #ended: () => void;
+  #signal: AbortSignal | undefined;
+  #over = false;
+  readonly #abort = (): void => this.end();
+
+  constructor({
+    limit,
+    signal,
+    dropped = () => {},
+    ended = () => {},
+  }: {
+    limit: number;
+    signal?: AbortSignal | undefined;
+    dropped?: (item: T) => void;
+    ended?: () => void;
+  }) {
+    this.#limit = limit;
+    this.#dropped = dropped;
+    this.#ended = ended;
+    this.#signal = signal;
+    if (signal?.aborted) this.end();
+    else signal?.addEventListener("abort", this.#abort);
+  }
+
+  put(item: T): void {
+    if (this.#over) {
+      this.#dropped(item);
+      return;
+    }
+    const taker = this.#takers.shift();
+    if (taker !== undefined) {
+      taker({ value: item, done: false });
+      return;
+    }
+    this.#items.push(item);
+    if (this.#items.length > this.#limit) this.#dropped(this.#items.shift() as T);
+  }
+
+  /** No more items come. Those that wait can still be taken. */
+  end(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#signal?.removeEventListener("abort", this.#abort);
+    for (const taker of this.#takers.splice(0)) taker({ value: undefined, done: true });
+    this.#ended();
+  }
+
+  next(): Promise<IteratorResult<T>> {
+    const item = this.#items.shift();
+    if (item !== undefined) return Promise.resolve({ value: item, done: false });
+    if (this.#over) return Promise.resolve({ value: undefined, done: true });
+    return new Promise((resolve) => this.#takers.push(resolve));
+  }
+
+  /** The loop was left: what waits is dropped. */
+  return(): Promise<IteratorResult<T>> {
+    this.end();
+    for (const item of this.#items.splice(0)) this.#dropped(item);
+    return Promise.resolve({ value: undefined, done: true });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}

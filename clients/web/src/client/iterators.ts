@@ -1,0 +1,208 @@
+/** Frames and packets of a track for `for await` loops, through all sessions of a client. */
+import type { openDecoder } from "../media/decoders.ts";
+import type { TrackDescription } from "../wire/messages.ts";
+import type { Session, Packet as WirePacket } from "../wire/protocol.ts";
+import { KEYFRAME } from "../wire/protocol.ts";
+import { ItemQueue } from "./item-queue.ts";
+import type { Taker } from "./outputs.ts";
+import type { Frame, FramesOptions, Made, Packet } from "./types.ts";
+
+const MAX_WAITING = 64;
+
+const made = ({ seq, ptsUs, command, step, meta }: Omit<WirePacket, "payload">): Made => ({ seq, pts: ptsUs, command, step, meta });
+
+/** The packets as they came. */
+export class PacketTaker implements Taker {
+  readonly wanted: string | undefined;
+  readonly queue: ItemQueue<Packet>;
+  #track: TrackDescription | null = null;
+  #dealt: (seq: number, heldUs: number) => void = () => {};
+
+  constructor(track: string | undefined, { signal, latest = false }: FramesOptions, dropped: () => void, ended: (taker: Taker) => void) {
+    this.wanted = track;
+    this.queue = new ItemQueue<Packet>({ limit: latest ? 1 : MAX_WAITING, signal, dropped, ended: () => ended(this) });
+  }
+
+  begin(track: TrackDescription, dealt: (seq: number, heldUs: number) => void): void {
+    this.#track = track;
+    this.#dealt = dealt;
+  }
+
+  describe(track: TrackDescription): void {
+    this.#track = track;
+  }
+
+  take(packet: WirePacket): void {
+    const { name, codec } = this.#track as TrackDescription;
+    this.#dealt(packet.seq, 0);
+    this.queue.put({
+      ...made(packet),
+      track: name,
+      codec: codec ?? "",
+      keyframe: (packet.flags & KEYFRAME) !== 0,
+      payload: packet.payload,
+    });
+  }
+
+  end(): void {
+    this.#track = null;
+  }
+}
+
+interface Entry {
+  readonly packet: WirePacket;
+  readonly track: TrackDescription;
+  readonly seq: number;
+  readonly ptsUs: number;
+  readonly payload: Uint8Array<ArrayBuffer>;
+  readonly key: boolean;
+  readonly arrived: number;
+}
+
+type PictureDecoder = ReturnType<typeof openDecoder<Entry>>;
+
+export interface FrameTakerHost {
+  dropped(): void;
+  ended(taker: Taker): void;
+  trouble(codec: string, software: boolean, message: string): void;
+  /** Nothing can be decoded; the frames end. */
+  failed(message: string): void;
+}
+
+/** The packets decoded. Each frame is its taker's to close; one that is dropped is closed here. */
+export class FrameTaker implements Taker {
+  readonly wanted: string | undefined;
+  readonly queue: ItemQueue<Frame>;
+  #track: TrackDescription | null = null;
+  #session: Session | null = null;
+  #dealt: (seq: number, heldUs: number) => void = () => {};
+  #decoder: PictureDecoder | null = null;
+  #decoding: TrackDescription | null = null;
+  #waiting: Entry[] = [];
+  #needsKey = true;
+  #software: boolean;
+  /** Null until its module is loaded. */
+  #openDecoder: typeof openDecoder | null = null;
+  #trouble: (codec: string, software: boolean, message: string) => void;
+
+  constructor(
+    track: string | undefined,
+    { signal, latest = false }: FramesOptions,
+    software: boolean,
+    { dropped, ended, trouble, failed }: FrameTakerHost,
+  ) {
+    this.wanted = track;
+    this.#software = software;
+    this.#trouble = trouble;
+    const close = (frame: Frame): void => {
+      frame.image.close();
+      dropped();
+    };
+    this.queue = new ItemQueue<Frame>({ limit: latest ? 1 : MAX_WAITING, signal, dropped: close, ended: () => ended(this) });
+    import("../media/on-page.ts").then(
+      (decoders) => {
+        this.#openDecoder = decoders.openDecoder;
+        this.#feed();
+      },
+      (error: Error) => {
+        failed(error.message);
+        this.queue.end();
+      },
+    );
+  }
+
+  begin(track: TrackDescription, dealt: (seq: number, heldUs: number) => void, session: Session): void {
+    this.end();
+    this.#track = track;
+    this.#session = session;
+    this.#dealt = dealt;
+  }
+
+  describe(track: TrackDescription): void {
+    this.#track = track;
+  }
+
+  take(packet: WirePacket): void {
+    const { seq, ptsUs, payload, flags } = packet;
+    const track = this.#track as TrackDescription;
+    this.#waiting.push({ packet, track, seq, ptsUs, payload, key: (flags & KEYFRAME) !== 0, arrived: performance.now() });
+    this.#feed();
+  }
+
+  preferSoftware(): void {
+    this.#software = true;
+    this.#reset();
+    if (this.#track !== null) this.#session?.keyframe(this.#track.index);
+  }
+
+  end(): void {
+    this.#reset();
+    this.#waiting = [];
+    this.#track = null;
+    this.#session = null;
+  }
+
+  #feed(): void {
+    const open = this.#openDecoder;
+    if (open === null) return;
+    while (this.#waiting.length > 0) {
+      const entry = this.#waiting[0] as Entry;
+      if (entry.track !== this.#decoding) {
+        if (this.#decoder !== null && !this.#decoder.isEmpty) return; // the pictures of before come first
+        this.#reset();
+        this.#open(open, entry.track);
+      }
+      if (this.#decoder === null || (this.#needsKey && !entry.key)) {
+        this.#waiting.shift();
+        this.#done(entry);
+        if (this.#decoder !== null) this.#session?.keyframe(entry.track.index);
+        continue;
+      }
+      if (!this.#decoder.hasRoom) return;
+      this.#waiting.shift();
+      this.#needsKey = false;
+      void this.#decoder.feed(entry);
+    }
+  }
+
+  #open(open: typeof openDecoder, track: TrackDescription): void {
+    this.#decoding = track;
+    try {
+      this.#decoder = open<Entry>(track, this.#software, {
+        decoded: (entry, image) => void this.#decoded(entry, image),
+        lost: (entry) => {
+          this.#done(entry);
+          this.#feed();
+        },
+        failed: (message) => this.#fail(track, message),
+        stalled: (message) => this.#fail(track, message),
+      });
+    } catch (error) {
+      this.#fail(track, (error as Error).message);
+    }
+  }
+
+  async #decoded(entry: Entry, image: VideoFrame | ImageBitmap | ImageData): Promise<void> {
+    const shown = image instanceof ImageData ? await createImageBitmap(image) : image;
+    this.#done(entry);
+    this.queue.put({ ...made(entry.packet), image: shown, [Symbol.dispose]: () => shown.close() });
+    this.#feed();
+  }
+
+  #fail(track: TrackDescription, message: string): void {
+    this.#reset();
+    this.#decoding = track; // until a fallback gives another description or decoder, its packets are left out
+    this.#trouble(track.codec ?? "", this.#software, message);
+  }
+
+  #done({ seq, arrived }: Entry): void {
+    this.#dealt(seq, Math.round((performance.now() - arrived) * 1000));
+  }
+
+  #reset(): void {
+    for (const entry of this.#decoder?.close() ?? []) this.#done(entry);
+    this.#decoder = null;
+    this.#decoding = null;
+    this.#needsKey = true;
+  }
+}

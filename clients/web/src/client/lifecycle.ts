@@ -1,0 +1,387 @@
+/**
+ * The life of a client: it connects, resumes a lost link, waits and tries again, and ends. It knows sessions, not what they carry.
+ *
+ *     connecting -> live <-> resuming          resuming -> ended, or with newSession "after-loss": connecting
+ *       |   ^  \-> queued -> live              live -> restarting (the model is loaded again) -> connecting
+ *       v   |                                  any -> ended: close(), a final reason, resume given up
+ *     waiting (says the error, and when it tries next)        ended -> connecting: reconnect() only
+ */
+import { backoff, comeBack } from "../session/comeback.ts";
+import { ConnectionRefused, type ReactorError, SessionEnded } from "../wire/errors.ts";
+import type { Bye } from "../wire/messages.ts";
+import type { Closed, Session, SocketOptions } from "../wire/protocol.ts";
+import { connect, openSocket, pageOf } from "../wire/protocol.ts";
+import { Emitter } from "./emitter.ts";
+import { loadSession } from "./memory.ts";
+import { sessionInfo } from "./session-info.ts";
+import type { ClientState, GiveToken, Memory } from "./types.ts";
+
+/** Reasons of `reactor.bye` after which the same client is not wanted again. */
+const FINAL = new Set(["done", "taken_over", "revoked", "idle"]);
+/** A session that ends sooner counts as a failed try, so that a broken model does not get two tries a second. */
+const SETTLED = 5000;
+const FIRST_HEALTH_WAIT = 250;
+const LONGEST_HEALTH_WAIT = 2000;
+
+const RESUME_GIVEN_UP = {
+  gone: "The link was lost, and when it was back the session was over.",
+  late: "The link was lost, and did not come back in time.",
+};
+
+export interface LifecycleOptions {
+  /** The WebSocket address, without a query. */
+  url: string;
+  /** Awaited before the first connection, also of each `start` after the end. */
+  prepare: () => Promise<void>;
+  /** What to ask for, at each connection. */
+  ask: () => Pick<SocketOptions, "video" | "tracks" | "paused" | "audio" | "role" | "model">;
+  /** Read before each connection. */
+  readonly token: string | GiveToken | undefined;
+  resume: boolean;
+  newSession: "never" | "after-loss";
+  memory: Memory | null;
+  WebSocket: SocketOptions["WebSocket"];
+  fetch: typeof fetch;
+}
+
+interface LifecycleEvents {
+  state: ClientState;
+  /** A session that has no events yet. */
+  session: Session;
+}
+
+/** How a try, or a session, ended. */
+interface Outcome {
+  readonly closed: Closed;
+  readonly bye: Bye | null;
+  /** How long the session was live, in milliseconds; 0 if it never was. */
+  readonly lived: number;
+}
+
+export class Lifecycle extends Emitter<LifecycleEvents> {
+  #options: LifecycleOptions;
+  #state: ClientState = Object.freeze({ status: "connecting", attempt: 0 });
+  #session: Session | null = null;
+  /** Aborted by `close`; a new one for each `reconnect` after the end. */
+  #stop = new AbortController();
+  #tryNow: () => void = () => {};
+  #running = false;
+  /** How often it has waited since a session settled, or since somebody wanted a try now. */
+  #attempt = 0;
+
+  constructor(options: LifecycleOptions) {
+    super();
+    this.#options = options;
+  }
+
+  get state(): ClientState {
+    return this.#state;
+  }
+
+  /** The session of the present state `live` or `resuming`, or the one that is being asked for; null if there is none. */
+  get session(): Session | null {
+    return this.#session;
+  }
+
+  /** Begins to connect, or tries now instead of waiting. After the end it begins anew. */
+  start(): void {
+    this.#attempt = 0;
+    this.#tryNow();
+    if (this.#running) return;
+    this.#running = true;
+    this.#stop = new AbortController();
+    const stop = this.#stop.signal;
+    const ears = new AbortController();
+    this.#listenToBrowser(ears.signal);
+    void this.#live(stop)
+      .catch((error: unknown) => new ConnectionRefused("refused", `The client failed: ${String(error)}`))
+      .then((end) => {
+        ears.abort();
+        this.#running = false;
+        this.#session = null;
+        this.#options.memory?.save(null);
+        this.#set({ status: "ended", end });
+      });
+  }
+
+  /** Leaves the session, and ends. */
+  close(): void {
+    if (!this.#running && this.#state.status !== "ended") this.#set({ status: "ended", end: null });
+    this.#stop.abort();
+    this.#session?.close();
+    this.#tryNow();
+  }
+
+  #set(state: ClientState): void {
+    this.#state = Object.freeze(state);
+    this.emit("state", this.#state);
+  }
+
+  /** Tries until something ends the client; returns what, or null for `close()`. */
+  async #live(stop: AbortSignal): Promise<SessionEnded | ConnectionRefused | null> {
+    await this.#options.prepare();
+    if (stop.aborted) return null;
+    let refusal: ConnectionRefused | null = null; // of the token, until another one is tried
+    for (;;) {
+      this.#set({ status: "connecting", attempt: this.#attempt });
+      const token = await this.#token(refusal === null ? "first" : "refused");
+      if (stop.aborted) return null;
+      if (refusal !== null && token === null) return refusal; // there is no other token
+      if (token instanceof ConnectionRefused) return token;
+      const outcome = await this.#oneSession(token ?? undefined, stop);
+      if (stop.aborted) return null;
+      if (outcome === null) continue; // what was saved of an earlier session is over
+      const { closed, lived } = outcome;
+      if (closed.welcomed && closed.reason === "model_restarting") {
+        this.#attempt = 0;
+        await this.#untilHealthy(closed.message, stop);
+        if (stop.aborted) return null;
+        continue;
+      }
+      const error = closed.welcomed ? sessionEnded(closed) : await this.#refusal(outcome);
+      if (stop.aborted) return null;
+      if (error instanceof ConnectionRefused && error.status === 401 && refusal === null && typeof this.#options.token === "function") {
+        refusal = error;
+        continue;
+      }
+      refusal = null;
+      if (error instanceof SessionEnded ? FINAL.has(error.reason) || this.#options.newSession === "never" : !error.retryable) return error;
+      if (lived > SETTLED) this.#attempt = 0;
+      const asked = error instanceof ConnectionRefused ? error.retryAfter : null;
+      await this.#wait(error, Math.max(backoff(this.#attempt++), 1000 * (asked ?? 0)), stop);
+      if (stop.aborted) return null;
+    }
+  }
+
+  async #token(why: "first" | "refused"): Promise<string | null | undefined | ConnectionRefused> {
+    const { token } = this.#options;
+    if (typeof token !== "function") return token;
+    try {
+      return await token(why);
+    } catch (error) {
+      return new ConnectionRefused("token_wanted", `The option "token" gave no token: ${(error as Error)?.message ?? error}`);
+    }
+  }
+
+  /** One session from its first socket to its end. Null if it was a saved one at a replica that could not be resumed. */
+  #oneSession(token: string | undefined, stop: AbortSignal): Promise<Outcome | null> {
+    const { url: home, memory, resume, WebSocket } = this.#options;
+    const saved = resume ? loadSession(memory) : null;
+    const url = saved?.url ?? home;
+    const atReplica = url !== home;
+    // A replica takes the resume token alone; the gate's token stays at the gate.
+    const session = connect({
+      ...this.#options.ask(),
+      ...saved,
+      url,
+      token: atReplica ? undefined : token,
+      feedback: true,
+      beat: true,
+      refusalsAsBye: true,
+      comesBack: resume,
+      WebSocket,
+    });
+    this.#session = session;
+    const ears = new AbortController();
+    const { signal } = ears;
+    let since = Number.POSITIVE_INFINITY;
+    let bye: Bye | null = null;
+    return new Promise((resolve) => {
+      // At a replica only the old session may go on; a new one begins at the gate.
+      const stranger = (event: Event): void => {
+        if (!atReplica || session.welcome?.resumed) return;
+        event.stopImmediatePropagation();
+        session.close();
+      };
+      session.addEventListener("queued", stranger, { signal });
+      session.addEventListener("welcome", stranger, { signal });
+      session.addEventListener(
+        "queued",
+        ({ detail: { position, total, reason } }) => {
+          this.#set({ status: "queued", position, total, ...(reason ? { reason } : {}) });
+        },
+        { signal },
+      );
+      session.addEventListener(
+        "welcome",
+        ({ detail: { heartbeat } }) => {
+          since = performance.now();
+          this.save();
+          this.#watchLink(session, heartbeat, signal);
+          this.#set({ status: "live", session: sessionInfo(session) });
+        },
+        { signal },
+      );
+      session.addEventListener(
+        "lost",
+        () => {
+          this.#set({ status: "resuming", session: sessionInfo(session), since: performance.now() });
+          void this.#comeBack(session, stop);
+        },
+        { signal },
+      );
+      session.addEventListener(
+        "resumed",
+        () => {
+          this.save();
+          this.#set({ status: "live", session: sessionInfo(session) });
+        },
+        { signal },
+      );
+      session.addEventListener(
+        "bye",
+        ({ detail }) => {
+          bye = detail;
+        },
+        { signal },
+      );
+      session.addEventListener(
+        "closed",
+        ({ detail: closed }) => {
+          ears.abort();
+          this.#session = null;
+          memory?.save(null);
+          const lost = atReplica && !session.welcome?.resumed;
+          resolve(lost ? null : { closed, bye, lived: Math.max(0, performance.now() - since) });
+        },
+        { signal },
+      );
+      this.emit("session", session);
+    });
+  }
+
+  async #comeBack(session: Session, stop: AbortSignal): Promise<void> {
+    const open = async (): Promise<WebSocket> => {
+      const { url, welcome, newest } = session;
+      const token = url === this.#options.url ? await this.#token("first") : undefined;
+      return openSocket({
+        ...this.#options.ask(),
+        url,
+        token: token instanceof ConnectionRefused ? undefined : token,
+        resume: welcome?.resume_token,
+        after: newest,
+        feedback: true,
+        beat: true,
+        WebSocket: this.#options.WebSocket,
+      });
+    };
+    const answer = await comeBack(session, open, { sleep: (ms) => this.#pause(ms) });
+    if (answer !== "resumed" && !stop.aborted) session.end(RESUME_GIVEN_UP[answer]);
+  }
+
+  /** What refused a client that never had a session. */
+  async #refusal({ closed, bye }: Outcome): Promise<ConnectionRefused | SessionEnded> {
+    if (bye?.reason === "refused") return refused(bye);
+    if (bye !== null)
+      return FINAL.has(bye.reason)
+        ? sessionEnded(closed)
+        : new ConnectionRefused("busy", closed.message || `The server ended the try: ${bye.reason}.`, null, null, bye.reason);
+    if (closed.opened) return new ConnectionRefused("busy", closed.message || "The connection was lost before the session began.");
+    const { origin } = new URL(pageOf(this.#options.url));
+    if (globalThis.location !== undefined && globalThis.location.origin !== origin && (await this.#answers())) {
+      const mine = globalThis.location.origin;
+      return new ConnectionRefused(
+        "origin",
+        `${origin} takes no WebSocket from pages of ${mine}. Start the server with --origin ${mine}, or list it in runtime.origins.`,
+        403,
+      );
+    }
+    return new ConnectionRefused("unreachable", `${origin} cannot be reached. Is the server running, and is this its address?`);
+  }
+
+  /** Whether the server answers HTTP at all; a page of another origin may not read what it says. */
+  async #answers(): Promise<boolean> {
+    try {
+      await this.#options.fetch(new URL("health", pageOf(this.#options.url)), { mode: "no-cors", cache: "no-store" });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Waits before the first question too, because the bye comes before the model ends. */
+  async #untilHealthy(message: string, stop: AbortSignal): Promise<void> {
+    const health = new URL("health", pageOf(this.#options.url));
+    this.#set({ status: "restarting", reason: message });
+    for (let wait = FIRST_HEALTH_WAIT; !stop.aborted; wait = Math.min(wait * 1.25, LONGEST_HEALTH_WAIT)) {
+      await this.#pause(wait);
+      try {
+        const answer = await this.#options.fetch(health, { cache: "no-store" });
+        if (answer.ok || answer.type === "opaque") return;
+        const { reason } = (await answer.json()) as { reason?: unknown };
+        if (typeof reason === "string" && this.#state.status === "restarting" && this.#state.reason !== reason) {
+          this.#set({ status: "restarting", reason });
+        }
+      } catch {
+        // It does not listen yet; or this page's origin may not read the answer, and then a connection tells.
+        if (globalThis.location !== undefined && globalThis.location.origin !== health.origin) return;
+      }
+    }
+  }
+
+  async #wait(error: ReactorError, milliseconds: number, stop: AbortSignal): Promise<void> {
+    if (stop.aborted) return;
+    this.#set({ status: "waiting", error, retryAt: performance.now() + milliseconds });
+    await this.#pause(milliseconds);
+  }
+
+  /** Resolves after the time, or as soon as somebody wants the next try now. */
+  #pause(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, milliseconds);
+      this.#tryNow = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** A page sees no pings. A server that sends beats is heard at each heartbeat; after two without anything the link counts as lost. */
+  #watchLink(session: Session, heartbeat: number, signal: AbortSignal): void {
+    const timer = setInterval(() => {
+      if (session.linked && session.beats && performance.now() - session.heardAt > 2000 * heartbeat) session.drop();
+    }, 1000 * heartbeat);
+    signal.addEventListener("abort", () => clearInterval(timer));
+  }
+
+  #listenToBrowser(signal: AbortSignal): void {
+    if (typeof globalThis.addEventListener !== "function" || globalThis.document === undefined) return;
+    addEventListener("offline", () => this.#session?.drop(), { signal });
+    addEventListener("online", () => this.#tryNow(), { signal });
+    addEventListener(
+      "pagehide",
+      () => {
+        if (this.#options.memory !== null) this.save();
+        else this.#session?.close(); // nobody else shall wait behind a session that nobody comes back to
+      },
+      { signal },
+    );
+  }
+
+  /** Keeps the session for a page that is loaded anew. */
+  save(): void {
+    const session = this.#session;
+    const resume = session?.welcome?.resume_token;
+    if (session && resume) this.#options.memory?.save(JSON.stringify({ resume, after: session.newest, url: session.url }));
+  }
+}
+
+function sessionEnded({ reason, message, code }: Closed): SessionEnded {
+  return new SessionEnded(
+    reason ?? "lost",
+    code,
+    message || (reason === null ? "The connection was lost." : `The session ended: ${reason}.`),
+    message,
+  );
+}
+
+/** A refusal that the server told in a `reactor.bye`. */
+function refused({ status, message, retry_after = null }: Bye): ConnectionRefused {
+  const codes: { [status: number]: ConnectionRefused["code"] } = { 401: "token_wanted", 404: "wrong_model", 429: "busy", 503: "busy" };
+  return new ConnectionRefused(
+    codes[status ?? 0] ?? "refused",
+    message || `The server refused with status ${status}.`,
+    status ?? null,
+    retry_after,
+  );
+}

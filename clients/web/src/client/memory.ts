@@ -1,0 +1,50 @@
+/** Where a session is kept, so that a page that is loaded anew finds it. */
+import type { Memory } from "./types.ts";
+
+/** The tab's own memory (`sessionStorage`); a text for each `key`, by default one for each address that the tab shows. */
+export function tabMemory(key: string = pageKey()): Memory {
+  return {
+    load() {
+      try {
+        return globalThis.sessionStorage?.getItem(key) ?? null;
+      } catch {
+        return null; // some browsers throw on each access, even on access to the storage object
+      }
+    },
+    save(token) {
+      try {
+        if (token === null) globalThis.sessionStorage?.removeItem(key);
+        else globalThis.sessionStorage?.setItem(key, token);
+      } catch {
+        // a page that is loaded anew begins a new session
+      }
+    },
+  };
+}
+
+/** Where a client of the server at `url` keeps its session by default; null outside of a page. A page may have clients of several servers. */
+export function defaultMemory(url: string, role: string | undefined): Memory | null {
+  return globalThis.document === undefined ? null : tabMemory(`${pageKey()} ${url} ${role ?? ""}`);
+}
+
+function pageKey(): string {
+  return `reactor-session ${globalThis.location?.pathname ?? ""}${globalThis.location?.search ?? ""}`;
+}
+
+/** What a client needs to take a session up again. */
+export interface SavedSession {
+  readonly resume: string;
+  readonly after: number;
+  readonly url: string;
+}
+
+/** The session that `memory` has, or null; also null for an entry that is not a client's. */
+export function loadSession(memory: Memory | null): SavedSession | null {
+  try {
+    const { resume, after, url } = JSON.parse(memory?.load() ?? "{}");
+    const whole = typeof resume === "string" && Number.isSafeInteger(after) && typeof url === "string";
+    return whole ? { resume, after, url } : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,366 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+/** The public types of a client: its options, states, events, and what its methods give. */
+import type { SoundStatistics } from "../sound/audio-player.ts";
+import type { CommandError, ConnectionRefused, MediaError, ReactorError, SessionEnded } from "../wire/errors.ts";
+import type { ModelSchema, TrackKind } from "../wire/messages.ts";
+import type {
+  AnyModel,
+  Args,
+  CommandName,
+  Message,
+  ModelRef,
+  ModelShape,
+  Names,
+  Reply,
+  Rest,
+  SettingName,
+  SettingValue,
+  TrackName,
+} from "./model.ts";
+import type { StepDown } from "./outputs.ts";
+
+export type { SoundStatistics, StepDown };
+
+export type Codec = "h264" | "vp8" | "vp9" | "av1" | "lossless" | "jpeg" | "raw";
+export type AudioCodec = "opus" | "pcm_s16le";
+/** Called before each connection, and once more after the server refused what it gave; null: there is no (other) token. */
+export type GiveToken = (why: "first" | "refused") => string | null | Promise<string | null>;
+
+export interface ConnectOptions<M extends ModelShape = AnyModel> {
+  /** Another model is refused; another schema is the diagnostic `schema_changed`. */
+  model?: ModelRef<M> | string;
+  role?: "control" | "viewer";
+  token?: string | GiveToken | undefined;
+  /** What this place can decode, best first; by default what it can. `false`: no pictures. */
+  video?: readonly Codec[] | false;
+  audio?: readonly AudioCodec[] | false;
+  /** Whether a lost link is resumed; default true. */
+  resume?: boolean;
+  /** Whether a new session begins after a lost one; default "never", for it would be another world. */
+  newSession?: "never" | "after-loss";
+  /** Where the session is kept for a page that is loaded anew; default `tabMemory()` in a browser. `null`: nowhere. */
+  memory?: Memory | null;
+  /** Whether pictures are played with a lead that smooths them; default true. */
+  lead?: boolean;
+  /** Whether no pictures are asked for while the page is hidden; default false. */
+  pauseHidden?: boolean;
+  /** Aborting it closes the client. */
+  signal?: AbortSignal;
+  workers?: { pictures?: string | URL | (() => Worker) | false; sound?: string | URL; microphone?: string | URL };
+  WebSocket?: new (url: string, protocols: string[]) => WebSocket;
+  fetch?: typeof fetch;
+}
+
+/** Keeps one text. */
+export interface Memory {
+  load(): string | null;
+  save(token: string | null): void;
+}
+
+export type ClientState =
+  | { readonly status: "connecting"; readonly attempt: number }
+  | { readonly status: "queued"; readonly position: number; readonly total: number; readonly reason?: string }
+  | { readonly status: "live"; readonly session: SessionInfo }
+  | { readonly status: "resuming"; readonly session: SessionInfo; readonly since: number }
+  | { readonly status: "restarting"; readonly reason: string }
+  | { readonly status: "waiting"; readonly error: ReactorError; readonly retryAt: number }
+  | { readonly status: "ended"; readonly end: SessionEnded | ConnectionRefused | null };
+
+export interface ClientEvents<M extends ModelShape> {
+  state: ClientState;
+  message: Message<M>;
+  track: TrackInfo;
+  /** The session is going to end at `at` (ms, as `performance.now()`); null: it is not any more. */
+  ending: { readonly reason: string; readonly at: number } | null;
+  resumed: { readonly seconds: number; readonly missed: number };
+  /** An error of the server that answers no call of this client. */
+  error: ReactorError;
+  diagnostic: Diagnostic;
+}
+
+export interface SessionInfo {
+  readonly id: string;
+  readonly url: string;
+  readonly model: string;
+  readonly role: "control" | "viewer";
+  readonly shareToken: string | null;
+  readonly resumable: boolean;
+  /** Whether `upload` sends files of this client to the model. */
+  readonly takesFiles: boolean;
+  readonly tracks: readonly TrackInfo[];
+  readonly schema: ModelSchema;
+}
+
+export interface TrackInfo {
+  readonly index: number;
+  readonly name: string;
+  readonly kind: TrackKind;
+  readonly direction: "in" | "out";
+  readonly codec: string | null;
+  readonly width: number | null;
+  readonly height: number | null;
+  readonly sampleRate: number | null;
+  readonly codecs?: readonly string[];
+}
+
+export interface CommandOptions {
+  /** Aborting it stops the wait; a command that was not sent yet is taken back. */
+  signal?: AbortSignal;
+}
+
+/** The answer to a command: the model has applied it, and `step` is the first step that sees it. */
+export interface Applied<R> {
+  readonly reply: R;
+  readonly step: number;
+  readonly id: number;
+}
+
+export interface Setting<T> {
+  /** The model's value, whoever has set it; undefined before the session begins. */
+  readonly value: T | undefined;
+  readonly pending: boolean;
+  /** Why the newest value was refused; null if it was not. */
+  readonly error: CommandError | null;
+  /** Fulfilled when this value or a newer one is applied; at most one value is under way, and the newest follows. */
+  set(value: T): Promise<void>;
+  subscribe(listener: () => void): () => void;
+}
+
+export interface UploadRef {
+  readonly upload_id: string;
+  readonly name: string;
+  readonly mime_type: string;
+  readonly size: number;
+}
+
+export interface UploadOptions {
+  name?: string;
+  type?: string;
+  signal?: AbortSignal;
+  /** Gets the part that is sent, from 0 to 1. */
+  onProgress?: (part: number) => void;
+}
+
+/** What made a frame: `pts` in microseconds since the session began, `command` the newest of this client's that was applied before. */
+export interface Made {
+  readonly seq: number;
+  readonly pts: number;
+  readonly command: number | null;
+  readonly step: number;
+  readonly meta: Readonly<Record<string, unknown>>;
+}
+
+export interface Presented extends Made {
+  /** When it was drawn, as `performance.now()`. */
+  readonly at: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface Packet extends Made {
+  readonly track: string;
+  readonly codec: string;
+  readonly keyframe: boolean;
+  readonly payload: Uint8Array<ArrayBuffer>;
+}
+
+/** A decoded frame; who takes it closes it (`using`, or `image.close()`). */
+export interface Frame extends Made, Disposable {
+  readonly image: VideoFrame | ImageBitmap;
+}
+
+export interface FramesOptions {
+  signal?: AbortSignal;
+  /** Only the newest frame waits; else up to 64, and the oldest is dropped and counted. */
+  latest?: boolean;
+}
+
+export interface AttachOptions<T extends string> {
+  /** By default the model's first video track. */
+  track?: T;
+  lead?: boolean;
+  onPresented?: (picture: Presented) => void;
+}
+
+/**
+ * A track on a canvas. It survives sessions, until it is detached; then the canvas may be attached again. Disposing of it also frees
+ * what draws on the canvas, which cannot be attached again.
+ */
+export interface View extends Disposable {
+  readonly track: string;
+  readonly width: number;
+  readonly height: number;
+  /** The picture as PNG. */
+  snapshot(): Promise<Blob>;
+  /** Whether pictures are played with a lead that smooths them. */
+  lead: boolean;
+  /** Records the shown pictures, with the sound if it is on. */
+  record(options?: RecordOptions): Recording;
+  detach(): void;
+  /** Detaches the canvas for good and frees what draws on it; for a canvas that leaves the page. */
+  release(): void;
+}
+
+export interface RecordOptions {
+  /** Gets the fault that ends a recording; what was recorded before it is in the file. */
+  onTrouble?: (message: string) => void;
+}
+
+/** A recording that goes on until `stop`, a fault, or the view is detached. */
+export interface Recording {
+  /** When it began, as `performance.now()`. */
+  readonly began: number;
+  /** Fulfilled at the end; rejects if nothing was recorded, or if this browser cannot record. */
+  readonly file: Promise<Blob>;
+  /** Ends it, and gives `file`. */
+  stop(): Promise<Blob>;
+}
+
+export interface Sound {
+  /** "none": the model has no sound; "blocked": the browser wants a gesture, call `start` in a click's handler. */
+  readonly state: "none" | "off" | "starting" | "on" | "blocked";
+  /** Perceived loudness, from 0 to 1. */
+  volume: number;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  subscribe(listener: () => void): () => void;
+}
+
+export interface Publication extends Disposable {
+  readonly track: string;
+  readonly media: MediaStream;
+  readonly sent: number;
+  readonly skipped: number;
+  /** The codec of what was last sent; null before. */
+  readonly codec: string | null;
+  /** How it ended: null by `stop()`, the end of its signal or of the client; else why the device failed. Never rejects. */
+  readonly ended: Promise<MediaError | null>;
+  stop(): void;
+}
+
+export interface VideoInputOptions {
+  width?: number;
+  height?: number;
+  /** Frames a second at most. */
+  fps?: number;
+  deviceId?: string;
+  /** An element of the page that shows what is sent; else one is made. */
+  preview?: HTMLVideoElement;
+  signal?: AbortSignal;
+}
+
+export interface AudioInputOptions {
+  deviceId?: string;
+  signal?: AbortSignal;
+  /** The loudest sample of each block of 20 ms, from 0 to 1. */
+  onLevel?: (level: number) => void;
+}
+
+export interface PushOptions {
+  /** Capture time in microseconds; by default now. */
+  ptsUs?: number;
+  /** What the bytes are; without it "jpeg". A raw picture is RGB and needs its size. */
+  codec?: "jpeg" | "raw";
+  width?: number;
+  height?: number;
+}
+
+export interface Quantiles {
+  readonly p50: number;
+  readonly p95: number;
+}
+
+/** Figures of the present session; times in milliseconds, null without a measurement. */
+export interface Statistics {
+  readonly tracks: Readonly<Record<string, TrackStatistics>>;
+  /** From a command to its picture, by parts. */
+  readonly latency:
+    | (Readonly<Record<"total" | "wait" | "step" | "queue" | "encode" | "network" | "decode", Quantiles>> & { readonly count: number })
+    | null;
+  /** From sending a command to the first picture of the main track made with it. */
+  readonly commandToPicture: Recent | null;
+  /** From capturing an input to the first picture made with it. */
+  readonly captureToPicture: Recent | null;
+  readonly soundOffset: number | null;
+  readonly lead: number | null;
+  readonly comebacks: number;
+  readonly secondsLost: number;
+  /** How often this client took a simpler decoder because another one failed. */
+  readonly stepsDown: number;
+  readonly sound: SoundStatistics;
+}
+
+/** The last value, and the median. */
+export interface Recent {
+  readonly last: number;
+  readonly p50: number;
+}
+
+export interface TrackStatistics {
+  readonly received: number;
+  readonly bytes: number;
+  readonly fps: number | null;
+  readonly jitter: number | null;
+  /** Lost on the way, and dropped here. */
+  readonly missing: number;
+  readonly skipped: number;
+  readonly freezes: number;
+  readonly frozen: number;
+  readonly codec: string | null;
+}
+
+export type Diagnostic =
+  | { readonly code: "no_worker" | "no_webcodecs" | "schema_changed" | "sound_blocked"; readonly message: string }
+  | ({ readonly code: "stepped_down"; readonly message: string } & StepDown);
+
+/** A client of one model at one server. */
+export interface Client<M extends ModelShape = AnyModel> extends AsyncDisposable {
+  /** The same object until the next event `state`. */
+  readonly state: ClientState;
+  /** The session that is live or resuming, or null. */
+  readonly session: SessionInfo | null;
+  /** The first session; rejects with what ended the client before it. */
+  readonly ready: Promise<SessionInfo>;
+  /** How the client ended; null: by `close()`. Never rejects. */
+  readonly ended: Promise<SessionEnded | ConnectionRefused | null>;
+  /**
+   * Sends a command; fulfilled when the model has applied it. Rejects with a CommandError, or with the reason of `options.signal`.
+   * Before the session begins and while it resumes, up to 1024 commands wait, in order.
+   */
+  command<K extends CommandName<M>>(name: K, ...rest: Rest<Args<M, K>, CommandOptions>): Promise<Applied<Reply<M, K>>>;
+  setting<F extends SettingName<M>>(name: F): Setting<SettingValue<M, F>>;
+  /** Calls `listener` for each event until the returned function is called, or `signal` aborts. */
+  on<E extends keyof ClientEvents<M>>(
+    event: E,
+    listener: (detail: ClientEvents<M>[E]) => void,
+    options?: { signal?: AbortSignal },
+  ): () => void;
+  /** The model's messages from now on; ends with the client. */
+  messages(options?: { signal?: AbortSignal }): AsyncIterableIterator<Message<M>>;
+  upload(source: Blob | Uint8Array<ArrayBuffer>, options?: UploadOptions): Promise<UploadRef>;
+  attach(canvas: HTMLCanvasElement, options?: AttachOptions<TrackName<M, "outputs", "video">>): View;
+  /** Pictures and sound for a `<video>`; a canvas (`attach`) is sooner. Disposing of it ends its tracks. */
+  stream(options?: { video?: TrackName<M, "outputs", "video"> | false; audio?: boolean }): MediaStream & Disposable;
+  frames(track?: TrackName<M, "outputs", "video">, options?: FramesOptions): AsyncIterableIterator<Frame>;
+  packets(track?: Names<M["outputs"]>, options?: FramesOptions): AsyncIterableIterator<Packet>;
+  readonly sound: Sound;
+  publish(
+    track: TrackName<M, "inputs", "video">,
+    source: "camera" | MediaStreamTrack | HTMLCanvasElement,
+    options?: VideoInputOptions,
+  ): Promise<Publication>;
+  publish(
+    track: TrackName<M, "inputs", "audio">,
+    source: "microphone" | MediaStreamTrack,
+    options?: AudioInputOptions,
+  ): Promise<Publication>;
+  push(track: TrackName<M, "inputs", "video">, picture: ImageBitmapSource | Uint8Array, options?: PushOptions): Promise<boolean>;
+  push(track: TrackName<M, "inputs", "audio">, samples: Int16Array, options?: { ptsUs?: number }): Promise<boolean>;
+  /** Asks for other video codecs than `connect` did. */
+  requestVideo(codecs: readonly Codec[] | false): void;
+  statistics(): Statistics;
+  /** Tries now, instead of waiting or after the end. */
+  reconnect(): void;
+  /** Leaves the session for good. */
+  close(): Promise<void>;
+}

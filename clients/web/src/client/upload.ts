@@ -1,0 +1,101 @@
+/** Files for the model: `POST uploads` with the session's upload token (docs/protocol.md). */
+import type { UploadRefused } from "../wire/errors.ts";
+import type { UploadOptions, UploadRef } from "./types.ts";
+
+const LONGEST_REASON = 300;
+
+/** Makes the error of this package; handed in, so that this module stands alone and can be loaded when the first file is sent. */
+type Refuse = (message: string, status: number) => UploadRefused;
+
+/** Sends a file. Rejects with UploadRefused, or with the reason of the signal. `onProgress` needs a browser; elsewhere it hears the end alone. */
+export async function upload(
+  url: URL,
+  token: string | null,
+  source: Blob | Uint8Array<ArrayBuffer>,
+  { name, type, signal, onProgress }: UploadOptions,
+  fetch: typeof globalThis.fetch,
+  refuse: Refuse,
+): Promise<UploadRef> {
+  signal?.throwIfAborted();
+  if (token === null) throw refuse("This model takes no files, or this client may only watch.", 0);
+  const file = source instanceof Blob ? source : new Blob([source]);
+  const address = new URL(url);
+  address.searchParams.set("name", name ?? ("name" in file && typeof file.name === "string" ? file.name : "file"));
+  address.searchParams.set("mime_type", type || file.type || "application/octet-stream");
+  const headers = { Authorization: `Bearer ${token}` };
+  const answer =
+    onProgress && globalThis.XMLHttpRequest
+      ? await request(address, headers, file, onProgress, signal, refuse)
+      : await post(fetch, address, headers, file, signal, refuse);
+  const taken = answer.status === 201 ? parsed(answer.text) : null;
+  if (typeof taken?.upload_id !== "string") throw refuse(reasonOf(answer), answer.status);
+  onProgress?.(1);
+  return taken as unknown as UploadRef;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly statusText: string;
+  readonly text: string;
+}
+
+// A server that refuses a file answers and closes at once; the answer cannot always be read.
+const BROKEN = "The server broke off the upload. The file may be too large.";
+
+async function post(
+  fetch: typeof globalThis.fetch,
+  url: URL,
+  headers: { [name: string]: string },
+  body: Blob,
+  signal: AbortSignal | undefined,
+  refuse: Refuse,
+): Promise<Answer> {
+  try {
+    const answer = await fetch(url, { method: "POST", headers, body, signal: signal ?? null });
+    return { status: answer.status, statusText: answer.statusText, text: await answer.text() };
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw Object.assign(refuse(BROKEN, 0), { cause: error });
+  }
+}
+
+/** `fetch` tells no progress, so a page that wants it gets an XMLHttpRequest. */
+function request(
+  url: URL,
+  headers: { [name: string]: string },
+  body: Blob,
+  onProgress: (part: number) => void,
+  signal: AbortSignal | undefined,
+  refuse: Refuse,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const asked = new XMLHttpRequest();
+    asked.open("POST", url.href);
+    for (const [name, value] of Object.entries(headers)) asked.setRequestHeader(name, value);
+    asked.upload.addEventListener("progress", ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 1));
+    asked.addEventListener("load", () => resolve({ status: asked.status, statusText: asked.statusText, text: asked.responseText }));
+    asked.addEventListener("error", () => reject(refuse(BROKEN, 0)));
+    const abort = (): void => {
+      asked.abort();
+      reject(signal?.reason as Error);
+    };
+    signal?.addEventListener("abort", abort);
+    asked.addEventListener("loadend", () => signal?.removeEventListener("abort", abort));
+    asked.send(body);
+  });
+}
+
+/** The object that a server may have answered, or null. */
+function parsed(text: string): { readonly [name: string]: unknown } | null {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function reasonOf({ status, statusText, text }: Answer): string {
+  const answer = parsed(text);
+  const reason = answer?.message ?? answer?.error ?? (answer === null ? text.trim() : "");
+  return `Refused: ${String(reason || statusText || "no reason given").slice(0, LONGEST_REASON)} (${status})`;
+}

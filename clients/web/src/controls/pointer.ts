@@ -1,0 +1,107 @@
+/**
+ * Binds the commands `pointer_down`, `pointer_move` and `pointer_up` to the picture: mouse, pen, or the first finger.
+ *
+ * Positions are relative to the picture as drawn, from 0 to 1, right and down, without the black bars beside it. A
+ * pressed pointer that leaves the picture has its position at the nearest edge. Moves are sent while the pointer is pressed, or
+ * always if the model has no `pointer_down`; one is in flight at a time, and the newest follows. `pointer_up` carries
+ * the last position itself, so no move follows it. While the pointer is locked to the picture (`look.ts`), its position is
+ * the middle.
+ */
+
+import { Coalescer } from "../input/coalesce.ts";
+import { type SendCommand, sending } from "./press.ts";
+import type { PointerCommands, PointerPhase } from "./schema.ts";
+
+/** A rectangle in pixels of the window. */
+export interface Box {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** A position on the picture, from 0 to 1; `inside` is whether the pointer is on the picture, not beside it. */
+export interface Position {
+  readonly x: number;
+  readonly y: number;
+  readonly inside: boolean;
+}
+
+/** The part of `box` that shows a picture of `width` by `height` with its aspect ratio: {left, top, width, height}. */
+export function contentBox(box: Box, width: number, height: number): Box {
+  const scale = Math.min(box.width / width, box.height / height);
+  const drawn = { width: width * scale, height: height * scale };
+  return { left: box.left + (box.width - drawn.width) / 2, top: box.top + (box.height - drawn.height) / 2, ...drawn };
+}
+
+/** The point of the window as a part of `drawn`: {x, y, inside}, with x and y kept within 0 and 1. */
+export function relativePosition(drawn: Box, { clientX, clientY }: { readonly clientX: number; readonly clientY: number }): Position {
+  const [x, y] = [(clientX - drawn.left) / drawn.width, (clientY - drawn.top) / drawn.height];
+  const within = (value: number): number => Math.min(1, Math.max(0, value));
+  return { x: within(x), y: within(y), inside: x === within(x) && y === within(y) };
+}
+
+export class PointerBinding {
+  #commands: PointerCommands;
+  #send: ReturnType<typeof sending>;
+  #canvas: HTMLCanvasElement | null;
+  #pressed: number | null = null;
+  #sender = new Coalescer(({ phase, position }: { phase: PointerPhase; position: Position }) => this.#sendPosition(phase, position));
+  #stop = new AbortController();
+
+  /** `commands` are those of the schema by their part of the name ("down", "move", "up"), on `canvas` until `close`. */
+  constructor(commands: PointerCommands, send: SendCommand, canvas: HTMLCanvasElement | null) {
+    this.#commands = commands;
+    this.#send = sending(send);
+    this.#canvas = canvas;
+    if (!canvas || Object.keys(commands).length === 0) return;
+    const until = { signal: this.#stop.signal };
+    canvas.addEventListener("pointerdown", (event) => this.#down(event, canvas), until);
+    canvas.addEventListener("pointermove", (event) => this.#move(event, canvas), until);
+    canvas.addEventListener("pointerup", (event) => this.#up(event, canvas), until);
+    canvas.addEventListener("pointercancel", (event) => this.#up(event, canvas), until);
+    canvas.addEventListener("contextmenu", (event) => this.#pressed !== null && event.preventDefault(), until);
+  }
+
+  get #locked(): boolean {
+    return document.pointerLockElement === this.#canvas;
+  }
+
+  close(): void {
+    this.#stop.abort();
+  }
+
+  #down(event: PointerEvent, canvas: HTMLCanvasElement): void {
+    if (event.button !== 0 || !event.isPrimary || this.#pressed !== null) return;
+    const position = this.#position(event, canvas);
+    if (!position.inside) return;
+    if (!this.#locked) canvas.setPointerCapture(event.pointerId); // a locked pointer belongs to the canvas and cannot be captured
+    this.#pressed = event.pointerId;
+    void this.#sender.sendNow({ phase: "down", position });
+  }
+
+  #move(event: PointerEvent, canvas: HTMLCanvasElement): void {
+    if (this.#pressed === null ? "down" in this.#commands || !event.isPrimary : event.pointerId !== this.#pressed) return;
+    if (this.#locked) return; // a locked pointer has no position; `pointer_look` sends its movement
+    const position = this.#position(event, canvas);
+    if (this.#pressed === null && !position.inside) return;
+    this.#sender.push({ phase: "move", position });
+  }
+
+  #up(event: PointerEvent, canvas: HTMLCanvasElement): void {
+    if (event.pointerId !== this.#pressed) return;
+    this.#pressed = null;
+    if ("up" in this.#commands) this.#sender.discardWaiting();
+    void this.#sender.sendNow({ phase: "up", position: this.#position(event, canvas) });
+  }
+
+  async #sendPosition(phase: PointerPhase, { x, y }: Position): Promise<void> {
+    const command = this.#commands[phase];
+    if (command !== undefined) await this.#send(command.name, { x, y });
+  }
+
+  #position(event: PointerEvent, canvas: HTMLCanvasElement): Position {
+    if (this.#locked) return { x: 0.5, y: 0.5, inside: true };
+    return relativePosition(contentBox(canvas.getBoundingClientRect(), canvas.width, canvas.height), event);
+  }
+}

@@ -1,0 +1,3 @@
+/** Decoding and drawing outside the worker: loaded where somebody wants it. */
+export { CanvasRenderer, callRenderer } from "./canvas-renderer.ts";
+export { openDecoder } from "./decoders.ts";

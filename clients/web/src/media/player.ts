@@ -1,0 +1,411 @@
+/**
+ * Schedules the frames of one video track, in a worker or on the page: when to decode each frame, when to draw it, and which
+ * frames to drop. Times are milliseconds of the page's clock.
+ *
+ * Stills (JPEG, raw) are independent and do not queue up: while one is decoded, only the newest waits. A frame of another codec
+ * needs the frames before it: a few are in the decoder, others wait. If they wait too long, the player drops all up to the next
+ * keyframe and requests a keyframe.
+ *
+ * While sound plays, it is the clock: a picture is drawn when its presentation time is heard, but at most 250 ms after its
+ * arrival. Without sound a picture waits for the playout delay, if that is on. The first picture made with a newer command does
+ * not wait: it is drawn as soon as it is decoded, and older waiting pictures are dropped.
+ */
+import type { TrackDescription } from "../wire/messages.ts";
+import type { Packet } from "../wire/packet.ts";
+import type { DecodedImage, Decoder, DecoderEntry } from "./decoders.ts";
+import { isStill, openDecoder } from "./decoders.ts";
+import { PlayoutDelay } from "./playout-delay.ts";
+
+const LONGEST_HOLD = 250;
+const MOST_WAITING = 32;
+const MOST_READY = 4; // a video decoder has a small pool of pictures and stalls when all are in use
+const LATE = 150;
+const EARLY = 8; // half the frame time of most displays
+const KEYFRAME_FLOOR = 800;
+const ERROR_MEMORY = 10_000;
+const CHANGE_PATIENCE = 100;
+
+/** What the player needs of a packet. */
+export type PlayerFrame = Pick<Packet, "seq" | "ptsUs" | "flags" | "command" | "payload">;
+
+/** `audioTime` is the presentation time heard at `at`; null without sound. */
+export interface HeardTime {
+  readonly at: number;
+  readonly audioTime: number | null;
+}
+
+/** What a player tells; `Picture` explains it. Each frame gets one of the first three calls. */
+export interface PlayerListener {
+  shown(seq: number, at: number, lead: number | null, width: number, height: number): void;
+  skipped(seq: number): void;
+  failed(seq: number, message: string): void;
+  dealt(seq: number, heldUs: number): void;
+  keyframe(): void;
+  trouble(codec: string | null, software: boolean, message: string): void;
+}
+
+/** First values for `smooth` and `preferSoftware`. */
+export interface PlayerOptions {
+  readonly lead?: boolean;
+  readonly software?: boolean;
+}
+
+interface Entry extends DecoderEntry {
+  readonly seq: number;
+  readonly arrived: number;
+  /** Whether it is the first frame made with a newer command; those before it are superseded, and not drawn. */
+  urgent: boolean;
+  superseded: boolean;
+  /** Whether it needs no more decoding. */
+  processed: boolean;
+  /** When the decoder got it; 0 before. */
+  fedAt: number;
+  image: DecodedImage | null;
+}
+
+type Timer = ReturnType<typeof setTimeout>;
+type DecodedEntry = Entry & { image: DecodedImage };
+
+/** Where the player draws. */
+interface DrawTarget {
+  draw(image: DecodedImage, width: number, height: number): void;
+}
+
+export class Player {
+  #renderer: DrawTarget;
+  #listener: PlayerListener;
+  #now: () => number;
+  #software: boolean;
+  #described: TrackDescription;
+  #delay: PlayoutDelay | null = null;
+  #clock: HeardTime = { at: 0, audioTime: null };
+  #newestCommand = -1;
+  #decodeTime = 0;
+
+  #waiting: Entry[] = []; // not decoded
+  #ready: DecodedEntry[] = []; // decoded, not drawn
+  #unprocessed: Entry[] = []; // not yet reported by `dealt`, which reports in order
+
+  #track: TrackDescription | null = null; // the decoder's track; null if the decoder must be reopened
+  #decoder: Decoder<Entry> | null = null;
+  #failedCodec: string | null = null; // the codec that failed, until the page has chosen a fallback
+  #needsKey = true;
+  #hasOutput = false;
+  #lastError = -Infinity;
+
+  #keyframeAt = -Infinity;
+  #keyframeTimer: Timer | null = null;
+  #presentTimer: Timer | null = null;
+  #changeTimer: Timer | null = null;
+  #closed = false;
+
+  /** `now()` is the page's clock. */
+  constructor(
+    renderer: DrawTarget,
+    track: TrackDescription,
+    listener: PlayerListener,
+    { now, lead = true, software = false }: PlayerOptions & { readonly now: () => number },
+  ) {
+    this.#renderer = renderer;
+    this.#described = track;
+    this.#listener = listener;
+    this.#now = now;
+    this.#software = software;
+    this.smooth(lead);
+  }
+
+  /** The track has a new size or codec from the next frame on. */
+  describe(track: TrackDescription): void {
+    this.#described = track;
+  }
+
+  /** Turns the playout delay on or off. */
+  smooth(on: boolean): void {
+    if (on !== (this.#delay !== null)) this.#delay = on ? new PlayoutDelay() : null;
+    this.#present();
+  }
+
+  /** Decodes in software from the next keyframe on. */
+  preferSoftware(): void {
+    this.#software = true;
+    this.#failedCodec = null;
+    this.#reset();
+    this.#requestKeyframe();
+  }
+
+  /** Takes a frame that arrived at `arrived`. `clock.audioTime` is the presentation time heard at `clock.at` (null: no sound). */
+  show({ seq, ptsUs, flags, command, payload }: PlayerFrame, arrived: number, clock: HeardTime): void {
+    if (this.#closed) return;
+    this.#clock = clock;
+    const entry: Entry = {
+      seq,
+      ptsUs,
+      payload,
+      arrived,
+      track: this.#described,
+      key: (flags & 1) === 1,
+      urgent: false,
+      superseded: false,
+      processed: false,
+      fedAt: 0,
+      image: null,
+    };
+    if (command !== null && command > this.#newestCommand) {
+      this.#newestCommand = command;
+      if (clock.audioTime === null) this.#supersede(entry);
+    }
+    this.#unprocessed.push(entry);
+    this.#waiting.push(entry);
+    this.#feedDecoder();
+  }
+
+  /** Stops drawing, also of frames in the decoder; the last picture stays. */
+  close(): void {
+    this.#closed = true;
+    for (const timer of [this.#keyframeTimer, this.#presentTimer, this.#changeTimer]) clearTimeout(timer ?? undefined);
+    this.#decoder?.close();
+    for (const { image } of this.#ready) image.close?.();
+    this.#waiting = [];
+    this.#ready = [];
+    this.#unprocessed = [];
+  }
+
+  /** `entry` is the first frame made with a newer command. Older frames are still decoded if later ones need them, but not drawn. */
+  #supersede(entry: Entry): void {
+    entry.urgent = true;
+    for (const older of this.#ready.splice(0)) this.#skip(older);
+    this.#waiting = this.#waiting.filter((older) => {
+      if (!isStill(older.track.codec)) return true;
+      this.#skip(older);
+      return false;
+    });
+    for (const older of this.#unprocessed) older.superseded = true;
+  }
+
+  /** Passes waiting frames to the decoder as long as it has room. */
+  #feedDecoder(): void {
+    for (;;) {
+      this.#dropWaiting();
+      const [entry] = this.#waiting;
+      if (entry === undefined || this.#closed) return;
+      if (entry.track !== this.#track && !this.#switchTrack(entry.track)) return;
+      if (this.#decoder === null) {
+        this.#waiting.shift();
+        this.#skip(entry);
+      } else if (this.#ready.length >= MOST_READY || !this.#decoder.hasRoom) {
+        return;
+      } else {
+        this.#waiting.shift();
+        this.#feed(entry);
+      }
+    }
+  }
+
+  #feed(entry: Entry): void {
+    if (!isStill(entry.track.codec)) {
+      if (this.#needsKey && !entry.key) {
+        this.#skip(entry);
+        this.#requestKeyframe();
+        return;
+      }
+      this.#needsKey = false;
+      clearTimeout(this.#keyframeTimer ?? undefined);
+      this.#keyframeTimer = null;
+    }
+    entry.fedAt = this.#now();
+    this.#decoder?.feed(entry);
+  }
+
+  /** Drops the waiting frames that are not needed. */
+  #dropWaiting(): void {
+    const waiting = this.#waiting;
+    if (waiting.length === 0) return;
+    const now = this.#now();
+    const droppable = isStill(waiting[0].track.codec) ? this.#droppableStills(now) : this.#droppableChunks(now);
+    for (const entry of waiting.splice(0, droppable)) this.#skip(entry);
+  }
+
+  /** The number of stills before the newest one that would still be on time. */
+  #droppableStills(now: number): number {
+    const waiting = this.#waiting;
+    let droppable = 0;
+    while (
+      droppable + 1 < waiting.length &&
+      isStill(waiting[droppable].track.codec) &&
+      (waiting.length - droppable > MOST_WAITING || this.#timeUntilDue(waiting[droppable + 1], now) <= this.#decodeTime)
+    )
+      droppable += 1;
+    return droppable;
+  }
+
+  /** The number of frames before the newest due keyframe; without one, if the decoder is behind, before the next keyframe. */
+  #droppableChunks(now: number): number {
+    const waiting = this.#waiting;
+    const shorter = waiting.findLastIndex((entry) => entry.key && this.#timeUntilDue(entry, now) === 0);
+    if (shorter > 0) return shorter;
+    const behind = this.#hasOutput && now - this.#due(waiting[0]) > LATE;
+    if (waiting[0].key || !(behind || waiting.length > MOST_WAITING)) return 0;
+    const next = waiting.findIndex((entry) => entry.key || isStill(entry.track.codec));
+    if (next >= 0) return next;
+    this.#needsKey = true;
+    this.#requestKeyframe();
+    return waiting.length;
+  }
+
+  /** Opens the decoder for `track` when the previous one is empty; returns whether it is open. */
+  #switchTrack(track: TrackDescription): boolean {
+    if (this.#decoder !== null && !this.#decoder.isEmpty) {
+      this.#changeTimer ??= setTimeout(() => {
+        this.#reset();
+        this.#feedDecoder();
+      }, CHANGE_PATIENCE);
+      return false;
+    }
+    this.#reset();
+    this.#track = track;
+    if (track.codec === this.#failedCodec) return true;
+    try {
+      this.#decoder = openDecoder(track, this.#software, {
+        decoded: (entry, image) => this.#decoded(entry, image),
+        lost: (entry, message) => this.#lost(entry, message),
+        failed: (message) => this.#failed(track, message),
+        stalled: (message) => this.#abandonDecoder(track, message),
+      });
+    } catch (error) {
+      this.#abandonDecoder(track, (error as Error).message);
+    }
+    return true;
+  }
+
+  /** Closes the decoder and drops its frames. */
+  #reset(): void {
+    clearTimeout(this.#changeTimer ?? undefined);
+    this.#changeTimer = null;
+    const rest = this.#decoder?.close() ?? [];
+    this.#decoder = null;
+    this.#track = null;
+    this.#needsKey = true;
+    this.#hasOutput = false;
+    for (const entry of rest) this.#skip(entry);
+  }
+
+  #decoded(entry: Entry, image: DecodedImage): void {
+    const now = this.#now();
+    const decoded = Object.assign(entry, { image });
+    this.#hasOutput = true;
+    this.#decodeTime += (now - entry.fedAt - this.#decodeTime) / 8;
+    this.#delay?.add(entry.ptsUs / 1000, entry.arrived + now - entry.fedAt); // without the wait for the decoder
+    this.#markProcessed(entry);
+    if (entry.superseded) {
+      this.#skip(entry);
+    } else {
+      this.#ready.push(decoded);
+      this.#present();
+    }
+    this.#feedDecoder();
+  }
+
+  #lost(entry: Entry, message: string): void {
+    this.#listener.failed(entry.seq, message);
+    this.#markProcessed(entry);
+    this.#feedDecoder();
+  }
+
+  /** The stream may be the cause of a first error; a keyframe then helps. The decoder is the cause of a second one. */
+  #failed(track: TrackDescription, message: string): void {
+    const again = this.#now() - this.#lastError < ERROR_MEMORY;
+    this.#lastError = again ? -Infinity : this.#now();
+    if (again) {
+      this.#abandonDecoder(track, message);
+      return;
+    }
+    this.#reset();
+    this.#requestKeyframe();
+    this.#feedDecoder();
+  }
+
+  #abandonDecoder(track: TrackDescription, message: string): void {
+    this.#reset();
+    this.#track = track;
+    this.#failedCodec = track.codec;
+    clearTimeout(this.#keyframeTimer ?? undefined);
+    this.#keyframeTimer = null;
+    this.#listener.trouble(track.codec, this.#software, message);
+    this.#feedDecoder();
+  }
+
+  /** Draws the newest due picture, and sets a timer for the next. */
+  #present(): void {
+    clearTimeout(this.#presentTimer ?? undefined);
+    if (this.#closed) return;
+    const now = this.#now();
+    const early = this.#clock.audioTime === null ? 2 : EARLY;
+    const place = this.#ready.findLastIndex((entry) => this.#timeUntilDue(entry, now) <= early);
+    if (place >= 0) {
+      const [entry] = this.#ready.splice(place, 1);
+      for (const older of this.#ready.splice(0, place)) this.#skip(older);
+      this.#draw(entry);
+    }
+    if (this.#ready.length) {
+      this.#presentTimer = setTimeout(
+        () => {
+          this.#present();
+          this.#feedDecoder();
+        },
+        this.#timeUntilDue(this.#ready[0], now) - early / 2,
+      );
+    }
+  }
+
+  #draw({ seq, image, track }: DecodedEntry): void {
+    const [width, height] =
+      "displayWidth" in image ? [track.width ?? image.displayWidth, track.height ?? image.displayHeight] : [image.width, image.height]; // a still
+    this.#renderer.draw(image, width, height);
+    image.close?.();
+    this.#listener.shown(seq, this.#now(), this.#delay?.current ?? null, width, height);
+  }
+
+  #timeUntilDue(entry: Entry, now: number): number {
+    return Math.max(0, this.#due(entry) - now);
+  }
+
+  /** When to draw the frame: not before its arrival, and at most `LONGEST_HOLD` after it. */
+  #due({ urgent, ptsUs, arrived }: Entry): number {
+    const { at, audioTime } = this.#clock;
+    const pts = ptsUs / 1000;
+    let due = arrived;
+    if (audioTime !== null) due = at + pts - audioTime;
+    else if (!urgent && this.#delay !== null) due = this.#delay.due(pts);
+    return Math.max(arrived, Math.min(due, arrived + LONGEST_HOLD));
+  }
+
+  #skip(entry: Entry): void {
+    entry.image?.close?.();
+    this.#listener.skipped(entry.seq);
+    if (!entry.processed) this.#markProcessed(entry);
+  }
+
+  /** The frame needs no more decoding. Reports the newest frame that has no unprocessed frame before it. */
+  #markProcessed(entry: Entry): void {
+    entry.processed = true;
+    let last: Entry | undefined;
+    while (this.#unprocessed[0]?.processed) last = this.#unprocessed.shift();
+    if (last !== undefined) this.#listener.dealt(last.seq, Math.round((this.#now() - last.arrived) * 1000));
+  }
+
+  /** Requests a keyframe now, or when `KEYFRAME_FLOOR` has passed since the last request, if it is still needed then. */
+  #requestKeyframe(): void {
+    if (this.#keyframeTimer !== null || this.#closed) return;
+    const now = this.#now();
+    const wait = this.#keyframeAt + KEYFRAME_FLOOR - now;
+    if (wait <= 0) {
+      this.#keyframeAt = now;
+      this.#listener.keyframe();
+      return;
+    }
+    this.#keyframeTimer = setTimeout(() => {
+      this.#keyframeTimer = null;
+      if (this.#needsKey) this.#requestKeyframe();
+    }, wait);
+  }
+}

@@ -1,0 +1,59 @@
+/** Resumes a session after a lost link, for as long as the server keeps it; and how long to wait before another one. */
+
+import type { Welcome } from "../wire/messages.ts";
+import type { Resumption } from "../wire/protocol.ts";
+
+const FIRST_WAIT = 100;
+const LONGEST_WAIT = 2000;
+const FIRST_BACKOFF = 500;
+const LONGEST_BACKOFF = 8000;
+const FIRST_PATIENCE = 2000;
+const LONGEST_PATIENCE = 10_000;
+const WINDOW = 60; // seconds, if the server keeps sessions without a time limit
+
+/** A session that can be resumed; its welcome is set. */
+export interface Resumable {
+  readonly welcome: Pick<Welcome, "resume_window"> | null;
+  readonly over?: boolean;
+  resume(socket: WebSocket, patience: number): Promise<Resumption>;
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/**
+ * Tries to resume the session. Resolves with "resumed", "gone" if the server no longer has the session, or "late" if the
+ * time is over. `open()` opens a WebSocket to the session. The waits grow and are random, so that the pages of a restarted
+ * server do not all connect at once.
+ */
+export async function comeBack(
+  session: Resumable,
+  open: () => WebSocket | Promise<WebSocket>,
+  {
+    random = Math.random,
+    sleep = pause,
+    now = () => performance.now(),
+  }: {
+    readonly random?: () => number;
+    readonly sleep?: (ms: number) => Promise<void>;
+    readonly now?: () => number;
+  } = {},
+): Promise<"resumed" | "gone" | "late"> {
+  const end = now() + 1000 * (session.welcome?.resume_window ?? WINDOW);
+  for (let tries = 0; ; tries++) {
+    const wait = Math.min(FIRST_WAIT * 2 ** tries, LONGEST_WAIT) * random();
+    const left = end - now();
+    if (wait >= left) {
+      await sleep(left);
+      return "late";
+    }
+    await sleep(wait);
+    if (session.over) return "gone"; // it was left meanwhile
+    const answer = await session.resume(await open(), Math.min(FIRST_PATIENCE * 2 ** tries, LONGEST_PATIENCE, end - now()));
+    if (answer !== "failed") return answer;
+  }
+}
+
+/** Milliseconds to wait before try number `attempt` (from 0): 0.5 s, doubling up to 8 s, randomly a quarter more or less. */
+export function backoff(attempt: number, random: () => number = Math.random): number {
+  return Math.min(FIRST_BACKOFF * 2 ** attempt, LONGEST_BACKOFF) * (0.75 + random() / 2);
+}

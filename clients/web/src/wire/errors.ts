@@ -1,0 +1,100 @@
+/** Everything that this package throws. `code` is for programs, `message` for people; `retryable` says whether the same may succeed later. */
+export abstract class ReactorError extends Error {
+  abstract readonly code: string;
+  readonly retryable: boolean;
+
+  constructor(message: string, retryable = false) {
+    super(message);
+    this.retryable = retryable;
+  }
+}
+
+/** The server did not let this client in, or could not be reached. */
+export class ConnectionRefused extends ReactorError {
+  override readonly name = "ConnectionRefused";
+  readonly code: "refused" | "token_wanted" | "wrong_model" | "origin" | "busy" | "unreachable";
+  /** The HTTP status of the refusal; null if there was no answer. */
+  readonly status: number | null;
+  /** Seconds after which the server wants the next try; null if it did not say. */
+  readonly retryAfter: number | null;
+  /** The reason of the `reactor.bye` that ended the try before a session began; null if there was none. */
+  readonly reason: string | null;
+
+  constructor(
+    code: ConnectionRefused["code"],
+    message: string,
+    status: number | null = null,
+    retryAfter: number | null = null,
+    reason: string | null = null,
+  ) {
+    super(message, code === "busy" || code === "unreachable");
+    this.code = code;
+    this.status = status;
+    this.retryAfter = retryAfter;
+    this.reason = reason;
+  }
+}
+
+/** A session that had begun is over. `reason` is that of `reactor.bye` (docs/protocol.md), or `lost`. */
+export class SessionEnded extends ReactorError {
+  override readonly name = "SessionEnded";
+  readonly code = "ended";
+  readonly reason: string;
+  readonly closeCode: number;
+  /** What the server said of it; "" if it gave the reason alone. */
+  readonly detail: string;
+
+  constructor(reason: string, closeCode: number, message: string, detail: string = "") {
+    super(message);
+    this.reason = reason;
+    this.closeCode = closeCode;
+    this.detail = detail;
+  }
+}
+
+/**
+ * A command changed nothing, or it is unknown whether it did (`applied`). `code` is one of the protocol's, the model author's own,
+ * `busy` (too many commands wait), `answer_lost`, or `ended`.
+ */
+export class CommandError extends ReactorError {
+  override readonly name = "CommandError";
+  readonly code: string;
+  readonly command: string;
+  /** The command's number in the session; 0 if it was not sent. */
+  readonly id: number;
+  /** Where the fault is, such as `$.brightness`; null if the error names no place. */
+  readonly path: string | null;
+  readonly applied: false | "unknown";
+
+  constructor(code: string, message: string, command: string, id = 0, applied: false | "unknown" = false) {
+    super(message || code, code === "busy");
+    this.code = code;
+    this.command = command;
+    this.id = id;
+    this.path = / - at (\$\S*)$/.exec(message)?.[1] ?? null;
+    this.applied = applied;
+  }
+}
+
+/** The server did not take a file; `status` is 0 if the connection broke. */
+export class UploadRefused extends ReactorError {
+  override readonly name = "UploadRefused";
+  readonly code = "upload";
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message, status === 0 || status === 429 || status === 503);
+    this.status = status;
+  }
+}
+
+/** The browser gives no camera or microphone. */
+export class MediaError extends ReactorError {
+  override readonly name = "MediaError";
+  readonly code: "not_allowed" | "not_found" | "in_use" | "insecure" | "unsupported";
+
+  constructor(code: MediaError["code"], message: string) {
+    super(message, code === "in_use");
+    this.code = code;
+  }
+}

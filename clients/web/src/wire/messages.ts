@@ -1,0 +1,137 @@
+/** The JSON messages of the wire protocol (docs/protocol.md), as types. Names are the wire's. */
+
+/** A JSON Schema; a model author's own, so each keyword is looked at before it is used. */
+export type JsonSchema = { readonly [keyword: string]: unknown };
+
+export type TrackKind = "video" | "audio";
+
+/** The colour space of a track's samples, in the terms of `VideoColorSpace`. */
+export interface Color {
+  readonly matrix: string;
+  readonly primaries: string;
+  readonly transfer: string;
+  readonly full_range: boolean;
+}
+
+/** What a client needs to decode a track, or to send one. Sizes are in pixels, null until the first frame is known. */
+export interface TrackDescription {
+  readonly index: number;
+  readonly name: string;
+  readonly kind: TrackKind;
+  readonly direction: "in" | "out";
+  readonly codec: string | null;
+  readonly codec_string: string | null;
+  readonly width: number | null;
+  readonly height: number | null;
+  /** The size of the decoder's output where it is larger than the picture, which is at its top left. */
+  readonly coded_width?: number | null;
+  readonly coded_height?: number | null;
+  readonly pixel_format: string | null;
+  readonly color: Color | null;
+  /** Hertz. */
+  readonly sample_rate: number | null;
+  /** What an input track accepts, best first. */
+  readonly codecs?: readonly string[] | null;
+}
+
+export interface CommandDescription {
+  readonly name: string;
+  readonly description?: string;
+  readonly schema?: JsonSchema;
+  /** The JSON Schema of the answer; without one the command answers nothing. */
+  readonly reply?: JsonSchema;
+}
+
+export interface ModelSchema {
+  readonly name: string;
+  readonly protocol: number;
+  readonly tracks: readonly TrackDescription[];
+  readonly commands: readonly CommandDescription[];
+  readonly messages: readonly { readonly name: string; readonly description?: string; readonly schema?: JsonSchema }[];
+}
+
+/** Values of the model's settings by field. */
+export type Settings = { [field: string]: unknown };
+
+export type Role = "control" | "viewer";
+
+/** Data of `reactor.welcome`. Times are in seconds. */
+export interface Welcome {
+  readonly session_id: string;
+  readonly protocol: number;
+  readonly name: string;
+  readonly role: Role;
+  readonly heartbeat: number;
+  readonly resume_token: string | null;
+  readonly upload_token: string | null;
+  readonly schema: ModelSchema;
+  readonly tracks: readonly TrackDescription[];
+  readonly share_token?: string | null;
+  readonly resume_window?: number | null;
+  /** Whether this client resumed a session; then the server had received this many of its commands, and it has missed this many messages. */
+  readonly resumed?: boolean;
+  readonly received?: number;
+  readonly missed?: number;
+  readonly state?: Settings;
+  /** 16 hexadecimal digits: what commands, messages and tracks the model has. */
+  readonly schema_hash?: string;
+}
+
+/** Data of `reactor.queued`. */
+export interface Queued {
+  /** From 1. */
+  readonly position: number;
+  readonly total: number;
+  readonly reason?: string | null;
+}
+
+/** Data of `reactor.admitted`: where a gate has reserved a session. */
+export interface Admitted {
+  readonly url: string;
+  readonly ticket: string;
+  readonly session_id?: string;
+  readonly claim_within?: number;
+}
+
+/** Data of `reactor.ending`: null seconds take the announcement back. */
+export interface Ending {
+  readonly reason: string;
+  readonly seconds: number | null;
+}
+
+/** Data of `reactor.bye`. */
+export interface Bye {
+  readonly reason: string;
+  readonly message?: string;
+  /** With the reason "refused": the HTTP status, and the seconds after which to try again. */
+  readonly status?: number;
+  readonly retry_after?: number | null;
+}
+
+/** Data of `reactor.error`. */
+export interface ErrorReport {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Any text message, before its type is known. `n` numbers the server's messages of a session, `id` the client's commands. */
+export interface TextMessage {
+  readonly type: string;
+  readonly id?: number;
+  readonly n?: number;
+  readonly data?: unknown;
+}
+
+/** The runtime's own messages; each other type is a message of the model. */
+export type RuntimeMessage =
+  | { readonly type: "reactor.queued"; readonly data: Queued }
+  | { readonly type: "reactor.admitted"; readonly data: Admitted }
+  | { readonly type: "reactor.welcome"; readonly data: Welcome; readonly n?: number }
+  | { readonly type: "reactor.state"; readonly data: Settings }
+  | { readonly type: "reactor.track"; readonly data: TrackDescription }
+  | { readonly type: "reactor.keyframe"; readonly data: { readonly track: number } }
+  | { readonly type: "reactor.ack"; readonly id: number; readonly data: { readonly step: number; readonly reply: unknown } }
+  | { readonly type: "reactor.error"; readonly id?: number; readonly data: ErrorReport }
+  | { readonly type: "reactor.ending"; readonly data: Ending }
+  | { readonly type: "reactor.bye"; readonly data: Bye }
+  | { readonly type: "reactor.beat" };

@@ -1,0 +1,640 @@
+/**
+ * Wire protocol, version 1, for browsers and Node. Other pages may use this module and packet.js too.
+ *
+ *     import { connect } from "./page/protocol.js";
+ *     const session = connect({ url: "ws://127.0.0.1:8080/ws" });
+ *     session.addEventListener("frame", ({ detail }) => show(detail.track, detail.payload));
+ *     session.addEventListener("welcome", () => session.command("set_brightness", { brightness: 0.5 }));
+ *
+ * Each message of the server becomes one event of the session, in the server's order. This module does not
+ * reconnect, pace or draw; but a session can continue over another socket (`resume`) without losing commands or messages.
+ */
+
+import { CommandError } from "./errors.ts";
+import type {
+  Admitted,
+  Bye,
+  Ending,
+  ErrorReport,
+  ModelSchema,
+  Queued,
+  Role,
+  RuntimeMessage,
+  Settings,
+  TextMessage,
+  TrackDescription,
+  Welcome,
+} from "./messages.ts";
+import type { OutgoingPacket, Packet } from "./packet.ts";
+import { decodePacket, encodePacket } from "./packet.ts";
+import { TypedEvents } from "./typed-events.ts";
+
+export { CommandError } from "./errors.ts";
+export { decodeMessagePack, decodePacket, encodeMessagePack, encodePacket, KEYFRAME } from "./packet.ts";
+
+export type { ModelSchema, OutgoingPacket, Packet, Role, Settings, TrackDescription, Welcome };
+
+export const SUBPROTOCOL = "reactor.v1";
+
+// Close codes that end the session; after any other code the server may keep it.
+const FINAL_CODES = new Set([1000, 1002, 1005, 1007, 1009]);
+const ABANDONED = 4000; // a page may not close with 1001
+const MAX_UNANSWERED = 1024;
+const MAX_SETS = 2 * MAX_UNANSWERED; // includes commands whose answers may be lost
+// Commands sent at once after resuming, and then in each second: half of the server's default limit.
+const CATCH_UP_RATE = 100;
+const REPLICA_FAILED = "The replica that has a place for this page could not be reached, or refused it.";
+
+/** A list of codecs, best first, also comma-separated; ["none"] for no track of this kind. */
+export type CodecList = string | readonly string[];
+
+type OpenWebSocket = new (url: string, protocols: string[]) => WebSocket;
+
+/** How to ask for a session. */
+export interface SocketOptions {
+  /** The WebSocket address without a query. */
+  url: string | URL;
+  video?: CodecList | undefined;
+  audio?: CodecList | undefined;
+  role?: Role | undefined;
+  model?: string | undefined;
+  token?: string | null | undefined;
+  resume?: string | null | undefined;
+  after?: number | null | undefined;
+  feedback?: boolean | undefined;
+  /** Other codecs for video tracks by name. */
+  tracks?: { readonly [name: string]: CodecList } | undefined;
+  /** Begin without video; `requestVideo` asks for it. The tracks are announced, which they are not with `video` "none". */
+  paused?: boolean | undefined;
+  /** Whether this client follows a gate to a replica. */
+  follow?: boolean | undefined;
+  /** Ask for a `reactor.beat` in each heartbeat interval in which the server sends nothing else. */
+  beat?: boolean | undefined;
+  /** Ask to be told a refusal as `reactor.bye` with the reason "refused", because a page may not read the status of a refused WebSocket. */
+  refusalsAsBye?: boolean | undefined;
+  WebSocket?: OpenWebSocket | undefined;
+}
+
+export interface SessionOptions extends Omit<SocketOptions, "follow"> {
+  url: string;
+  comesBack?: boolean | undefined;
+}
+
+/** The details of a session's events, by name; `Session` says what they mean. */
+export interface SessionEvents {
+  queued: Queued;
+  admitted: { url: string };
+  ending: Ending;
+  welcome: Welcome;
+  state: Settings;
+  track: TrackDescription;
+  frame: Packet;
+  keyframe: { track: number };
+  message: ModelMessage;
+  sent: { id: number; type: string };
+  error: ErrorReport;
+  bye: Bye;
+  lost: { code: number };
+  resumed: { seconds: number; missed: number };
+  closed: Closed;
+}
+
+/** A message of the model; `n` counts the server's messages in the session. */
+export interface ModelMessage {
+  readonly type: string;
+  readonly data: { readonly [field: string]: unknown };
+  readonly n?: number;
+}
+
+/** How a session ended. */
+export interface Closed {
+  readonly code: number;
+  readonly reason: string | null;
+  readonly message: string;
+  /** Whether the socket was ever open, and whether the session ever began. */
+  readonly opened: boolean;
+  readonly welcomed: boolean;
+}
+
+/** The answer to a command that was applied: in which step of the model, and what its handler returned. */
+export interface Applied {
+  readonly id: number;
+  readonly step: number;
+  readonly reply: unknown;
+}
+
+interface Waiting {
+  command: string;
+  resolve: (applied: Applied) => void;
+  reject: (error: CommandError) => void;
+}
+
+/** What came of trying to resume: see `Session.resume`. */
+export type Resumption = "resumed" | "gone" | "failed";
+
+/**
+ * Opens a session and returns its `Session` at once; the session's events report the progress of the connection. Options:
+ *
+ *   url        the WebSocket address without a query. It may be that of a gate: the session then begins at the replica that the
+ *              gate assigns, and the replica gets the gate's ticket instead of `token`
+ *   video      codecs that the caller can show, best first, as a list or comma-separated ("h264", "vp8", "vp9", "av1",
+ *              "lossless", "jpeg", "raw", "none")
+ *   audio      the same for sound ("opus", "pcm_s16le", "none")
+ *   role       "control" or "viewer"
+ *   model, token   left out if empty
+ *   feedback   the caller is going to send feedback, so the server uses a congestion window from the first frame on
+ *   resume, after  the resume token of a session, and the number of its last received message: continue that session, if the
+ *              server still has it
+ *   comesBack  the caller handles the event `lost`
+ *   beat, refusalsAsBye   see `SocketOptions`
+ */
+export function connect({ comesBack = false, ...options }: SessionOptions): Session {
+  const follow = ({ url, ticket }: Admitted): WebSocket => openSocket({ ...options, url, token: ticket, resume: null, after: null });
+  return new Session(openSocket({ ...options, follow: true }), { ...options, comesBack, follow });
+}
+
+/** Opens a WebSocket that requests a session; the options are those of `connect`. */
+export function openSocket({
+  url,
+  video = "jpeg",
+  tracks = {},
+  paused = false,
+  audio,
+  role,
+  model,
+  token,
+  resume,
+  after,
+  feedback = false,
+  follow = false,
+  beat = false,
+  refusalsAsBye = false,
+  WebSocket = globalThis.WebSocket,
+}: SocketOptions): WebSocket {
+  const address = new URL(url);
+  const query = {
+    video: String(video),
+    audio: audio && String(audio),
+    role,
+    model,
+    token,
+    resume,
+    after: resume && String(after),
+    feedback: feedback && "1",
+    follow: follow && "1",
+    beat: beat && "1",
+    refusals: refusalsAsBye && "bye",
+    paused: paused && "1",
+    ...Object.fromEntries(Object.entries(tracks).map(([name, codecs]) => [`video.${name}`, String(codecs)])),
+  };
+  for (const [name, value] of Object.entries(query)) if (value) address.searchParams.set(name, value);
+  return new WebSocket(address.href, [SUBPROTOCOL]);
+}
+
+/**
+ * One session, on one socket after another. Events, each a CustomEvent whose `detail` is:
+ *
+ *   queued   {position, total}         the client waits; `position` counts from 1
+ *   admitted {url}                     a gate has assigned this address; `session.url` is set, and the session begins there
+ *   ending   {reason, seconds}         the server is going to end the session; null seconds take that back
+ *   welcome  the data of the welcome   the session has begun; `session.welcome` and `session.tracks` are set
+ *   state    {field: value}            changed values of settings; `session.state` has all values
+ *   track    a track description       size or codec changed, before the first frame with it
+ *   frame    {track, seq, ptsUs, flags, command, step, meta, payload}   `payload` is a view, valid as long as it is referenced
+ *   keyframe {track}                   the server needs a keyframe to go on decoding an input track
+ *   message  {type, data, n}           a message of the model
+ *   sent     {id, type}                a command was given, and sent or queued
+ *   error    {code, message}           an error that answers no command of this client, or an invalid message
+ *   bye      {reason, message}         the server ends the session; `closed` follows
+ *   lost     {code}                    with `comesBack`: the link is lost, the server keeps the session; call `resume` or `end`
+ *   resumed  {seconds, missed}         the session goes on; `missed` messages are lost. A `state` with all values follows, a `track`
+ *                                      for each output track, and a `keyframe` for each input track; restart decoders and encoders
+ *   closed   {code, reason, message, opened, welcomed}   the last event; `reason` is that of `bye`, or null
+ */
+export class Session extends TypedEvents<SessionEvents> {
+  #socket: WebSocket | null = null;
+  #comesBack: boolean;
+  #follow: ((admitted: Admitted) => WebSocket) | null;
+  #redirected = false;
+  #answers = new Map<number, Waiting>();
+  #unanswered = new Map<number, string>(); // texts of commands without an answer, by id; an id is the command's number in the session
+  #tracks = new Map<number, TrackDescription>();
+  #state: Settings = {};
+  #sets = new Map<number, [string, unknown]>(); // [field, value] of commands without an answer that set a setting, by their ids
+  #lastId = 0;
+  #sentId = 0;
+  #catchUp: ReturnType<typeof setInterval> | null = null;
+  #lostAt = 0;
+  #bye: Bye | null = null;
+  #opened = false;
+  #over = false;
+  welcome: Welcome | null = null;
+  /** The highest `n` of the server's messages; the next connection requests those after it. */
+  newest = 0;
+  /** When the newest message came, as `performance.now()`, and whether the server sends beats. */
+  heardAt = 0;
+  beats = false;
+  /** The WebSocket address of the session, without a query. */
+  url: string;
+
+  /** `follow` opens a socket from the data of `reactor.admitted`; without it the server must not be a gate. */
+  constructor(
+    socket: WebSocket,
+    {
+      url,
+      comesBack = false,
+      after = 0,
+      follow = null,
+    }: {
+      url: string;
+      comesBack?: boolean;
+      after?: number | null | undefined;
+      follow?: ((admitted: Admitted) => WebSocket) | null;
+    },
+  ) {
+    super();
+    this.url = url;
+    this.#comesBack = comesBack;
+    this.#follow = follow;
+    this.newest = after ?? 0;
+    this.#adopt(socket);
+  }
+
+  #adopt(socket: WebSocket): void {
+    this.#socket = socket;
+    socket.binaryType = "arraybuffer";
+    const mine =
+      <E extends Event>(take: (event: E) => void) =>
+      (event: E): void => {
+        if (socket === this.#socket) take(event);
+      };
+    socket.addEventListener("open", () => {
+      this.#opened = true;
+    });
+    socket.addEventListener(
+      "message",
+      mine(({ data }: MessageEvent) => {
+        this.heardAt = performance.now();
+        if (typeof data === "string") this.#text(data);
+        else this.#binary(data);
+      }),
+    );
+    socket.addEventListener(
+      "close",
+      mine(({ code }: CloseEvent) => this.#closed(code)),
+    );
+  }
+
+  /** Whether the session has a link; while it has none, commands wait. */
+  get linked(): boolean {
+    return this.#socket !== null;
+  }
+
+  /** Whether the session has ended for this client. */
+  get over(): boolean {
+    return this.#over;
+  }
+
+  /** Abandons the link, even if the socket still looks open. `lost` follows if the session can resume. */
+  drop(): void {
+    if (this.#socket === null || !this.#mayResume(1006)) return;
+    this.#socket.close(ABANDONED);
+    this.#closed(1006);
+  }
+
+  /**
+   * Continues over `socket`, which has requested this session. Resolves with "resumed"; "gone" if the server no longer has the
+   * session; or "failed" if the server did not answer within `patience` ms, so another try may succeed.
+   */
+  resume(socket: WebSocket, patience: number): Promise<Resumption> {
+    socket.binaryType = "arraybuffer";
+    return new Promise((resolve) => {
+      const done = (answer: Resumption, code = ABANDONED): void => {
+        clearTimeout(timer);
+        heard.abort();
+        if (answer !== "resumed") socket.close(code);
+        resolve(answer);
+      };
+      const heard = new AbortController();
+      const timer = setTimeout(() => done("failed"), patience);
+      socket.addEventListener("close", ({ code }) => done(FINAL_CODES.has(code) ? "gone" : "failed"), { signal: heard.signal });
+      socket.addEventListener(
+        "message",
+        ({ data }) => {
+          const message = parsed(data as string);
+          if (this.#over || !this.#isResumption(message)) {
+            done("gone", 1000);
+            return;
+          }
+          done("resumed");
+          this.#adopt(socket);
+          this.#continue(message.data);
+        },
+        { once: true, signal: heard.signal },
+      );
+    });
+  }
+
+  /** Ends a lost session that will not resume. */
+  end(message: string): void {
+    if (this.#socket === null) this.#finish(1006, null, message);
+  }
+
+  /** The current track descriptions, by index. */
+  get tracks(): TrackDescription[] {
+    return [...this.#tracks.values()];
+  }
+
+  track(index: number): TrackDescription | undefined {
+    return this.#tracks.get(index);
+  }
+
+  /** The value of each setting by its field's name, as sent by the server or set by this client since. */
+  get state(): Settings {
+    return { ...this.#state };
+  }
+
+  /**
+   * Sends a command. Resolves with {id, step, reply} when the model has applied it. Rejects with a CommandError if it is refused,
+   * and with the code "closed" if the session ends before the answer. While the link is lost the command waits.
+   */
+  command(type: string, data: { readonly [argument: string]: unknown } = {}): Promise<Applied> {
+    if (this.#over || (this.#socket !== null && this.#socket.readyState !== 1))
+      return Promise.reject(new CommandError("closed", "not connected", type));
+    if (this.#unanswered.size >= MAX_UNANSWERED) {
+      return Promise.reject(new CommandError("busy", `${MAX_UNANSWERED} commands have no answer yet`, type));
+    }
+    const id = ++this.#lastId;
+    const answer = new Promise<Applied>((resolve, reject) => this.#answers.set(id, { command: type, resolve, reject }));
+    this.#unanswered.set(id, JSON.stringify({ type, data, id }));
+    const field = type.startsWith("set_") ? type.slice(4) : "";
+    if (field && Object.hasOwn(data, field)) this.#sets.set(id, [field, data[field]]);
+    if (this.#sets.size > MAX_SETS) this.#sets.delete(this.#sets.keys().next().value as number);
+    if (this.linked && this.#catchUp === null) this.#sendWaiting(Infinity);
+    this.#emit("sent", { id, type });
+    return answer;
+  }
+
+  /**
+   * Tells the server that frame `seq` of a track and all before it are decoded or deliberately dropped.
+   * `heldUs` is the time from the frame's arrival until then, in microseconds.
+   */
+  feedback(track: number, seq: number, heldUs: number): void {
+    this.#sendRuntime("reactor.feedback", { track, seq, held_us: heldUs });
+  }
+
+  /** Requests a keyframe. */
+  keyframe(track: number): void {
+    this.#sendRuntime("reactor.keyframe", { track });
+  }
+
+  /**
+   * Requests other video codecs, best first; ["none"] stops the video. `tracks` has lists of their own for tracks by name.
+   * A `track` event follows.
+   */
+  requestVideo(codecs: readonly string[], tracks: { readonly [name: string]: readonly string[] } = {}): void {
+    this.#sendRuntime("reactor.video", { video: codecs, ...(Object.keys(tracks).length > 0 ? { tracks } : {}) });
+  }
+
+  /**
+   * Sends a packet of an input track; returns whether the connection accepted it. `track` is the track's index, `seq` counts its
+   * frames from 0, including frames that were not sent, and `ptsUs` is the capture time in microseconds since this client's
+   * first packet.
+   */
+  push(packet: OutgoingPacket): boolean {
+    if (this.#socket?.readyState !== 1) return false;
+    this.#socket.send(encodePacket(packet));
+    return true;
+  }
+
+  /** Bytes that wait in the socket. Skip packets while this is large. */
+  get bufferedAmount(): number {
+    return this.#socket?.bufferedAmount ?? 0;
+  }
+
+  /** Leaves and ends the session. */
+  close(): void {
+    if (this.#socket !== null) this.#socket.close(1000);
+    else this.#finish(1006, "client_left", "");
+  }
+
+  #isResumption(message: TextMessage | null): message is { type: string; data: Welcome } {
+    const data = message?.data as Welcome | undefined;
+    return message?.type === "reactor.welcome" && data?.resumed === true && data.session_id === this.welcome?.session_id;
+  }
+
+  #continue(welcome: Welcome): void {
+    const seconds = (performance.now() - this.#lostAt) / 1000;
+    this.#begin(welcome);
+    const { received = 0, missed = 0 } = welcome;
+    this.#sentId = received;
+    if (missed > 0) this.#rejectLostAnswers(received, missed);
+    this.#emit("resumed", { seconds, missed });
+    this.#emit("state", this.state);
+    for (const track of this.#tracks.values()) {
+      if (track.direction === "out") this.#emit("track", track);
+      else this.#emit("keyframe", { track: track.index });
+    }
+    this.#sendWaiting(CATCH_UP_RATE);
+    const more = (): void => {
+      this.#sendWaiting(CATCH_UP_RATE);
+      if (this.#sentId === this.#lastId) this.#stopCatchingUp();
+    };
+    if (this.#sentId < this.#lastId) this.#catchUp = setInterval(more, 1000);
+  }
+
+  /** Rejects the commands whose answers may be among the lost messages. */
+  #rejectLostAnswers(received: number, missed: number): void {
+    for (const id of this.#answers.keys()) {
+      if (id > received) continue;
+      const waiting = this.#answer(id);
+      const message = `Whether it was applied is not known: ${missed} messages were lost.`;
+      waiting?.reject(new CommandError("answer_lost", message, waiting.command, id, "unknown"));
+    }
+  }
+
+  /** Sends at most `most` unsent commands, in order. */
+  #sendWaiting(most: number): void {
+    for (let sent = 0; sent < most && this.#sentId < this.#lastId; sent++)
+      this.#socket?.send(this.#unanswered.get(++this.#sentId) as string);
+  }
+
+  #stopCatchingUp(): void {
+    clearInterval(this.#catchUp ?? undefined);
+    this.#catchUp = null;
+  }
+
+  /** Follows a gate to the assigned replica. */
+  #redirect(admitted: Admitted): void {
+    const gate = this.#socket;
+    try {
+      if (this.#follow === null || this.#redirected || this.welcome) throw new TypeError("only a gate sends its clients elsewhere");
+      this.#adopt(this.#follow(admitted));
+    } catch (error) {
+      // also an invalid address, or one that this page may not connect to
+      this.#emit("error", { code: "protocol_error", message: `reactor.admitted: ${(error as Error).message}` });
+      gate?.close(ABANDONED);
+      return;
+    }
+    gate?.close(1000);
+    this.#redirected = true;
+    this.url = admitted.url;
+    this.#emit("admitted", { url: admitted.url });
+  }
+
+  #begin(welcome: Welcome): void {
+    this.welcome = welcome;
+    this.#state = { ...welcome.state };
+    this.#tracks = new Map(welcome.tracks.map((track) => [track.index, track]));
+  }
+
+  #sendRuntime(type: string, data: object): void {
+    if (this.#socket?.readyState === 1) this.#socket.send(JSON.stringify({ type, data }));
+  }
+
+  #emit<Name extends keyof SessionEvents>(type: Name, detail: SessionEvents[Name]): void {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+
+  #binary(data: ArrayBuffer): void {
+    let frame: Packet;
+    try {
+      frame = decodePacket(new Uint8Array(data));
+    } catch (error) {
+      this.#emit("error", { code: "protocol_error", message: `not a packet of the protocol: ${(error as Error).message}` });
+      return;
+    }
+    this.#emit("frame", frame);
+  }
+
+  #text(text: string): void {
+    let message: TextMessage;
+    try {
+      message = JSON.parse(text);
+      if (typeof message?.type !== "string") throw new TypeError("it has no type");
+    } catch (error) {
+      this.#emit("error", { code: "protocol_error", message: `not a message of the protocol: ${(error as Error).message}` });
+      return;
+    }
+    const { type, n, data = {} } = message;
+    if (type !== "reactor.welcome" && type !== "reactor.bye" && n !== undefined) {
+      if (n <= this.newest) return; // a message that had arrived before the link was lost
+      this.newest = n;
+    }
+    // A newer server may have other messages of its own; only the model's messages are events.
+    if (type.startsWith("reactor.")) this.#runtimeMessage({ ...message, data } as RuntimeMessage);
+    else this.#emit("message", { type, data, ...(n === undefined ? {} : { n }) } as ModelMessage);
+  }
+
+  #runtimeMessage(message: RuntimeMessage): void {
+    switch (message.type) {
+      case "reactor.queued":
+        this.#emit("queued", message.data);
+        break;
+      case "reactor.admitted":
+        this.#redirect(message.data);
+        break;
+      case "reactor.welcome":
+        this.#begin(message.data);
+        // Another page began this session; continue its numbers of commands.
+        if (message.data.resumed) this.#lastId = this.#sentId = message.data.received ?? 0;
+        else this.newest = message.n ?? 0;
+        this.#emit("welcome", message.data);
+        break;
+      case "reactor.state":
+        Object.assign(this.#state, message.data);
+        this.#emit("state", message.data);
+        break;
+      case "reactor.track":
+        this.#tracks.set(message.data.index, message.data);
+        this.#emit("track", message.data);
+        break;
+      case "reactor.keyframe":
+        this.#emit("keyframe", message.data);
+        break;
+      case "reactor.ack": {
+        const { id, data } = message;
+        this.#applySetting(id);
+        this.#answer(id)?.resolve({ id, step: data.step, reply: data.reply });
+        break;
+      }
+      case "reactor.error": {
+        const { id, data } = message;
+        const waiting = id === undefined ? undefined : this.#answer(id);
+        if (id !== undefined) this.#sets.delete(id);
+        if (waiting) waiting.reject(new CommandError(data.code, data.message, waiting.command, id));
+        else this.#emit("error", data);
+        break;
+      }
+      case "reactor.ending":
+        this.#emit("ending", message.data);
+        break;
+      case "reactor.bye":
+        this.#bye = message.data;
+        this.#emit("bye", message.data);
+        break;
+      case "reactor.beat":
+        this.beats = true;
+        break;
+    }
+  }
+
+  /** Applies this client's own `set_<field>` to the copy of the values when its answer arrives. */
+  #applySetting(id: number): void {
+    const [field, value] = this.#sets.get(id) ?? [""];
+    this.#sets.delete(id);
+    if (field && Object.hasOwn(this.#state, field)) this.#state[field] = value;
+  }
+
+  #answer(id: number): Waiting | undefined {
+    const waiting = this.#answers.get(id);
+    this.#answers.delete(id);
+    this.#unanswered.delete(id);
+    return waiting;
+  }
+
+  #mayResume(code: number): boolean {
+    const kept = this.#bye === null || this.#bye.reason === "too_slow";
+    return this.#comesBack && Boolean(this.welcome?.resume_token) && kept && !FINAL_CODES.has(code);
+  }
+
+  #closed(code: number): void {
+    if (!this.#mayResume(code)) {
+      const words = this.#redirected && this.welcome === null ? REPLICA_FAILED : "";
+      this.#finish(code, this.#bye?.reason ?? null, this.#bye?.message ?? words);
+      return;
+    }
+    this.#stopCatchingUp();
+    this.#bye = null;
+    this.#socket = null;
+    this.#lostAt = performance.now();
+    this.#emit("lost", { code });
+  }
+
+  #finish(code: number, reason: string | null, message: string): void {
+    this.#over = true;
+    this.#stopCatchingUp();
+    for (const [id, { command, reject }] of this.#answers) {
+      reject(new CommandError("closed", "the connection ended", command, id, id > this.#sentId ? false : "unknown"));
+    }
+    this.#answers.clear();
+    this.#unanswered.clear();
+    this.#emit("closed", { code, reason, message, opened: this.#opened, welcomed: this.welcome !== null });
+  }
+}
+
+/** The address of the page that belongs to the WebSocket at `url`; the server's other paths are relative to it. */
+export function pageOf(url: string | URL): URL {
+  const address = new URL(".", url);
+  address.protocol = address.protocol.replace("ws", "http");
+  return address;
+}
+
+/** The JSON in a text message, or null. */
+function parsed(text: string): TextMessage | null {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

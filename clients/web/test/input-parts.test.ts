@@ -1,0 +1,228 @@
+// The parts of inputs that need no document: capture times, rates, positions, uploads.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { describeSize, Uploads } from "../page/uploads.ts";
+import { upload as sendFile } from "../src/client/upload.ts";
+import { contentBox, relativePosition } from "../src/controls/pointer.ts";
+import { readCommands, readField } from "../src/controls/schema.ts";
+import { CaptureLatency } from "../src/figures/capture-latency.ts";
+import { describeRefusal } from "../src/input/capture.ts";
+import { CaptureClock } from "../src/input/capture-clock.ts";
+import { crop, FrameRateLimiter } from "../src/input/streams.ts";
+import { UploadRefused } from "../src/wire/errors.ts";
+import type { CommandDescription, JsonSchema } from "../src/wire/messages.ts";
+
+test("times count from the first packet of any track, and grow strictly in each", () => {
+  const clock = new CaptureClock();
+  assert.equal(clock.at(0), null);
+  assert.deepEqual([clock.pts(1, 500), clock.pts(1, 533.3333), clock.pts(2, 520)], [0, 33_333, 20_000]);
+  assert.deepEqual([clock.pts(1, 533.3333), clock.pts(1, 510), clock.pts(1, 600)], [33_334, 33_335, 100_000]);
+  assert.equal(clock.pts(3, 480), 0); // captured before the first packet was sent
+  assert.equal(clock.at(20_000), 520);
+});
+
+test("latency is from capturing to the first picture made with it", () => {
+  const clock = new CaptureClock();
+  const latency = new CaptureLatency(clock);
+  const shown = (pts: number | undefined, now: number): void =>
+    latency.shown({ meta: pts === undefined ? {} : { input_pts_us: pts } }, now);
+  shown(0, 990); // of another client: nothing was captured here yet
+  assert.deepEqual(latency.snapshot(), { last: null, p50: null });
+  clock.pts(1, 1000);
+  shown(undefined, 1010);
+  shown(0, 1040);
+  assert.deepEqual(latency.snapshot(), { last: 40, p50: 40 });
+  shown(0, 1080); // the same input again
+  shown(33_000, 1083);
+  assert.deepEqual(latency.snapshot(), { last: 50, p50: 45 });
+  shown(20_000, 1090); // older than one that was shown
+  for (const meta of [null, { input_pts_us: "x" }]) latency.shown({ meta }, 2000);
+  assert.deepEqual(latency.snapshot(), { last: 50, p50: 45 });
+});
+
+test("the frame rate limiter selects pictures evenly", () => {
+  const taken = (camera: number, rate: number): number => {
+    const wanted = new FrameRateLimiter(rate);
+    return Array.from({ length: 120 }, (_, i) => wanted.wants((i * 1000) / camera)).filter(Boolean).length;
+  };
+  assert.deepEqual([taken(30, 30), taken(60, 30), taken(25, 30), taken(30, 10)], [120, 60, 120, 40]);
+  const wanted = new FrameRateLimiter(30);
+  assert.deepEqual(
+    [0, 28, 70, 98].map((now) => wanted.wants(now)),
+    [true, true, true, true],
+  ); // an uneven camera
+  assert.deepEqual(
+    [5000, 5010, 5020, 5034].map((now) => wanted.wants(now)),
+    [true, false, false, true],
+  ); // after a pause
+});
+
+test("a picture is cut to the wanted shape around its middle", () => {
+  assert.deepEqual(crop(1280, 720, 640, 480), [160, 0, 960, 720]);
+  assert.deepEqual(crop(480, 640, 640, 480), [0, 140, 480, 360]);
+  assert.deepEqual(crop(640, 480, 640, 480), [0, 0, 640, 480]);
+});
+
+test("errors of a device are explained", () => {
+  const words = (name: string, context?: { isSecureContext: boolean }): string =>
+    describeRefusal("camera", Object.assign(new Error("why"), { name }), context);
+  assert.match(words("NoMediaDevices", { isSecureContext: false }), /https or of localhost/);
+  assert.equal(words("NoMediaDevices", { isSecureContext: true }), "This browser gives pages no camera.");
+  assert.match(words("NotAllowedError"), /refused the camera/);
+  assert.equal(words("Error"), "The camera failed: why");
+});
+
+test("positions are relative to the picture as drawn", () => {
+  const drawn = contentBox({ left: 10, top: 20, width: 400, height: 100 }, 200, 100);
+  assert.deepEqual(drawn, { left: 110, top: 20, width: 200, height: 100 });
+  assert.deepEqual(relativePosition(drawn, { clientX: 160, clientY: 70 }), { x: 0.25, y: 0.5, inside: true });
+  assert.deepEqual(relativePosition(drawn, { clientX: 110, clientY: 120 }), { x: 0, y: 1, inside: true });
+  assert.deepEqual(relativePosition(drawn, { clientX: 60, clientY: 200 }), { x: 0, y: 1, inside: false });
+  assert.deepEqual(contentBox({ left: 0, top: 0, width: 100, height: 300 }, 200, 100), { left: 0, top: 125, width: 100, height: 50 });
+});
+
+test("pointer commands take x and y, files an upload", () => {
+  const number = { type: "number", minimum: 0, maximum: 1 };
+  const command = (name: string, properties: JsonSchema, required: string[] = []): CommandDescription => ({
+    name,
+    schema: { type: "object", properties, required },
+  });
+  const { pointer, actions } = readCommands([
+    command("pointer_down", { x: number, y: { type: "number" }, size: number }, ["x", "y"]),
+    command("pointer_move", { x: number, y: number, size: number }, ["x", "y", "size"]),
+    command("pointer_up", { x: number }),
+    command("pointer_left", { x: number, y: number }),
+  ]);
+  assert.deepEqual(Object.keys(pointer), ["down"]);
+  assert.deepEqual(
+    actions.map(({ name }) => name),
+    ["pointer_move", "pointer_up", "pointer_left"],
+  );
+  const upload = { type: "object", "x-reactor": "upload", accept: "image/*", title: "Image" };
+  const field = readField("image", { anyOf: [{ $ref: "#/$defs/U" }, { type: "null" }] }, { root: { $defs: { U: upload } } });
+  assert.ok(field.kind === "upload");
+  assert.deepEqual([field.kind, field.nullable, field.accept, field.title], ["upload", true, "image/*", "Image"]);
+  const listed = readField("image", {
+    anyOf: [{ type: "object", "x-reactor": "upload" }, { type: "null" }],
+    accept: ["image/*", "text/plain"],
+  });
+  assert.ok(listed.kind === "upload");
+  assert.equal(listed.accept, "image/*,text/plain");
+});
+
+interface FakeAnswer {
+  status?: number;
+  statusText?: string;
+  responseText?: string;
+}
+
+class FakeRequest extends EventTarget {
+  static last: FakeRequest;
+  upload = new EventTarget();
+  headers: { [name: string]: string } = {};
+  aborted = false;
+  line: string[] = [];
+  body: unknown;
+
+  constructor() {
+    super();
+    FakeRequest.last = this;
+  }
+
+  open(...line: string[]): void {
+    this.line = line;
+  }
+  setRequestHeader(name: string, value: string): void {
+    this.headers[name] = value;
+  }
+  send(body: unknown): void {
+    this.body = body;
+  }
+  abort(): void {
+    this.aborted = true;
+  }
+  reports(loaded: number, total: number): void {
+    this.upload.dispatchEvent(Object.assign(new Event("progress"), { loaded, total }));
+  }
+  ends(type: string, answer: FakeAnswer = {}): void {
+    Object.assign(this, { status: 0, statusText: "", responseText: "", ...answer });
+    this.dispatchEvent(new Event(type));
+  }
+}
+
+interface Going {
+  uploads: Uploads;
+  cancel: AbortController;
+  parts: number[];
+  file: File;
+  answer: Promise<unknown>;
+  request: FakeRequest;
+}
+
+function upload(token: string | null = "t"): Going {
+  globalThis.XMLHttpRequest = FakeRequest as unknown as typeof XMLHttpRequest;
+  const refuse = (message: string, status: number): UploadRefused => new UploadRefused(message, status);
+  const url = new URL("http://host/at/uploads");
+  const uploads = new Uploads(token === null ? null : (file, options) => sendFile(url, token, file, options, fetch, refuse));
+  const cancel = new AbortController();
+  const parts: number[] = [];
+  const file = new File(["x"], "a&b.png");
+  const answer = uploads.send(file, (part) => parts.push(part), cancel.signal);
+  return { uploads, cancel, parts, file, answer, request: FakeRequest.last };
+}
+
+test("an upload reports its progress and the server's answer", async () => {
+  const { parts, file, answer, request } = upload();
+  assert.deepEqual(request.line, ["POST", "http://host/at/uploads?name=a%26b.png&mime_type=application%2Foctet-stream"]);
+  assert.deepEqual([request.headers, request.body], [{ Authorization: "Bearer t" }, file]);
+  request.reports(25, 100);
+  request.reports(100, 100);
+  assert.deepEqual(parts, [0.25, 1]);
+  request.ends("load", { status: 201, responseText: '{"upload_id": "u", "size": 3}' });
+  assert.deepEqual(await answer, { upload_id: "u", size: 3 });
+});
+
+test("an upload that fails says why", async () => {
+  const refused = async (type: string, answer?: FakeAnswer): Promise<string> => {
+    const going = upload();
+    going.request.ends(type, answer);
+    return going.answer.then(
+      () => "",
+      (error: Error) => error.message,
+    );
+  };
+  assert.equal(await refused("load", { status: 413, responseText: "too large\n" }), "Refused: too large (413)");
+  assert.equal(await refused("load", { status: 400, responseText: '{"error": "empty"}' }), "Refused: empty (400)");
+  assert.equal(await refused("load", { status: 500, statusText: "Oops" }), "Refused: Oops (500)");
+  assert.match(await refused("error"), /broke off the upload/);
+  await assert.rejects(upload(null).answer, /takes no uploads/);
+});
+
+test("an upload ends with its button, and all with the session", async () => {
+  const one = upload();
+  one.cancel.abort();
+  await assert.rejects(one.answer, { name: "AbortError" });
+  const other = upload();
+  other.uploads.close();
+  await assert.rejects(other.answer, { name: "AbortError" });
+  assert.ok(one.request.aborted && other.request.aborted);
+  await assert.rejects(
+    other.uploads.send(new File(["x"], "x"), () => {}, new AbortController().signal),
+    { name: "AbortError" },
+  );
+});
+
+test("a drop on the page needs exactly one drop target", () => {
+  const send = (): Promise<never> => Promise.reject(new Error("not sent"));
+  const uploads = new Uploads(send);
+  assert.deepEqual([uploads.needsOwnCard, uploads.onlyDropTarget], [true, null]);
+  const take = (): void => {};
+  uploads.addDropTarget(take);
+  assert.deepEqual([uploads.needsOwnCard, uploads.onlyDropTarget], [false, take]);
+  uploads.addDropTarget(take);
+  assert.equal(uploads.onlyDropTarget, null);
+  const none = new Uploads(null);
+  assert.deepEqual([none.needsOwnCard, none.onlyDropTarget], [false, null]);
+});
+
+test("sizes read well", () => assert.deepEqual([20, 1234, 5e6, 2e9].map(describeSize), ["20 bytes", "1.2 kB", "5.0 MB", "2.0 GB"]));

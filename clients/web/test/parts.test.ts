@@ -1,0 +1,361 @@
+// The page's parts that need no document: schema, coalescing of commands, statistics, reconnection, names of keys.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AccessToken } from "../page/access.ts";
+import type { Diagnosis, Wishes } from "../page/endings.ts";
+import { describeEnd, diagnose } from "../page/endings.ts";
+import { describeWait } from "../page/overlay.ts";
+import { keyNames, needsKey } from "../src/controls/keyboard.ts";
+import type { Field } from "../src/controls/schema.ts";
+import { niceStep, readCommands, readField } from "../src/controls/schema.ts";
+import { Statistics } from "../src/figures/statistics.ts";
+import { Coalescer } from "../src/input/coalesce.ts";
+import { backoff } from "../src/session/comeback.ts";
+import type { CommandDescription, JsonSchema } from "../src/wire/messages.ts";
+import type { Role } from "../src/wire/protocol.ts";
+
+const read = (property: JsonSchema, options?: { root: JsonSchema }): Field => readField("some_field", property, options);
+const about = (property: JsonSchema, ...names: string[]): unknown[] => {
+  const field: { readonly [name: string]: unknown } = { ...read(property) };
+  return names.map((name) => field[name]);
+};
+
+test("numbers", () => {
+  assert.deepEqual(about({ type: "number", minimum: 0, maximum: 2 }, "kind", "minimum", "maximum", "step"), ["slider", 0, 2, 0.01]);
+  assert.deepEqual(about({ type: "integer", minimum: 1, maximum: 9 }, "kind", "step", "integer"), ["slider", 1, true]);
+  assert.deepEqual(about({ type: "integer", exclusiveMinimum: 0, exclusiveMaximum: 9 }, "minimum", "maximum"), [1, 8]);
+  assert.deepEqual(about({ type: "number", exclusiveMinimum: 0, maximum: 1 }, "minimum", "maximum", "step"), [0.005, 1, 0.005]);
+  assert.deepEqual(about({ type: "number", minimum: 0, maximum: 1, multipleOf: 0.25 }, "step"), [0.25]);
+  assert.deepEqual(about({ type: "number", minimum: 0 }, "kind", "minimum", "maximum"), ["number", 0, undefined]);
+  assert.deepEqual(about({ type: "integer" }, "kind", "integer"), ["number", true]);
+  assert.deepEqual(about({ type: "number", minimum: 1, maximum: 1 }, "kind"), ["number"]);
+});
+
+test("steps read well", () => {
+  assert.deepEqual([0.001, 0.3, 1, 2, 3, 100, 360, 1e6].map(niceStep), [5e-6, 0.002, 0.005, 0.01, 0.02, 0.5, 2, 5000]);
+});
+
+test("other types", () => {
+  assert.deepEqual(about({ type: "string" }, "kind", "long"), ["text", true]);
+  assert.deepEqual(about({ type: "string", maxLength: 20 }, "kind", "long", "maxLength"), ["text", false, 20]);
+  assert.deepEqual(about({ type: "boolean", default: true }, "kind", "initial"), ["checkbox", true]);
+  assert.deepEqual(about({ enum: ["a", "b"] }, "kind", "choices"), ["select", ["a", "b"]]);
+  assert.deepEqual(about({ const: 3 }, "kind", "choices"), ["select", [3]]);
+  for (const type of ["array", "object"]) assert.deepEqual(about({ type }, "kind"), ["json"]);
+  assert.deepEqual(about({}, "kind"), ["json"]);
+  assert.deepEqual(about({ anyOf: [{ type: "integer" }, { type: "string" }] }, "kind", "nullable"), ["json", false]);
+});
+
+test("null is an addition to the type, however it is written", () => {
+  const nullable = { anyOf: [{ type: "integer", minimum: 0, maximum: 2, title: "T" }, { type: "null" }], default: null };
+  assert.deepEqual(about(nullable, "kind", "nullable", "initial", "title", "maximum"), ["slider", true, null, "T", 2]);
+  assert.deepEqual(about({ enum: [null, 1, 2] }, "kind", "nullable", "choices"), ["select", true, [1, 2]]);
+  assert.deepEqual(about({ type: ["string", "null"] }, "kind", "nullable"), ["text", true]);
+  assert.deepEqual(about({ type: "string" }, "nullable", "initial"), [false, undefined]);
+});
+
+test("a reference is followed, and keys next to it override its target", () => {
+  const root = { $defs: { Mode: { enum: ["a", "b"], title: "Mode", description: "how" } } };
+  const field = read({ $ref: "#/$defs/Mode", default: "b", description: "which" }, { root });
+  assert.deepEqual([field.kind, field.title, field.description, field.initial], ["select", "Mode", "which", "b"]);
+  assert.equal(read({ anyOf: [{ $ref: "#/$defs/Mode" }, { type: "null" }] }, { root }).kind, "select");
+  assert.equal(read({ $ref: "#/$defs/Nowhere" }, { root }).kind, "json");
+});
+
+test("commands are settings, keys or actions", () => {
+  const command = (name: string, properties: JsonSchema = {}, required: readonly string[] = []): CommandDescription => ({
+    name,
+    schema: { type: "object", properties, required },
+  });
+  const down = { down: { type: "boolean" } };
+  const { settings, keys, actions } = readCommands([
+    command("set_x", { x: { type: "number" } }),
+    command("set_both", { x: {}, y: {} }),
+    command("reset"),
+    command("key_w"),
+    command("key_a", down, ["down"]),
+    command("key_b", { down: { type: "number" } }),
+    command("key_c", { how: { type: "string" } }, ["how"]),
+    { name: "bare" },
+  ]);
+  assert.deepEqual(
+    settings.map(({ name }) => name),
+    ["set_x"],
+  );
+  assert.deepEqual(
+    keys.map(({ key, held }) => [key, held]),
+    [
+      ["w", false],
+      ["a", true],
+      ["b", false],
+    ],
+  );
+  assert.deepEqual(
+    actions.map(({ name }) => name),
+    ["set_both", "reset", "key_c", "bare"],
+  );
+  assert.deepEqual(
+    actions.map(({ title }) => title),
+    ["Set both", "Reset", "Key c", "Bare"],
+  );
+});
+
+test("keys are named by what is printed on them, then by their place", () => {
+  assert.deepEqual(keyNames({ key: "w", code: "KeyW" }), ["w"]);
+  assert.deepEqual(keyNames({ key: "W", code: "KeyW" }), ["w"]);
+  assert.deepEqual(keyNames({ key: "z", code: "KeyW" }), ["z", "w"]);
+  assert.deepEqual(keyNames({ key: "ц", code: "KeyW" }), ["ц", "w"]);
+  assert.deepEqual(keyNames({ key: "!", code: "Digit1" }), ["!", "1"]);
+  assert.deepEqual(keyNames({ key: " ", code: "Space" }), ["space"]);
+  assert.deepEqual(keyNames({ key: "ArrowUp", code: "ArrowUp" }), ["up"]);
+  assert.deepEqual(keyNames({ key: "Escape", code: "Escape" }), ["escape"]);
+});
+
+test("a field keeps the keys that it needs", () => {
+  const taken = (tagName: string, key: string, type?: string): boolean => needsKey({ tagName, type }, { key });
+  assert.ok(taken("TEXTAREA", "w") && taken("INPUT", "w", "text") && taken("INPUT", "1", "number") && taken("SELECT", "a"));
+  assert.ok(taken("INPUT", "ArrowLeft", "range") && taken("BUTTON", " ") && taken("INPUT", " ", "checkbox"));
+  assert.ok(!taken("INPUT", "w", "range") && !taken("BUTTON", "w") && !taken("BODY", " ") && !taken("INPUT", "w", "checkbox"));
+  assert.ok(taken("INPUT", " ", "file") && !taken("INPUT", "w", "file"));
+});
+
+test("one value in flight, then the newest", async () => {
+  const sent: number[] = [];
+  let answer = (): void => {};
+  const sender = new Coalescer(
+    (value: number) =>
+      new Promise<void>((resolve) => {
+        sent.push(value);
+        answer = resolve;
+      }),
+  );
+  for (const value of [1, 2, 3]) sender.push(value);
+  assert.deepEqual([sent, sender.busy, sender.waiting], [[1], true, true]);
+  answer();
+  await new Promise(setImmediate);
+  assert.deepEqual([sent, sender.busy, sender.waiting], [[1, 3], true, false]);
+  answer();
+  await new Promise(setImmediate);
+  assert.deepEqual([sent, sender.busy], [[1, 3], false]);
+  sender.push(4);
+  assert.deepEqual(sent, [1, 3, 4]);
+});
+
+test("edges all go at once, after the value that waited, and values between them wait for values only", async () => {
+  const sent: (string | number)[] = [];
+  const answers: (() => void)[] = [];
+  const sender = new Coalescer(
+    (value: string | number) =>
+      new Promise<void>((resolve) => {
+        sent.push(value);
+        answers.push(resolve);
+      }),
+  );
+  const answer = async (): Promise<void> => {
+    answers.shift()?.();
+    await new Promise(setImmediate);
+  };
+  for (const value of ["down", "up", "down"]) void sender.sendNow(value);
+  assert.deepEqual([sent, sender.busy, sender.waiting], [["down", "up", "down"], true, false]);
+  for (const value of [1, 2, 3]) sender.push(value);
+  assert.deepEqual(sent.slice(3), [1]);
+  void sender.sendNow("up");
+  assert.deepEqual(sent.slice(4), [3, "up"]); // 2 was superseded
+  sender.push(4);
+  sender.discardWaiting();
+  for (let i = 0; i < 6; i++) {
+    assert.ok(sender.busy);
+    await answer();
+  }
+  assert.deepEqual([sent.length, sender.busy, answers], [6, false, []]);
+});
+
+const frame = (seq: number, command: number | null = null, track = 0) => ({ track, seq, command, ptsUs: 0 });
+
+test("rate and jitter", () => {
+  const statistics = new Statistics();
+  assert.deepEqual([statistics.snapshot(0).fps, statistics.snapshot(0).jitter], [null, null]);
+  [0, 40, 80, 120].forEach((time, seq) => statistics.shown(frame(seq), time));
+  assert.deepEqual([statistics.snapshot(120).fps, statistics.snapshot(120).jitter], [25, 0]);
+  statistics.shown(frame(4), 200);
+  assert.equal(statistics.snapshot(200).jitter?.toFixed(3), "17.321");
+  assert.equal(statistics.snapshot(4000).fps, null);
+  [10_000, 10_010, 10_020].forEach((time, seq) => statistics.shown(frame(seq), time));
+  assert.deepEqual([statistics.snapshot(10_020).fps, statistics.snapshot(10_020).jitter], [100, 0]);
+});
+
+test("jitter looks at the last 120 pictures only", () => {
+  const statistics = new Statistics();
+  statistics.shown(frame(0), 0);
+  for (let i = 0; i < 120; i++) statistics.shown(frame(i), 1000 + 10 * i);
+  assert.equal(statistics.snapshot(2190).jitter, 0);
+});
+
+test("latency is from sending to the first picture made with it", () => {
+  const statistics = new Statistics();
+  statistics.sent(1, 100);
+  statistics.shown(frame(0), 110);
+  assert.equal(statistics.snapshot(110).latency, null);
+  statistics.sent(2, 120);
+  statistics.sent(3, 130);
+  statistics.refused(3);
+  statistics.sent(4, 150);
+  statistics.shown(frame(1, 3), 160);
+  assert.deepEqual([statistics.snapshot(160).latency, statistics.snapshot(160).latencyP50], [40, 50]);
+  statistics.shown(frame(2, 3), 170);
+  assert.equal(statistics.snapshot(170).latency, 40);
+  statistics.shown(frame(3, 9), 180);
+  assert.deepEqual([statistics.snapshot(180).latency, statistics.snapshot(180).latencyP50], [30, 40]);
+});
+
+test("drops are counted by track and by place", () => {
+  const statistics = new Statistics();
+  for (const seq of [5, 6, 9]) statistics.received(frame(seq));
+  for (const seq of [0, 1, 3]) statistics.received(frame(seq, null, 1));
+  statistics.skipped();
+  assert.deepEqual([statistics.snapshot(0).gaps, statistics.snapshot(0).skipped], [3, 1]);
+});
+
+test("waits double from half a second to eight, a quarter more or less", () => {
+  assert.deepEqual(
+    [0, 1, 2, 3, 4, 9].map((attempt) => backoff(attempt, () => 0.5)),
+    [500, 1000, 2000, 4000, 8000, 8000],
+  );
+  assert.deepEqual([backoff(0, () => 0), backoff(9, () => 1)], [375, 10_000]);
+});
+
+test("an end is explained", () => {
+  const end = (reason: string | null, message = ""): string => describeEnd({ reason, message });
+  assert.equal(end("too_slow"), "The connection was too slow for the pictures.");
+  assert.equal(end("model_error", "ValueError: x"), "The model failed. ValueError: x");
+  assert.equal(end("something_new"), "The session ended: something_new.");
+  assert.equal(end(null), "The connection was lost.");
+});
+
+test("the page asks /health why a WebSocket was refused", async () => {
+  const asked: string[] = [];
+  const ask = (status: number, body: string, model?: string, role?: Role): Promise<Diagnosis> =>
+    diagnose("http://host/at/?x", { model, role }, async (url) => {
+      asked.push(url.href);
+      return new Response(body, { status });
+    });
+  assert.deepEqual(await ask(200, '{"model": "m"}'), { final: false, text: "Server not ready or busy." });
+  assert.deepEqual(asked, ["http://host/at/health"]);
+  assert.deepEqual(await ask(503, '{"reason": "loading"}'), { final: false, text: "Server not ready or busy: loading." });
+  assert.deepEqual(await ask(503, "<html>"), { final: false, text: "Server not ready or busy." });
+  assert.equal((await ask(200, '{"model": "m"}', "other")).final, true);
+  assert.equal((await ask(200, '{"model": "m"}', "m")).final, false);
+  assert.deepEqual(await ask(503, '{"phase": "draining"}'), { final: false, text: "Server not ready or busy: draining." });
+  assert.equal((await ask(200, '{"sessions": 0}', "", "viewer")).text, "There is no session to watch yet.");
+  assert.equal((await ask(200, '{"sessions": 1}', "", "viewer")).text, "Server not ready or busy.");
+  const gone = await diagnose("http://host/", {}, () => Promise.reject(new TypeError("failed")));
+  assert.deepEqual(gone, { final: false, text: "The server cannot be reached." });
+});
+
+test("without a valid token the page learns why, and that a token is needed", async () => {
+  const sent: [string, unknown][] = [];
+  const ask = (health: object, [status, line]: [number, string], wishes: Wishes): Promise<Diagnosis> =>
+    diagnose("http://host/at/", wishes, async (url, { headers }) => {
+      sent.push([url.pathname, headers]);
+      return url.pathname.endsWith("health") ? new Response(JSON.stringify(health)) : new Response(line, { status });
+    });
+  const little = { status: "ok", phase: "ready" };
+  assert.deepEqual(await ask(little, [401, "no token\n"], {}), { final: true, tokenWanted: true, text: "This server wants a token." });
+  assert.deepEqual(sent, [
+    ["/at/health", {}],
+    ["/at/schema", {}],
+  ]);
+  sent.length = 0;
+  assert.deepEqual(await ask(little, [401, "it is used\n"], { token: "t" }), {
+    final: true,
+    tokenWanted: true,
+    text: "Not let in: it is used.",
+  });
+  assert.deepEqual(
+    sent.map(([, headers]) => headers),
+    [{ Authorization: "Bearer t" }, { Authorization: "Bearer t" }],
+  );
+  const watching = { ...little, model: "m", role: "viewer", sessions: 1 };
+  assert.match((await ask(watching, [200, "{}"], { token: "t" })).text, /^This token can only watch/);
+  assert.equal((await ask(watching, [200, "{}"], { token: "t", role: "viewer" })).final, false);
+});
+
+test("a token is taken out of the address and kept for the tab", () => {
+  const tab = (href: string, kept = new Map<string, string>()): { access: AccessToken; shown: unknown[][]; kept: Map<string, string> } => {
+    const storage = {
+      getItem: (key: string) => kept.get(key) ?? null,
+      setItem: (key: string, value: string) => {
+        kept.set(key, value);
+      },
+      removeItem: (key: string) => {
+        kept.delete(key);
+      },
+    };
+    const shown: unknown[][] = [];
+    const access = new AccessToken({
+      location: { href },
+      history: {
+        state: 1,
+        replaceState: (...what) => {
+          shown.push(what);
+        },
+      },
+      storage: () => storage,
+    });
+    return { access, shown, kept };
+  };
+  for (const href of ["http://h/at/?role=viewer#token=a%26b", "http://h/at/?token=a%26b&role=viewer"]) {
+    const { access, shown, kept } = tab(href);
+    assert.equal(access.token, "a&b");
+    assert.deepEqual(shown, [[1, "", "http://h/at/?role=viewer"]]);
+    assert.equal(tab("http://h/at/?role=viewer", kept).access.token, "a&b"); // loaded anew
+    assert.equal(tab("http://h/at/", kept).access.token, null); // what could watch is not shown for more
+    access.set(null);
+    assert.equal(tab("http://h/at/?role=viewer", kept).access.token, null);
+  }
+  const { access, shown } = tab("http://h/#top");
+  assert.deepEqual([access.token, shown], [null, []]);
+  const forbidden = () => {
+    throw new DOMException("no", "SecurityError");
+  };
+  const bare = new AccessToken({
+    location: { href: "http://h/#token=t" },
+    history: { state: null, replaceState() {} },
+    storage: forbidden,
+  });
+  assert.equal(bare.token, "t");
+});
+
+test("a session without a picture shows what it may wait for", () => {
+  assert.equal(describeWait(0), "The model is warming up.");
+  assert.equal(describeWait(9, { commands: true }), "The model is warming up.");
+  assert.equal(describeWait(10, { commands: true }), "The model is still warming up, or waits for a command.");
+  assert.equal(describeWait(10), "The model is still warming up.");
+  assert.equal(
+    describeWait(3, { unstarted: ["camera", "microphone"] }),
+    "The model is warming up, or waits for the camera and the microphone, not started yet.",
+  );
+  assert.equal(describeWait(99, { viewing: true, unstarted: ["camera"] }), "The session that you watch has shown no picture yet.");
+});
+
+test("a required argument has the value that its slider shows: the middle", () => {
+  const place = { type: "number", minimum: 0, maximum: 1 };
+  const properties = {
+    x: place,
+    steps: { type: "integer", minimum: 1, maximum: 4 },
+    at: { ...place, default: 0.2 },
+    wide: place,
+    free: { type: "number" },
+  };
+  const {
+    actions: [{ fields }],
+  } = readCommands([{ name: "drop", schema: { properties, required: ["x", "steps", "at", "free"] } }]);
+  assert.deepEqual(
+    fields.map(({ initial }) => initial),
+    [0.5, 3, 0.2, undefined, undefined],
+  );
+  const {
+    settings: [{ field }],
+  } = readCommands([{ name: "set_x", schema: { properties: { x: place }, required: ["x"] } }]);
+  assert.equal(field.initial, undefined); // what the model has is not known
+});

@@ -1,0 +1,4 @@
+// What a page loads that has the element and the client.
+import "reactor-trio/element";
+
+export * from "reactor-trio";

@@ -1,0 +1,38 @@
+// The React components where there is no document: a server renders them. tests/web/test_react.py has them in a browser.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createElement, type ReactNode } from "react";
+import { renderToString } from "react-dom/server";
+import { createHooks, Picture, ReactorProvider, useClient, useReactorState, useSetting } from "../src/react.ts";
+
+class NoSocket {
+  static opened = 0;
+  constructor() {
+    NoSocket.opened += 1;
+  }
+}
+
+function Status(): ReactNode {
+  const { status } = useReactorState();
+  const { value } = useSetting("brightness");
+  return `${status} ${String(value)} ${useClient().session}`;
+}
+
+function page(url: string, active: boolean): string {
+  const props = { url, active, WebSocket: NoSocket as unknown as typeof WebSocket };
+  return renderToString(createElement(ReactorProvider, props, createElement(Status), createElement(Picture, { className: "view" })));
+}
+
+test("a server renders a page, which connects in the browser alone", async () => {
+  assert.equal(page("https://model.test/", true), 'connecting undefined null<div class="view"></div>');
+  assert.equal(page("/models/", false), 'ended undefined null<div class="view"></div>');
+  await new Promise(setImmediate);
+  assert.equal(NoSocket.opened, 0);
+});
+
+const painter = createHooks({ name: "painter", schemaHash: "0" });
+const Lonely = (): ReactNode => String(painter.useClient());
+
+test("a component without a Provider is told so", () => {
+  assert.throws(() => renderToString(createElement(Lonely)), /There is no <ReactorProvider> around this component/);
+});

